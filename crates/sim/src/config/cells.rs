@@ -2,7 +2,7 @@
 
 use super::TimingPart;
 use super::checks::InvalidKeys;
-use crate::timeline::cells::{ByPageType, Cells};
+use crate::timeline::cells::{ByPageType, CellTimes};
 
 /// The default number of bits per cell; it matters only if page types differ in time.
 const BITS: u32 = 2;
@@ -29,8 +29,8 @@ impl TimingPart {
         }
     }
 
-    pub(super) fn cells(&self) -> Cells {
-        Cells::new(self.bits(), self.read_by_kind(), self.program_by_kind())
+    pub(super) fn cells(&self) -> CellTimes {
+        CellTimes::new(self.bits(), self.read_by_kind(), self.program_by_kind())
     }
 
     /// Return the longest read and the longest program [ns].

@@ -20,7 +20,7 @@ use crate::device::planned_write::Written;
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, PageAddress};
 use crate::flash::media::Flash;
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 use crate::ftl::extent::PageExtent;
 use crate::ftl::{Merging, read_only};
 
@@ -31,7 +31,7 @@ pub(crate) struct MergingBackend {
     pub(super) ftl: Merging,
     /// The current plan; kept to avoid allocations.
     #[serde(skip)]
-    pub(super) plan: Plan,
+    pub(super) plan: FlashPlan,
     pub(super) jobs: PlanJobs,
     /// Idle-time steps begin until then.
     idle_until: u64,
@@ -63,7 +63,7 @@ impl MergingBackend {
     ) -> MergingBackend {
         MergingBackend {
             ftl,
-            plan: Plan::default(),
+            plan: FlashPlan::default(),
             jobs,
             idle_until: 0,
             reads_per_step,

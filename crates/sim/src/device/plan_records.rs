@@ -14,12 +14,12 @@ use crate::flash::contents::plan_notes::notes_of;
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, PageAddress};
 use crate::flash::media::Flash;
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 
 /// Execute `plan`, which programs `pages` of the host, and record its changes. `of_map` gives the
 /// map page of an address. With `time`, return a record per operation, in order.
 pub(super) fn execute(
-    plan: &mut Plan,
+    plan: &mut FlashPlan,
     pages: impl Iterator<Item = (u32, Origin)>,
     of_map: impl Fn(PageAddress) -> Option<u32>,
     time: bool,

@@ -21,7 +21,7 @@ use crate::config::Profile;
 use crate::flash::contents::Contents;
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::BlockIdx;
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 use crate::ftl::Merging;
 
 impl SimDevice {
@@ -32,10 +32,10 @@ impl SimDevice {
         profile: &Profile,
         contents: &mut Contents,
         time: bool,
-    ) -> (Plan, Vec<u32>) {
+    ) -> (FlashPlan, Vec<u32>) {
         self.restore_flash(contents);
         let mut ftl = Merging::by_name(&profile.merging_options()).expect("it was made of it");
-        let mut plan = Plan::default();
+        let mut plan = FlashPlan::default();
         let mut records = Vec::new();
         if !self.flash.is_used_up() {
             let geometry = *contents.geometry();

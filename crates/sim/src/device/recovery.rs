@@ -29,7 +29,7 @@ use crate::config::{CLOCK_END_NS, Profile};
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{BlockIdx, Lpn};
 use crate::flash::media::CollectMedia as _;
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 use crate::ftl::BlockUse;
 use crate::ftl::extent::PageExtent;
 
@@ -90,7 +90,7 @@ impl SimDevice {
         self.flash.clock = erased;
         let erases = self.repeat_erases(erases.into_iter().map(|(block, _)| block), &mut contents);
         let (listed, plan) = match profile.merges() {
-            false => (self.restore_map(&mut contents, &erases), Plan::default()),
+            false => (self.restore_map(&mut contents, &erases), FlashPlan::default()),
             true => {
                 let listed = contents.list_all(&self.flash.nand, &[]);
                 (listed, self.rebuild(&profile, &mut contents, false).0)

@@ -7,7 +7,7 @@ use crate::flash::contents::{BlockCondition, Contents};
 use crate::flash::geometry::{BlockIdx, DieIdx, PageAddress, PlaneIdx};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
-use crate::flash::plan::{Cmd, Plan};
+use crate::flash::plan::{Cmd, FlashPlan};
 use crate::timeline::{DieQueue, Op, Purpose, Report, Timeline, Timing};
 
 /// Program order within a block, which determines how many pages must be read.
@@ -242,7 +242,7 @@ impl<'a> Scan<'a> {
 
     /// Execute `plan`: erase blocks in parallel, copy pages one after the other. Return the
     /// programs and erases in the order of the plan.
-    pub(super) fn execute(&mut self, plan: &Plan) -> Vec<RecoveryOp> {
+    pub(super) fn execute(&mut self, plan: &FlashPlan) -> Vec<RecoveryOp> {
         let mut operations = Vec::new();
         let mut erases = Vec::new();
         for command in plan.commands() {

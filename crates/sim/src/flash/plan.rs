@@ -82,7 +82,8 @@ impl Cmd {
 
 /// Commands in order. Cleared and refilled, so that a write allocates no memory.
 #[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Plan {
+#[serde(rename = "Plan")]
+pub(crate) struct FlashPlan {
     commands: Vec<Cmd>,
     /// The pages of sets, 64 a word.
     words: Vec<u64>,
@@ -102,7 +103,7 @@ pub(crate) struct Plan {
     merges_until: u32,
 }
 
-impl Plan {
+impl FlashPlan {
     /// Clear the plan.
     #[inline]
     pub(crate) fn clear(&mut self) {
@@ -165,7 +166,7 @@ impl Plan {
         &self.records
     }
 
-    /// See [`Plan::records`].
+    /// See [`FlashPlan::records`].
     pub(crate) fn set_records(&mut self, records: Vec<u32>) {
         self.records = records;
     }
@@ -217,7 +218,7 @@ impl Plan {
         self.merge(Cmd::Copy { from, to });
     }
 
-    /// [`Plan::copy`] several pages of a block to the same places of another. Bits `first..first + pages` of
+    /// [`FlashPlan::copy`] several pages of a block to the same places of another. Bits `first..first + pages` of
     /// `set` select the pages of the block. `from` and `to` are the first pages of the blocks.
     #[inline]
     pub(crate) fn copy_set(
@@ -235,21 +236,21 @@ impl Plan {
         self.merge(Cmd::CopySet { from, to, set });
     }
 
-    /// [`Plan::copy`] each page of `row`, in order.
+    /// [`FlashPlan::copy`] each page of `row`, in order.
     #[inline]
     pub(crate) fn copy_row(&mut self, row: PageRow) {
         self.rows.push(row);
         self.merge(Cmd::CopyRow(RowIdx(self.rows.len() as u32 - 1)));
     }
 
-    /// [`Plan::copy`] several pages, each from its first place to its second, as one stream.
+    /// [`FlashPlan::copy`] several pages, each from its first place to its second, as one stream.
     pub(crate) fn copy_stream(&mut self, pages: &[(PageAddress, PageAddress)]) {
         let moves = pages.iter().map(|(from, to)| Move { from: Some(*from), to: *to });
         let stream = self.store_moves(moves);
         self.merge(Cmd::CopyStream(stream));
     }
 
-    /// Like [`Plan::copy_stream`], with pages in the form of a plan.
+    /// Like [`FlashPlan::copy_stream`], with pages in the form of a plan.
     pub(crate) fn copy_stream_of(&mut self, pages: &[Move]) {
         let stream = self.store_moves(pages.iter().copied());
         self.merge(Cmd::CopyStream(stream));
@@ -309,7 +310,7 @@ impl Plan {
         self.merge(Cmd::StoreMap(stream));
     }
 
-    /// Like [`Plan::store_map`], with pages in the form of a plan.
+    /// Like [`FlashPlan::store_map`], with pages in the form of a plan.
     pub(crate) fn store_map_of(&mut self, pages: &[Move]) {
         let stream = self.store_moves(pages.iter().copied());
         self.merge(Cmd::StoreMap(stream));
@@ -339,7 +340,7 @@ impl Plan {
         self.commands.push(Cmd::Barrier);
     }
 
-    /// Like [`Plan::barrier`], and also wait for programs of other plans.
+    /// Like [`FlashPlan::barrier`], and also wait for programs of other plans.
     pub(crate) fn settle(&mut self) {
         self.commands.push(Cmd::Settle);
     }

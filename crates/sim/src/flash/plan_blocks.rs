@@ -1,11 +1,11 @@
 //! The blocks that a plan concerns: two plans without a common block may be executed in parallel.
 
 use super::geometry::BlockIdx;
-use super::plan::{Cmd, Plan};
+use super::plan::{Cmd, FlashPlan};
 
-impl Plan {
+impl FlashPlan {
     /// Record the blocks of the plan `asked`, which this plan executes with replaced blocks.
-    pub(crate) fn record_requested(&mut self, asked: &Plan) {
+    pub(crate) fn record_requested(&mut self, asked: &FlashPlan) {
         asked.blocks(|block| self.requested.push(block));
     }
 

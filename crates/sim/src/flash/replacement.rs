@@ -27,7 +27,7 @@ use crate::flash::in_order::InOrder;
 use crate::flash::levelling::Levelling;
 use crate::flash::moves::{PageRow, RowPiece};
 use crate::flash::notes::Note;
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 
 /// The replacement table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub(crate) struct ReplacementTable {
     pub(super) notes: Vec<Note>,
     /// The last plan; reused to avoid allocation, and boxed, since it is taken out for every write.
     #[serde(skip)]
-    pub(super) planned: Option<Box<Plan>>,
+    pub(super) planned: Option<Box<FlashPlan>>,
     #[serde(skip)]
     pieces: Vec<RowPiece>,
 }

@@ -23,7 +23,7 @@ use super::{FtlOptions, MergingFtl};
 use crate::collections::lru::Lru;
 use crate::flash::contents::survey::{Holding, Survey};
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress};
-use crate::flash::plan::{Merge, Plan};
+use crate::flash::plan::{FlashPlan, Merge};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::PageExtent;
 
@@ -86,7 +86,7 @@ impl MergingFtl for Bast {
         self.lookup_log(page).or_else(|| self.data.lookup(page))
     }
 
-    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let logical = self.data.logical_block(page);
         if self.data.block_of(logical).is_none() {
             let block = self.data.take_free(self.data.home(logical));
@@ -110,7 +110,7 @@ impl MergingFtl for Bast {
         self.data.set_invalid(page);
     }
 
-    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan) {
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut FlashPlan) {
         // In the order in which they were opened: the order of their last writes is lost.
         let mut logs: Vec<(u32, BlockIdx)> = Vec::new();
         let most = self.most;
@@ -172,7 +172,7 @@ impl Bast {
     }
 
     /// Open a log block for `logical`, which has none.
-    fn open(&mut self, logical: u32, plan: &mut Plan) -> u32 {
+    fn open(&mut self, logical: u32, plan: &mut FlashPlan) -> u32 {
         if self.order.len() as usize == self.most {
             plan.begin_reclaim();
             self.merge(self.order.oldest().expect("all are in use"), plan);
@@ -198,7 +198,7 @@ impl Bast {
     }
 
     /// Restore a log block from `survey`; merges it if it is full.
-    fn restore_log(&mut self, log: u32, survey: &Survey<'_>, plan: &mut Plan) {
+    fn restore_log(&mut self, log: u32, survey: &Survey<'_>, plan: &mut FlashPlan) {
         let BastLog { block, logical, .. } = self.logs[log as usize];
         let pages = self.data.pages_of(logical);
         let next = survey.programmed(block);
@@ -219,7 +219,7 @@ impl Bast {
         }
     }
 
-    fn append(&mut self, log: u32, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+    fn append(&mut self, log: u32, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let merge_from = extent.merge_source(page, || self.lookup(page));
         let offset = self.offset(page);
         let books = &mut self.logs[log as usize];
@@ -239,7 +239,7 @@ impl Bast {
     }
 
     /// Merge the newest version of every page of a data block, as cheaply as its log allows.
-    fn merge(&mut self, log: u32, plan: &mut Plan) {
+    fn merge(&mut self, log: u32, plan: &mut FlashPlan) {
         let BastLog { block, logical, next, in_order, .. } = self.logs[log as usize];
         let pages = self.data.pages_of(logical);
         let target = if in_order { block } else { self.data.take_free(self.data.home(logical)) };
@@ -270,7 +270,7 @@ impl Bast {
         plan.barrier();
     }
 
-    fn erase(&mut self, block: Option<BlockIdx>, plan: &mut Plan) {
+    fn erase(&mut self, block: Option<BlockIdx>, plan: &mut FlashPlan) {
         if let Some(block) = block {
             plan.erase(block);
             self.data.release(block);

@@ -15,7 +15,7 @@ use uflip_core::Result;
 use super::{FtlOptions, MergingFtl};
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Lpn, PageAddress};
-use crate::flash::plan::{Merge, Plan};
+use crate::flash::plan::{FlashPlan, Merge};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::PageExtent;
 
@@ -44,7 +44,7 @@ impl MergingFtl for BlockMap {
         self.data.lookup(page)
     }
 
-    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let logical = self.data.logical_block(page);
         if self.data.block_of(logical).is_none() {
             let block = self.data.take_free(self.data.home(logical));
@@ -72,7 +72,7 @@ impl MergingFtl for BlockMap {
         self.data.set_invalid(page);
     }
 
-    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan) {
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut FlashPlan) {
         self.data.restore(survey, plan, |_, _| false);
     }
 
@@ -84,7 +84,7 @@ impl MergingFtl for BlockMap {
 
 impl BlockMap {
     /// Write `page` to a new block of `logical`, with every page that `extent` does not write later.
-    fn merge(&mut self, logical: u32, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+    fn merge(&mut self, logical: u32, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let old_page = self.data.lookup(page);
         let block = self.data.take_free(self.data.home(logical));
         let is_copied = |other: &Lpn| *other != page && !extent.covers_later(page, *other);

@@ -9,7 +9,7 @@ use uflip_core::{Error, Result};
 
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, PlaneIdx, Ppn};
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 use crate::ftl::FtlOptions;
 use crate::pool::free::FreePool;
 
@@ -149,7 +149,7 @@ impl DataBlocks {
         &mut self,
         logical: u32,
         to: BlockIdx,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) -> Option<BlockIdx> {
         let pages = self.pages_of(logical);
         let (first, end) = (pages.start as usize, pages.end as usize);

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use super::data_blocks::DataBlocks;
 use crate::flash::contents::survey::{Holding, Survey};
 use crate::flash::geometry::{BlockIdx, Lpn};
-use crate::flash::plan::{Merge, Plan};
+use crate::flash::plan::{FlashPlan, Merge};
 
 impl DataBlocks {
     /// Find the data block of every logical block. If its blocks are not a single one with all pages in
@@ -25,7 +25,7 @@ impl DataBlocks {
     pub(crate) fn restore(
         &mut self,
         survey: &Survey<'_>,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
         mut fits: impl FnMut(&mut DataBlocks, &[(BlockIdx, Holding)]) -> bool,
     ) {
         let mut of: BTreeMap<u32, Vec<(BlockIdx, Holding)>> = BTreeMap::new();
@@ -71,7 +71,7 @@ impl DataBlocks {
         logical: u32,
         old: impl Iterator<Item = BlockIdx>,
         survey: &Survey<'_>,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) {
         let block = self.take_free(self.home(logical));
         plan.count_merge(Merge::Full);

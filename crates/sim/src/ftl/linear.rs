@@ -23,7 +23,7 @@ use super::{FtlOptions, MergingFtl};
 use crate::collections::bits;
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress};
-use crate::flash::plan::{Merge, Plan};
+use crate::flash::plan::{FlashPlan, Merge};
 use crate::ftl::extent::PageExtent;
 use crate::ftl::run::Run;
 use crate::pool::units::{FreeUnits, Journal, UnitIdx, UnitLayout};
@@ -158,7 +158,7 @@ impl MergingFtl for Linear {
         unit.map(|unit| self.layout.address_of(unit, offset))
     }
 
-    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let (logical, offset) = self.unit_of(page);
         if self.active != Some(logical) {
             self.active = Some(logical);
@@ -191,7 +191,7 @@ impl MergingFtl for Linear {
     }
 
     /// Open units are merged; the journal starts empty.
-    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan) {
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut FlashPlan) {
         let units = self.layout.restore(survey, &mut self.free);
         for (logical, unit) in self.layout.merge_found(units, survey, &mut self.free, plan) {
             self.map[logical as usize] = Some(unit);
@@ -224,7 +224,7 @@ impl Linear {
     }
 
     /// Return an open unit that can take `page`: the one that is open, if it can, or a new one.
-    fn open_for(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) -> usize {
+    fn open_for(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) -> usize {
         let (logical, offset) = self.unit_of(page);
         if let Some(index) = self.open.iter().position(|open| open.logical == logical) {
             if self.takes(index, page, extent) {
@@ -266,7 +266,7 @@ impl Linear {
         index: usize,
         offset: u32,
         merge_from: Option<PageAddress>,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) {
         let open = &mut self.open[index];
         let round = open.replacements.iter().take_while(|other| other.has(offset)).count();
@@ -282,7 +282,7 @@ impl Linear {
 
     /// Merge an open unit: it becomes the data unit, and the rest of the old one is copied to it. If pages of
     /// it were replaced, all are copied to a new unit.
-    fn close(&mut self, index: usize, plan: &mut Plan) {
+    fn close(&mut self, index: usize, plan: &mut FlashPlan) {
         let OpenUnit { logical, unit, run, .. } = self.open[index];
         let replaced = self.is_replaced(index);
         let target = if replaced { self.free.take(self.layout.home(logical), plan) } else { unit };
@@ -309,7 +309,7 @@ impl Linear {
         self.store_map(self.part.merge_map_pages, plan);
     }
 
-    fn store_map(&mut self, pages: u32, plan: &mut Plan) {
+    fn store_map(&mut self, pages: u32, plan: &mut FlashPlan) {
         self.journal.store(pages, &mut self.free, plan);
     }
 }

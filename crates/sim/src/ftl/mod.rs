@@ -20,7 +20,7 @@ use uflip_core::{Error, Result};
 
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Lpn, PageAddress};
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 use crate::ftl::extent::PageExtent;
 
 pub(crate) use crate::pool::blocks::BlockUse;
@@ -36,7 +36,7 @@ pub(crate) use zoned::ZONED;
 pub use zoned::{ZoneDies, ZonesPart};
 
 /// An FTL that merges within the write that needs space. It sees no clock and touches no cell: it writes its
-/// decisions into a [`Plan`].
+/// decisions into a [`FlashPlan`].
 pub(crate) trait MergingFtl: Sized {
     /// Whether it programs the pages of a block in order and has no fixed place for them.
     const APPENDS: bool = false;
@@ -57,18 +57,18 @@ pub(crate) trait MergingFtl: Sized {
 
     /// Return the place of `page` for a timed read; adds the map reads that this needs to `plan`.
     #[inline]
-    fn find(&mut self, page: Lpn, _plan: &mut Plan) -> Option<PageAddress> {
+    fn find(&mut self, page: Lpn, _plan: &mut FlashPlan) -> Option<PageAddress> {
         self.lookup(page)
     }
 
     /// Write `page` of the host write `extent`, after the merges that this needs.
-    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan);
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan);
 
     /// Discard the content of `page` (TRIM).
     fn trim(&mut self, page: Lpn);
 
     /// Do one step of background reclaim; returns false if there is nothing to do.
-    fn reclaim(&mut self, _plan: &mut Plan) -> bool {
+    fn reclaim(&mut self, _plan: &mut FlashPlan) -> bool {
         false
     }
 
@@ -93,7 +93,7 @@ pub(crate) trait MergingFtl: Sized {
 
     /// Rebuild an empty map from `survey` after a power loss. All blocks are erased except those of the groups
     /// that are kept. `plan` receives the copies and erases that must finish before the device is ready.
-    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan);
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut FlashPlan);
 
     /// Check that the accounting is consistent; for tests.
     ///
@@ -181,12 +181,12 @@ macro_rules! ftls {
             }
 
             #[inline]
-            pub(crate) fn find(&mut self, page: Lpn, plan: &mut Plan) -> Option<PageAddress> {
+            pub(crate) fn find(&mut self, page: Lpn, plan: &mut FlashPlan) -> Option<PageAddress> {
                 match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.find(page, plan)),+ }
             }
 
             #[inline]
-            pub(crate) fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+            pub(crate) fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
                 match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.write(page, extent, plan)),+ }
             }
 
@@ -194,7 +194,7 @@ macro_rules! ftls {
                 match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.trim(page)),+ }
             }
 
-            pub(crate) fn reclaim(&mut self, plan: &mut Plan) -> bool {
+            pub(crate) fn reclaim(&mut self, plan: &mut FlashPlan) -> bool {
                 match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.reclaim(plan)),+ }
             }
 
@@ -215,7 +215,7 @@ macro_rules! ftls {
                 match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.group_of(block)),+ }
             }
 
-            pub(crate) fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan) {
+            pub(crate) fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut FlashPlan) {
                 match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.rebuild(survey, plan)),+ }
             }
 

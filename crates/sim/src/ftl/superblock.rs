@@ -24,7 +24,7 @@ use super::{FtlOptions, MergingFtl};
 use crate::collections::huge;
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, Ppn};
-use crate::flash::plan::{Merge, Plan};
+use crate::flash::plan::{FlashPlan, Merge};
 use crate::ftl::extent::PageExtent;
 use crate::pool::free::FreePool;
 
@@ -101,7 +101,7 @@ impl MergingFtl for Superblock {
         (at != UNMAPPED).then(|| self.geometry.address_of(Ppn(at)))
     }
 
-    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let group = self.group_of(page);
         self.writes += 1;
         self.groups[group].written = self.writes;
@@ -120,7 +120,7 @@ impl MergingFtl for Superblock {
         self.map[page.0 as usize] = UNMAPPED;
     }
 
-    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan) {
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut FlashPlan) {
         let pages = self.geometry.shape().pages_per_block;
         for block in survey.blocks() {
             self.free.retain(|free| free != block.0);
@@ -196,7 +196,7 @@ impl Superblock {
     }
 
     /// Open a block for `group`, whose open block is full.
-    fn make_free_page(&mut self, group: usize, plan: &mut Plan) {
+    fn make_free_page(&mut self, group: usize, plan: &mut FlashPlan) {
         self.erase_empty(group, plan);
         if (self.groups[group].blocks.len() as u32) < self.groups[group].own_blocks {
             self.open(group);
@@ -224,14 +224,14 @@ impl Superblock {
     }
 
     /// Erase the blocks of `group` without valid pages; its open block is full.
-    fn erase_empty(&mut self, group: usize, plan: &mut Plan) {
+    fn erase_empty(&mut self, group: usize, plan: &mut FlashPlan) {
         while let Some(index) = self.groups[group].blocks.iter().position(|block| block.1 == 0) {
             plan.count_merge(Merge::Switch);
             self.erase(group, index, plan);
         }
     }
 
-    fn erase(&mut self, group: usize, index: usize, plan: &mut Plan) {
+    fn erase(&mut self, group: usize, index: usize, plan: &mut FlashPlan) {
         let group = &mut self.groups[group];
         self.updates -= u32::from(group.blocks.len() as u32 > group.own_blocks);
         let (block, _) = group.blocks.remove(index);
@@ -242,7 +242,7 @@ impl Superblock {
     }
 
     /// Collect update blocks of the superblock that was written longest ago, until it has none.
-    fn shrink_oldest(&mut self, plan: &mut Plan) {
+    fn shrink_oldest(&mut self, plan: &mut FlashPlan) {
         let updated = |group: &usize| {
             self.groups[*group].blocks.len() as u32 > self.groups[*group].own_blocks
         };
@@ -256,7 +256,7 @@ impl Superblock {
 
     /// Move the valid pages of the emptiest block of `group` to its open block, and to a new one once that is
     /// full; then erase it.
-    fn collect(&mut self, group: usize, plan: &mut Plan) {
+    fn collect(&mut self, group: usize, plan: &mut FlashPlan) {
         let pages = self.geometry.shape().pages_per_block;
         let full = self.groups[group].next == pages;
         // An open block that is not full yet cannot be a victim.
@@ -322,7 +322,11 @@ mod tests {
         let options = MergingOptions::bare("superblock", geometry);
         let mut ftl = Superblock::new(&options.with(&part));
         let write = |ftl: &mut Superblock, page| {
-            ftl.write(Lpn(page), &PageExtent::single(Lpn(page), true, 0), &mut Plan::default());
+            ftl.write(
+                Lpn(page),
+                &PageExtent::single(Lpn(page), true, 0),
+                &mut FlashPlan::default(),
+            );
         };
         (0..4).for_each(|page| write(&mut ftl, page));
         ftl.groups[0].own_blocks = 1;

@@ -17,7 +17,7 @@ use uflip_core::{Error, Result, format_bytes};
 
 use crate::flash::geometry::{BlockIdx, Geometry, PageAddress};
 use crate::flash::places::PageAddresses;
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 use crate::pool::free::FreePool;
 
 /// The number of a merge unit.
@@ -230,7 +230,7 @@ impl FreeUnits {
     ///
     /// # Panics
     /// If the bank has no free unit. The accounting is then wrong: a valid profile leaves a free unit.
-    pub(crate) fn take(&mut self, bank: u32, plan: &mut Plan) -> UnitIdx {
+    pub(crate) fn take(&mut self, bank: u32, plan: &mut FlashPlan) -> UnitIdx {
         if self.keeps_one {
             // Units that are already in the pool are older and are used first.
             self.erase_one(bank, plan);
@@ -244,7 +244,7 @@ impl FreeUnits {
     }
 
     /// Erase one more unit in `bank`, if one is waiting to be erased.
-    fn erase_one(&mut self, bank: u32, plan: &mut Plan) -> bool {
+    fn erase_one(&mut self, bank: u32, plan: &mut FlashPlan) -> bool {
         let unit = self.dirty.take(bank);
         if let Some(unit) = unit {
             self.layout.blocks(UnitIdx(unit)).for_each(|block| plan.erase(block));
@@ -269,7 +269,7 @@ impl FreeUnits {
     }
 
     /// Erase a waiting unit in every bank; returns false if no bank has one.
-    pub(crate) fn erase_some(&mut self, plan: &mut Plan) -> bool {
+    pub(crate) fn erase_some(&mut self, plan: &mut FlashPlan) -> bool {
         let mut erased = false;
         for bank in 0..self.layout.banks {
             erased |= self.erase_one(bank, plan);
@@ -306,7 +306,7 @@ impl Journal {
     }
 
     /// Store `pages` pages, one after the other; later steps of the plan wait for them.
-    pub(crate) fn store(&mut self, pages: u32, free: &mut FreeUnits, plan: &mut Plan) {
+    pub(crate) fn store(&mut self, pages: u32, free: &mut FreeUnits, plan: &mut FlashPlan) {
         for _ in 0..pages {
             if self.next == self.layout.unit_pages {
                 self.unit.take().into_iter().for_each(|unit| free.discard(unit));

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use super::units::{FreeUnits, UnitIdx, UnitLayout};
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Lpn};
-use crate::flash::plan::{Merge, Plan};
+use crate::flash::plan::{FlashPlan, Merge};
 
 /// Units found with content.
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl UnitLayout {
         units: FoundUnits,
         survey: &Survey<'_>,
         free: &mut FreeUnits,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) -> Vec<(u32, UnitIdx)> {
         let FoundUnits { mut in_place, of_logs, logged } = units;
         for logical in &logged {
@@ -89,7 +89,7 @@ impl UnitLayout {
         units: &[UnitIdx],
         survey: &Survey<'_>,
         free: &mut FreeUnits,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) -> UnitIdx {
         let unit = free.take(self.home(logical), plan);
         plan.count_merge(Merge::Full);
@@ -103,7 +103,7 @@ impl UnitLayout {
         unit
     }
 
-    fn erase(&self, units: &[UnitIdx], free: &mut FreeUnits, plan: &mut Plan) {
+    fn erase(&self, units: &[UnitIdx], free: &mut FreeUnits, plan: &mut FlashPlan) {
         for unit in units {
             self.blocks(*unit).for_each(|block| plan.erase(block));
             free.release(*unit);

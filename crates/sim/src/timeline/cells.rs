@@ -63,7 +63,8 @@ impl ByPageType {
 
 /// Cell times of all pages [ns].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Cells {
+#[serde(rename = "Cells")]
+pub(crate) struct CellTimes {
     bits: u32,
     read_ns: [u64; BITS_MAX as usize],
     program_ns: [u64; BITS_MAX as usize],
@@ -71,12 +72,12 @@ pub(crate) struct Cells {
     read_alike: bool,
 }
 
-impl Cells {
+impl CellTimes {
     /// Create the times of cells with `bits` bits (pages), from 1 to [`BITS_MAX`].
-    pub(crate) fn new(bits: u32, read: ByPageType, program: ByPageType) -> Cells {
+    pub(crate) fn new(bits: u32, read: ByPageType, program: ByPageType) -> CellTimes {
         let read_ns = read.table(bits);
         let read_alike = read_ns[..bits as usize].iter().all(|ns| *ns == read.low);
-        Cells { bits, read_ns, program_ns: program.table(bits), read_alike }
+        CellTimes { bits, read_ns, program_ns: program.table(bits), read_alike }
     }
 
     /// Return the page type of a page of a block.
@@ -116,7 +117,7 @@ impl Cells {
         self.read(kind) + self.program_ns[usize::from(kind.0)]
     }
 
-    /// Return the sum of [`Cells::moved`] over the pages of a bit set. Pages of alternating types
+    /// Return the sum of [`CellTimes::moved`] over the pages of a bit set. Pages of alternating types
     /// are counted by type.
     pub(crate) fn all_moved(&self, set: &[u64]) -> u64 {
         let of_kind = |kind, mask: u64| {
@@ -146,7 +147,7 @@ mod tests {
             (3, [1, 2, 3, 1, 2, 3]),
             (4, [1, 2, 2, 3, 1, 2]),
         ] {
-            let cells = Cells::new(bits, READ, PROGRAM);
+            let cells = CellTimes::new(bits, READ, PROGRAM);
             for (page, expected) in (0..).zip(kinds) {
                 assert_eq!(cells.read_page(|| page), expected, "{bits} bits, page {page}");
                 assert_eq!(cells.program_page(page), 10 * expected, "{bits} bits, page {page}");
@@ -157,7 +158,7 @@ mod tests {
     #[test]
     fn page_set_time_is_sum_of_pages() {
         for bits in 1..=BITS_MAX {
-            let cells = Cells::new(bits, READ, PROGRAM);
+            let cells = CellTimes::new(bits, READ, PROGRAM);
             for set in [
                 vec![],
                 vec![0],

@@ -67,7 +67,7 @@ use crate::flash::geometry::{Geometry, PlaneIdx};
 pub(crate) use crate::timeline::breakdown::AccountIdx;
 use crate::timeline::breakdown::{Account, SimBreakdown};
 use calendar::{Calendar, EventKind};
-use cells::Cells;
+use cells::CellTimes;
 use channel::Channel;
 pub use descriptors::CompletionNotice;
 use descriptors::Descriptors;
@@ -85,7 +85,7 @@ pub(crate) use suspend::Suspend;
 /// Durations and options of the hardware [ns].
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Timing {
-    pub(crate) cells: Cells,
+    pub(crate) cells: CellTimes,
     pub(crate) erase_ns: u64,
     /// Channel transfer of one page (mapping unit).
     pub(crate) transfer_ns: u64,

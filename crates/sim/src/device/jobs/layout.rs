@@ -4,7 +4,7 @@ use super::phase::{NONE, PlanPhase, PlanStep, StepKind, Tails};
 use crate::collections::bits;
 use crate::device::jobs::site::LayoutSite;
 use crate::flash::geometry::{DieIdx, PageAddress};
-use crate::flash::plan::{Cmd, Move, Plan};
+use crate::flash::plan::{Cmd, FlashPlan, Move};
 use crate::timeline::{DieQueue, MultiPlane, Purpose};
 
 impl PlanPhase {
@@ -12,7 +12,7 @@ impl PlanPhase {
     /// of the first other command.
     pub(super) fn lay_out(
         &mut self,
-        plan: &Plan,
+        plan: &FlashPlan,
         from: usize,
         site: LayoutSite<'_>,
         tails: &mut Tails,
@@ -63,7 +63,7 @@ struct PhaseLayout<'a, 'b> {
 }
 
 impl PhaseLayout<'_, '_> {
-    fn add(&mut self, command: &Cmd, plan: &Plan) {
+    fn add(&mut self, command: &Cmd, plan: &FlashPlan) {
         let timing = self.site.timing;
         match *command {
             Cmd::Read(_) | Cmd::Program { .. } => {

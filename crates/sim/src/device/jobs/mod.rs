@@ -27,7 +27,7 @@ mod site;
 
 use crate::device::backend::Hardware;
 use crate::device::event::{DeviceEvent, EventTag, JobIdx, StepIdx};
-use crate::flash::plan::{Cmd, Plan};
+use crate::flash::plan::{Cmd, FlashPlan};
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{AccountIdx, Purpose, Timeline};
 pub(crate) use issue::issue_host_command;
@@ -42,7 +42,7 @@ use site::LayoutSite;
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Job")]
 struct PlanJob {
-    plan: Plan,
+    plan: FlashPlan,
     #[serde(rename = "order")]
     request: PlanRequest,
     /// The class whose queue it blocks.
@@ -123,7 +123,7 @@ impl PlanJobs {
     /// Append `plan` to the queue of `class`; its vectors are recycled for the next plan.
     pub(crate) fn queue(
         &mut self,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
         request: PlanRequest,
         class: PlanClass,
         hardware: &mut Hardware<'_>,
@@ -137,7 +137,7 @@ impl PlanJobs {
     /// Start `plan` now.
     pub(crate) fn begin(
         &mut self,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
         request: PlanRequest,
         hardware: &mut Hardware<'_>,
     ) {
@@ -148,13 +148,13 @@ impl PlanJobs {
 
     fn add(
         &mut self,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
         request: PlanRequest,
         class: Option<PlanClass>,
         events: &mut Timeline<EventTag>,
     ) -> JobIdx {
         let index = self.unused.pop().unwrap_or_else(|| {
-            let (plan, phase) = (Plan::default(), PlanPhase::default());
+            let (plan, phase) = (FlashPlan::default(), PlanPhase::default());
             let blocks = BlockSet::default();
             self.jobs.push(PlanJob { plan, request, class, blocks, next: 0, phase, charged: 0 });
             self.jobs.len() as u32 - 1

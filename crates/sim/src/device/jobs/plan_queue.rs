@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::device::event::JobIdx;
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 
 /// A queue of plans: those that run, and those that wait.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ impl PlanQueue {
 pub(super) struct BlockSet(Vec<u32>);
 
 impl BlockSet {
-    pub(super) fn fill(&mut self, plan: &Plan) {
+    pub(super) fn fill(&mut self, plan: &FlashPlan) {
         self.0.clear();
         plan.blocks(|block| self.0.push(block.0));
         self.0.sort_unstable();

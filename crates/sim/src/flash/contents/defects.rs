@@ -20,7 +20,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Cell;
+use super::PhysicalPage;
 use super::records::RecordKind;
 use super::{Contents, Label};
 use crate::collections::bits;
@@ -95,20 +95,26 @@ impl Contents {
         let mut cells = Vec::new();
         if defect == Defect::Pages {
             let retired = self.pages_of(block).map(|page| nand.is_page_retired(Ppn(page as u32)));
-            cells.extend(retired.map(|retired| if retired { Cell::Torn } else { Cell::Erased }));
+            cells.extend(
+                retired.map(
+                    |retired| {
+                        if retired { PhysicalPage::Torn } else { PhysicalPage::Erased }
+                    },
+                ),
+            );
         }
         Some(self.records.add(RecordKind::List(defect, block), &cells, Label::default()))
     }
 
     /// List `defect` of `block`; its listed pages are those marked as torn in `cells`.
-    pub(super) fn list_defect(&mut self, defect: Defect, block: BlockIdx, cells: &[Cell]) {
+    pub(super) fn list_defect(&mut self, defect: Defect, block: BlockIdx, cells: &[PhysicalPage]) {
         let pages = self.pages_of(block);
         let defects = self.defects.as_mut().expect("it is there where anything is listed");
         match defect {
             Defect::Block => defects.blocks[block.0 as usize] = true,
             Defect::Program => defects.programs[block.0 as usize] = true,
             Defect::Pages => {
-                let retired = pages.zip(cells).filter(|(_, cell)| **cell == Cell::Torn);
+                let retired = pages.zip(cells).filter(|(_, cell)| **cell == PhysicalPage::Torn);
                 retired.for_each(|(page, _)| bits::insert(&mut defects.pages, page));
             }
         }

@@ -41,7 +41,8 @@ use records::{OpRecords, RecordKind};
 
 /// The content of a page according to its spare area.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub(crate) enum Cell {
+#[serde(rename = "Cell")]
+pub(crate) enum PhysicalPage {
     /// Not programmed since its block was erased.
     #[default]
     Erased,
@@ -70,8 +71,8 @@ pub(crate) struct Label {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Contents {
     geometry: Geometry,
-    decided: Vec<Cell>,
-    on_flash: Vec<Cell>,
+    decided: Vec<PhysicalPage>,
+    on_flash: Vec<PhysicalPage>,
     /// Decided labels of blocks, and those on flash.
     labels: Vec<Label>,
     labels_on_flash: Vec<Label>,
@@ -126,8 +127,8 @@ impl Contents {
         let pages = geometry.pages() as usize;
         Contents {
             geometry,
-            decided: vec![Cell::Erased; pages],
-            on_flash: vec![Cell::Erased; pages],
+            decided: vec![PhysicalPage::Erased; pages],
+            on_flash: vec![PhysicalPage::Erased; pages],
             labels: vec![Label::default(); geometry.blocks() as usize],
             labels_on_flash: vec![Label::default(); geometry.blocks() as usize],
             opened: 0,
@@ -214,7 +215,7 @@ impl Contents {
             }
             Origin::InMemory => self.in_memory.remove(&page).expect("the FTL holds it in memory"),
             Origin::Page(from) => match self.decided[from.0 as usize] {
-                Cell::Holds { version, .. } => version,
+                PhysicalPage::Holds { version, .. } => version,
                 _ => 0,
             },
             Origin::Map => {
@@ -234,9 +235,9 @@ impl Contents {
         programmed: bool,
     ) {
         let cell = match page {
-            None => Cell::Nothing,
+            None => PhysicalPage::Nothing,
             Some((page, from)) => {
-                Cell::Holds { page, version: self.version(page, from, programmed) }
+                PhysicalPage::Holds { page, version: self.version(page, from, programmed) }
             }
         };
         let label = &mut self.labels[to.block.0 as usize];
@@ -245,7 +246,7 @@ impl Contents {
             let erases = self.erases[to.block.0 as usize];
             *label = Label { role, opened: self.opened, erases, by: to.block };
         }
-        self.decided[to.page.0 as usize] = if programmed { cell } else { Cell::Torn };
+        self.decided[to.page.0 as usize] = if programmed { cell } else { PhysicalPage::Torn };
     }
 
     /// Queue the program of the flash page of `to` with the decided content; returns the number of the
@@ -267,7 +268,7 @@ impl Contents {
     /// Record the FTL's decision to erase `block`.
     pub(crate) fn decide_erased(&mut self, block: BlockIdx) {
         let pages = self.pages_of(block);
-        self.decided[pages].fill(Cell::Erased);
+        self.decided[pages].fill(PhysicalPage::Erased);
         self.labels[block.0 as usize] = Label::default();
         self.erases[block.0 as usize] += 1;
     }
@@ -316,7 +317,7 @@ impl Contents {
     }
 
     /// Apply an operation that has ended.
-    fn apply(&mut self, what: RecordKind, cells: &[Cell], label: Label) {
+    fn apply(&mut self, what: RecordKind, cells: &[PhysicalPage], label: Label) {
         match what {
             RecordKind::Program(first) => {
                 self.fill(first, cells, label);

@@ -19,7 +19,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::records::{PageCopy, RecordKind};
-use super::{BlockCondition, Cell, Contents, Defect, Label, Origin, PowerCutEffect};
+use super::{BlockCondition, Contents, Defect, Label, Origin, PhysicalPage, PowerCutEffect};
 use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, Ppn};
 use crate::flash::nand::Nand;
 use crate::flash::notes::{BlockMove, Note, PageContent};
@@ -37,12 +37,12 @@ pub(super) struct PhysicalImage {
     /// Their content, to check that labels name the right blocks.
     #[cfg(test)]
     #[serde(skip)]
-    holds: Vec<Vec<Cell>>,
+    holds: Vec<Vec<PhysicalPage>>,
 }
 
 impl PhysicalImage {
     /// Program a page of `block` after `before` others.
-    fn program(&mut self, block: BlockIdx, _cell: Cell, before: u32) {
+    fn program(&mut self, block: BlockIdx, _cell: PhysicalPage, before: u32) {
         let filled = &mut self.filled[block.0 as usize];
         assert!(*filled == before, "{block:?} has {filled} pages where a label says {before}");
         *filled += 1;
@@ -59,11 +59,11 @@ impl PhysicalImage {
         #[cfg(test)]
         {
             let mut cells = self.holds[old.0 as usize].clone();
-            let torn = cells.iter().rposition(|cell| *cell == Cell::Torn);
+            let torn = cells.iter().rposition(|cell| *cell == PhysicalPage::Torn);
             if let Some(torn) = torn.filter(|_| failed) {
                 cells.remove(torn);
             }
-            let cell = if _torn { Cell::Torn } else { cells[before as usize] };
+            let cell = if _torn { PhysicalPage::Torn } else { cells[before as usize] };
             self.holds[into.0 as usize].push(cell);
         }
     }
@@ -150,7 +150,7 @@ impl Contents {
     }
 
     /// Program `cells` from `first` on, in the physical block of `label`.
-    pub(super) fn fill(&mut self, first: Ppn, cells: &[Cell], label: Label) {
+    pub(super) fn fill(&mut self, first: Ppn, cells: &[PhysicalPage], label: Label) {
         if self.physical_image.is_none() {
             return;
         }
@@ -160,10 +160,10 @@ impl Contents {
         let before = &mut self.on_flash[pages];
         if self.labels_on_flash[logical.0 as usize].by != label.by {
             // All pages programmed in the previous block have failed.
-            assert!(before.iter().all(|cell| !matches!(cell, Cell::Holds { .. })));
-            before.fill(Cell::Erased);
+            assert!(before.iter().all(|cell| !matches!(cell, PhysicalPage::Holds { .. })));
+            before.fill(PhysicalPage::Erased);
         }
-        let before = before.iter().filter(|cell| **cell != Cell::Erased).count() as u32;
+        let before = before.iter().filter(|cell| **cell != PhysicalPage::Erased).count() as u32;
         for (more, cell) in (0..).zip(cells) {
             physical_image.program(label.by, *cell, before + more);
         }
@@ -173,7 +173,7 @@ impl Contents {
     pub(super) fn copy(&mut self, copied: PageCopy, torn: bool) {
         self.physical_image.iter_mut().for_each(|image| image.copy(copied, torn));
         let Some((logical, failed)) = copied.ends.filter(|_| !torn) else { return };
-        failed.into_iter().for_each(|page| self.on_flash[page.0 as usize] = Cell::Erased);
+        failed.into_iter().for_each(|page| self.on_flash[page.0 as usize] = PhysicalPage::Erased);
         self.labels_on_flash[logical.0 as usize].by = copied.into;
     }
 
@@ -190,7 +190,7 @@ impl Contents {
         }
         if let Some(logical) = logical {
             let pages = self.pages_of(logical);
-            self.on_flash[pages].fill(Cell::Erased);
+            self.on_flash[pages].fill(PhysicalPage::Erased);
             self.labels_on_flash[logical.0 as usize] = Label::default();
         }
     }
@@ -200,7 +200,7 @@ impl Contents {
         self.physical_image.iter_mut().for_each(|image| image.erase(block, false));
         if let Some(logical) = logical {
             let pages = self.pages_of(logical);
-            self.on_flash[pages].fill(Cell::Torn);
+            self.on_flash[pages].fill(PhysicalPage::Torn);
             self.half_erased[logical.0 as usize] = true;
             self.labels_on_flash[logical.0 as usize].by = block;
         }
@@ -223,12 +223,14 @@ impl Contents {
         for logical in (0..self.geometry.blocks()).map(BlockIdx) {
             let pages = self.pages_of(logical);
             let by = self.labels_on_flash[logical.0 as usize].by;
-            let erased = self.on_flash[pages.clone()].iter().all(|cell| *cell == Cell::Erased);
+            let erased =
+                self.on_flash[pages.clone()].iter().all(|cell| *cell == PhysicalPage::Erased);
             if self.physical_image.is_some() && !erased && self.is_listed(by) {
                 let cells = &mut self.on_flash[pages];
-                let none = |cell: &Cell| matches!(cell, Cell::Erased | Cell::Torn);
+                let none =
+                    |cell: &PhysicalPage| matches!(cell, PhysicalPage::Erased | PhysicalPage::Torn);
                 assert!(cells.iter().all(none), "{by:?} holds something");
-                cells.fill(Cell::Erased);
+                cells.fill(PhysicalPage::Erased);
             }
         }
     }
@@ -241,13 +243,15 @@ impl Contents {
         };
         let pages = self.geometry.shape().pages_per_block as usize;
         for (cells, label) in self.on_flash.chunks_mut(pages).zip(&self.labels_on_flash) {
-            let end =
-                cells.iter().rposition(|cell| *cell != Cell::Erased).map_or(0, |last| last + 1);
-            let before = cells.iter().filter(|cell| **cell != Cell::Erased).count() as u32;
-            let left_out = cells[..end].iter_mut().filter(|cell| **cell == Cell::Erased);
+            let end = cells
+                .iter()
+                .rposition(|cell| *cell != PhysicalPage::Erased)
+                .map_or(0, |last| last + 1);
+            let before = cells.iter().filter(|cell| **cell != PhysicalPage::Erased).count() as u32;
+            let left_out = cells[..end].iter_mut().filter(|cell| **cell == PhysicalPage::Erased);
             for (before, cell) in (before..).zip(left_out) {
-                *cell = Cell::Torn;
-                physical_image.program(label.by, Cell::Torn, before);
+                *cell = PhysicalPage::Torn;
+                physical_image.program(label.by, PhysicalPage::Torn, before);
             }
         }
     }
@@ -331,13 +335,13 @@ impl Contents {
             if self.block_condition(logical) == BlockCondition::HalfErased {
                 continue;
             }
-            let order = |cell: &Cell| match *cell {
-                Cell::Erased | Cell::Torn => (0, 0),
-                Cell::Nothing => (1, 0),
-                Cell::Holds { page, version } => (2 + u64::from(page), version),
+            let order = |cell: &PhysicalPage| match *cell {
+                PhysicalPage::Erased | PhysicalPage::Torn => (0, 0),
+                PhysicalPage::Nothing => (1, 0),
+                PhysicalPage::Holds { page, version } => (2 + u64::from(page), version),
             };
             let cells = &self.on_flash[self.pages_of(logical)];
-            let labels = cells.iter().filter(|cell| **cell != Cell::Erased);
+            let labels = cells.iter().filter(|cell| **cell != PhysicalPage::Erased);
             let mut from_labels: Vec<(u64, u64)> = labels.map(order).collect();
             let mut holds: Vec<(u64, u64)> =
                 physical_image.holds[named.0 as usize].iter().map(order).collect();

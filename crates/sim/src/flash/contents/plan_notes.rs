@@ -4,10 +4,10 @@ use super::Contents;
 use crate::collections::bits;
 use crate::flash::geometry::{PageAddress, Ppn};
 use crate::flash::notes::{Note, PageContent};
-use crate::flash::plan::{Cmd, Plan};
+use crate::flash::plan::{Cmd, FlashPlan};
 
 /// Return the programs and erases of `plan`, in order.
-pub(crate) fn notes_of(plan: &Plan) -> Vec<Note> {
+pub(crate) fn notes_of(plan: &FlashPlan) -> Vec<Note> {
     let program = |to: PageAddress, holds| Note::Program { to, by: to.block, holds, fails: false };
     let copy = |from: PageAddress, to| program(to, PageContent::Page(from.page));
     let mut notes = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn notes_of(plan: &Plan) -> Vec<Note> {
 impl Contents {
     pub(super) fn decided_at(&self, at: Ppn) -> Option<u32> {
         match self.decided[at.0 as usize] {
-            super::Cell::Holds { page, .. } => Some(page),
+            super::PhysicalPage::Holds { page, .. } => Some(page),
             _ => None,
         }
     }

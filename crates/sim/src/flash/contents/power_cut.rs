@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::records::RecordKind;
-use super::{Cell, Contents, Label};
+use super::{Contents, Label, PhysicalPage};
 use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, Ppn};
 
 /// The effect of a power loss on the flash.
@@ -110,10 +110,10 @@ impl Contents {
     ) {
         match what {
             RecordKind::Program(first) => {
-                self.fill(first, &vec![Cell::Torn; pages], label);
+                self.fill(first, &vec![PhysicalPage::Torn; pages], label);
                 let block = self.geometry.block_of(first);
                 self.labels_on_flash[block.0 as usize] = label;
-                self.on_flash[first.0 as usize..][..pages].fill(Cell::Torn);
+                self.on_flash[first.0 as usize..][..pages].fill(PhysicalPage::Torn);
                 cut.torn += 1;
             }
             RecordKind::Copy(copied) => {
@@ -149,7 +149,7 @@ impl Contents {
             versions.iter().for_each(|version| add(*page, *version));
         }
         for cell in &self.decided {
-            if let Cell::Holds { page, version } = *cell {
+            if let PhysicalPage::Holds { page, version } = *cell {
                 add(page, version);
             }
         }
@@ -165,7 +165,8 @@ impl Contents {
     pub(crate) fn mark_saved(&mut self, page: u32, at: Option<PageAddress>, version: u64) {
         self.saved.insert(page, self.written[page as usize]);
         for cells in [&mut self.decided, &mut self.on_flash] {
-            at.iter().for_each(|at| cells[at.page.0 as usize] = Cell::Holds { page, version });
+            at.iter()
+                .for_each(|at| cells[at.page.0 as usize] = PhysicalPage::Holds { page, version });
         }
     }
 
@@ -181,7 +182,7 @@ impl Contents {
 
     /// Whether the spare area of `at` can be read, and `at` is not erased.
     pub(crate) fn is_readable(&self, at: Ppn) -> bool {
-        matches!(self.on_flash[at.0 as usize], Cell::Nothing | Cell::Holds { .. })
+        matches!(self.on_flash[at.0 as usize], PhysicalPage::Nothing | PhysicalPage::Holds { .. })
     }
 
     /// Clear the labels of blocks without programmed pages.
@@ -198,7 +199,7 @@ impl Contents {
             return BlockCondition::HalfErased;
         }
         let pages = &self.on_flash[self.pages_of(block)];
-        match pages.iter().rposition(|cell| *cell != Cell::Erased) {
+        match pages.iter().rposition(|cell| *cell != PhysicalPage::Erased) {
             None => BlockCondition::Erased,
             Some(last) => {
                 let units = self.geometry.units();
@@ -224,10 +225,10 @@ impl Contents {
         self.newest_of(&self.decided, &self.labels)
     }
 
-    fn newest_of(&self, cells: &[Cell], labels: &[Label]) -> Vec<Option<Ppn>> {
+    fn newest_of(&self, cells: &[PhysicalPage], labels: &[Label]) -> Vec<Option<Ppn>> {
         let mut newest: Vec<Option<(u64, u64, Ppn)>> = vec![None; self.written.len()];
         for (at, cell) in (0..).map(Ppn).zip(cells) {
-            let Cell::Holds { page, version } = *cell else { continue };
+            let PhysicalPage::Holds { page, version } = *cell else { continue };
             let opened = labels[self.geometry.block_of(at).0 as usize].opened;
             let candidate = Some((version, opened, at));
             let best = &mut newest[page as usize];
@@ -244,24 +245,24 @@ impl Contents {
     /// Return the version of `page` at `at`; 0 if `at` does not hold `page`.
     pub(crate) fn version_at(&self, page: u32, at: Ppn) -> u64 {
         match self.on_flash[at.0 as usize] {
-            Cell::Holds { page: there, version } if there == page => version,
+            PhysicalPage::Holds { page: there, version } if there == page => version,
             _ => 0,
         }
     }
 
     /// Whether `at` was not programmed since its block was erased.
     pub(crate) fn is_erased(&self, at: Ppn) -> bool {
-        self.cell(at) == Cell::Erased
+        self.cell(at) == PhysicalPage::Erased
     }
 
     /// Return the number of pages of `block` that are not erased.
     pub(crate) fn programmed_pages(&self, block: BlockIdx) -> u32 {
         let pages = &self.on_flash[self.pages_of(block)];
-        pages.iter().filter(|cell| **cell != Cell::Erased).count() as u32
+        pages.iter().filter(|cell| **cell != PhysicalPage::Erased).count() as u32
     }
 
     /// Return the content on flash at `at`.
-    pub(crate) fn cell(&self, at: Ppn) -> Cell {
+    pub(crate) fn cell(&self, at: Ppn) -> PhysicalPage {
         self.on_flash[at.0 as usize]
     }
 
@@ -278,16 +279,16 @@ impl Contents {
     /// Mark the erase of `block` as interrupted.
     pub(crate) fn half_erase(&mut self, block: BlockIdx) {
         let pages = self.pages_of(block);
-        self.on_flash[pages.clone()].fill(Cell::Torn);
-        self.decided[pages].fill(Cell::Torn);
+        self.on_flash[pages.clone()].fill(PhysicalPage::Torn);
+        self.decided[pages].fill(PhysicalPage::Torn);
         self.half_erased[block.0 as usize] = true;
     }
 
     /// Mark `block`, whose erase was interrupted, as erased again.
     pub(crate) fn erased_again(&mut self, block: BlockIdx) {
         let pages = self.pages_of(block);
-        self.on_flash[pages.clone()].fill(Cell::Erased);
-        self.decided[pages].fill(Cell::Erased);
+        self.on_flash[pages.clone()].fill(PhysicalPage::Erased);
+        self.decided[pages].fill(PhysicalPage::Erased);
         self.half_erased[block.0 as usize] = false;
         self.labels[block.0 as usize] = Label::default();
         self.labels_on_flash[block.0 as usize] = Label::default();
@@ -304,7 +305,7 @@ impl Contents {
     ) {
         self.records.drain();
         self.forget();
-        self.decided.fill(Cell::Erased);
+        self.decided.fill(PhysicalPage::Erased);
         for block in (0..self.geometry.blocks()).map(BlockIdx) {
             let first = self.geometry.first_page(block).0;
             let programmed_pages = programmed(block);
@@ -314,14 +315,14 @@ impl Contents {
             self.opened = self.opened.max(self.labels[block.0 as usize].opened);
             programmed_pages
                 .iter()
-                .for_each(|page| self.decided[(first + page) as usize] = Cell::Nothing);
+                .for_each(|page| self.decided[(first + page) as usize] = PhysicalPage::Nothing);
         }
         self.deallocated =
             (0..).zip(self.written.iter().copied()).filter(|(_, n)| *n > 0).collect();
         for (page, at) in pages {
             let version = &mut self.written[page as usize];
             *version += u64::from(new_versions);
-            self.decided[at.page.0 as usize] = Cell::Holds { page, version: *version };
+            self.decided[at.page.0 as usize] = PhysicalPage::Holds { page, version: *version };
             self.deallocated.remove(&page);
         }
         self.on_flash.clone_from(&self.decided);

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Defect, Label};
+use super::{Defect, Label, PhysicalPage};
 use crate::flash::geometry::{BlockIdx, Ppn};
 
 /// The change that an operation makes.
@@ -53,7 +53,7 @@ impl RecordKind {
 pub(super) struct OpRecord {
     pub(super) what: RecordKind,
     /// The content of the pages after it; for a list, the listed pages are torn.
-    pub(super) cells: Vec<Cell>,
+    pub(super) cells: Vec<PhysicalPage>,
     /// The label of its block after it.
     pub(super) label: Label,
     /// The number of records before it.
@@ -95,12 +95,12 @@ pub(super) struct OpRecords {
     barriers: Vec<Barrier>,
     /// Reused to avoid allocation.
     #[serde(skip)]
-    spare: Vec<Vec<Cell>>,
+    spare: Vec<Vec<PhysicalPage>>,
 }
 
 impl OpRecords {
     /// Add an operation; returns its number, which is valid until it has ended.
-    pub(super) fn add(&mut self, what: RecordKind, cells: &[Cell], label: Label) -> u32 {
+    pub(super) fn add(&mut self, what: RecordKind, cells: &[PhysicalPage], label: Label) -> u32 {
         let mut copied = self.spare.pop().unwrap_or_default();
         copied.clear();
         copied.extend_from_slice(cells);
@@ -184,7 +184,7 @@ impl OpRecords {
     /// Return the operation that ended first, if one has by `until`; its cells go back to [`OpRecords::reuse`].
     /// If a program has ended, so has the erase before it, even if its end is not recorded yet: both may end
     /// at the same moment.
-    pub(super) fn ended(&mut self, until: u64) -> Option<(RecordKind, Vec<Cell>, Label)> {
+    pub(super) fn ended(&mut self, until: u64) -> Option<(RecordKind, Vec<PhysicalPage>, Label)> {
         let Reverse((end, _, index)) = *self.ends.peek()?;
         if end > until {
             return None;
@@ -218,7 +218,7 @@ impl OpRecords {
         Some(*erase)
     }
 
-    pub(super) fn reuse(&mut self, cells: Vec<Cell>) {
+    pub(super) fn reuse(&mut self, cells: Vec<PhysicalPage>) {
         self.spare.push(cells);
     }
 
@@ -244,7 +244,7 @@ mod tests {
         let other = records.add(erase(BlockIdx(0)), &[], Label::default());
         let before = records.add(erase(by), &[], Label::default());
         let label = Label { by, ..Label::default() };
-        let program = records.add(RecordKind::Program(Ppn(0)), &[Cell::Nothing], label);
+        let program = records.add(RecordKind::Program(Ppn(0)), &[PhysicalPage::Nothing], label);
         let later = records.add(erase(by), &[], Label::default());
         records.set_times(program, 10, 10);
         let ended = |records: &mut OpRecords| records.ended(10).map(|(what, ..)| what);

@@ -18,7 +18,7 @@
 //! **Simplified**: all spare areas are read; the processor takes no time.
 //! **Ambiguous**: if either of two groups would do, the one opened first is kept.
 
-use super::{Cell, Contents};
+use super::{Contents, PhysicalPage};
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, Ppn};
 
 /// The result of a survey.
@@ -127,7 +127,7 @@ impl<'a> Survey<'a> {
         for block in blocks {
             let first = self.geometry.first_page(*block).0;
             for at in (first..first + self.geometry.shape().pages_per_block).map(Ppn) {
-                if let Cell::Holds { page, version } = self.contents.cell(at) {
+                if let PhysicalPage::Holds { page, version } = self.contents.cell(at) {
                     held.push((at, page, version));
                 }
             }
@@ -162,7 +162,7 @@ impl<'a> Survey<'a> {
     /// Return the logical page at `at`, and whether it is the newest version; `None` if no page can be read.
     pub(crate) fn page_at(&self, at: PageAddress) -> Option<(Lpn, bool)> {
         match self.contents.cell(at.page) {
-            Cell::Holds { page, .. } => {
+            PhysicalPage::Holds { page, .. } => {
                 Some((Lpn(page), self.newest[page as usize] == Some(at.page)))
             }
             _ => None,
@@ -171,7 +171,7 @@ impl<'a> Survey<'a> {
 
     /// Whether `at` was not programmed since its block was erased.
     pub(crate) fn is_erased_at(&self, at: PageAddress) -> bool {
-        self.contents.cell(at.page) == Cell::Erased
+        self.contents.cell(at.page) == PhysicalPage::Erased
     }
 
     /// Return how many pages of `block`, from its first on, are programmed, torn or passed over.

@@ -6,7 +6,7 @@
 //! **Simplified**: nothing.
 //! **Ambiguous**: nothing.
 
-use super::{Cell, Contents};
+use super::{Contents, PhysicalPage};
 use crate::flash::geometry::BlockIdx;
 
 impl Contents {
@@ -15,7 +15,8 @@ impl Contents {
     pub(crate) fn estimated_erases(&self) -> Vec<u32> {
         let known_erases = |block: BlockIdx| {
             let mut pages = self.on_flash[self.pages_of(block)].iter();
-            let readable = pages.any(|cell| matches!(cell, Cell::Nothing | Cell::Holds { .. }));
+            let readable = pages
+                .any(|cell| matches!(cell, PhysicalPage::Nothing | PhysicalPage::Holds { .. }));
             readable.then(|| self.labels_on_flash[block.0 as usize].erases)
         };
         let erases: Vec<Option<u32>> =

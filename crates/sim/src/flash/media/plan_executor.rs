@@ -14,13 +14,13 @@ use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, PageAddress};
 use crate::flash::moves::PageRow;
 use crate::flash::notes::{Note, PageContent};
-use crate::flash::plan::{Cmd, Move, Plan};
+use crate::flash::plan::{Cmd, FlashPlan, Move};
 use crate::flash::replacement::ReplacementTable;
 
 impl Flash {
     /// [`Flash::execute`] on a device that replaces blocks or pages.
     #[inline(never)]
-    pub(super) fn execute_replaced(&mut self, plan: &mut Plan) {
+    pub(super) fn execute_replaced(&mut self, plan: &mut FlashPlan) {
         let mut requested = self.replacements().planned.take().unwrap_or_default();
         std::mem::swap(plan, &mut *requested);
         plan.clear();
@@ -91,11 +91,11 @@ impl Flash {
 /// Flash that replaces blocks or pages, and the executed operations.
 pub(super) struct PlanExecutor<'a> {
     pub(super) flash: &'a mut Flash,
-    pub(super) executed: &'a mut Plan,
+    pub(super) executed: &'a mut FlashPlan,
 }
 
 impl PlanExecutor<'_> {
-    fn execute_command(&mut self, command: &Cmd, asked: &Plan) {
+    fn execute_command(&mut self, command: &Cmd, asked: &FlashPlan) {
         match *command {
             Cmd::Read(from) => {
                 let from = self.flash.physical_address(from);

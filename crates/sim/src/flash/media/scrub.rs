@@ -7,7 +7,7 @@
 use super::Flash;
 use super::plan_executor::PlanExecutor;
 use crate::flash::geometry::BlockIdx;
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 
 impl Flash {
     /// Whether a block may be due at `clock`.
@@ -23,7 +23,7 @@ impl Flash {
 
     /// Copy `block` to a reserve block; `plan` receives the executed operations. Does nothing if the reserve
     /// is empty or the FTL does not use `block`.
-    pub(crate) fn scrub(&mut self, block: BlockIdx, plan: &mut Plan) {
+    pub(crate) fn scrub(&mut self, block: BlockIdx, plan: &mut FlashPlan) {
         let logical =
             self.replacements.as_ref().and_then(|replacements| replacements.logical(block));
         let held = logical.filter(|_| !self.nand.programmed(block).is_empty());

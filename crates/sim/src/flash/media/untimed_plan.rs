@@ -2,13 +2,13 @@
 
 use super::{CollectMedia as _, Flash, Media as _};
 use crate::flash::geometry::PageAddress;
-use crate::flash::plan::{Cmd, Counted, Merge, Move, Plan};
+use crate::flash::plan::{Cmd, Counted, FlashPlan, Merge, Move};
 
 impl Flash {
     /// Execute `plan` in order. If blocks or pages can be replaced, `plan` then contains the executed
     /// operations instead: physical places and failures.
     #[inline]
-    pub(crate) fn execute(&mut self, plan: &mut Plan) {
+    pub(crate) fn execute(&mut self, plan: &mut FlashPlan) {
         if self.replacements.is_some() {
             return self.execute_replaced(plan);
         }
@@ -18,7 +18,7 @@ impl Flash {
     }
 
     #[inline]
-    fn execute_command(&mut self, command: &Cmd, plan: &Plan) {
+    fn execute_command(&mut self, command: &Cmd, plan: &FlashPlan) {
         match *command {
             Cmd::Read(from) => self.read(from),
             Cmd::Program { to, merge_from: rest } => {

@@ -34,7 +34,7 @@ use uflip_core::{Error, Result};
 use crate::collections::bits;
 use crate::flash::contents::survey::{Holding, Survey};
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, PlaneIdx};
-use crate::flash::plan::{Merge, Plan};
+use crate::flash::plan::{FlashPlan, Merge};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::PageExtent;
 use crate::ftl::log_part::{Compat, LogPart, check_log};
@@ -94,7 +94,7 @@ impl MergingFtl for Fast {
     }
 
     #[inline]
-    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let logical = self.data.logical_block(page);
         if self.data.block_of(logical).is_none() {
             let block = self.data.take_free(self.data.home(logical));
@@ -140,7 +140,7 @@ impl MergingFtl for Fast {
         self.random.prefetch(page);
     }
 
-    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan) {
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut FlashPlan) {
         self.data.restore(survey, plan, |_, _| false);
         for block in survey.blocks() {
             if survey.holding(block) == Holding::Mixed {
@@ -189,7 +189,7 @@ impl Fast {
 /// The random log blocks.
 impl Fast {
     #[inline]
-    fn append_random(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+    fn append_random(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let ring = self.random.ring_of(self.data.logical_block(page));
         if self.random.is_filled(ring) {
             self.open_random(ring, plan);
@@ -204,7 +204,7 @@ impl Fast {
     }
 
     /// Begin the next log block of `ring`: a new one, or the oldest after it was reclaimed.
-    fn open_random(&mut self, ring: usize, plan: &mut Plan) {
+    fn open_random(&mut self, ring: usize, plan: &mut FlashPlan) {
         if self.random.may_grow(ring) {
             let plane = self.random.plane_of(ring).unwrap_or_else(|| self.next_plane());
             let block = self.data.take_free(plane);
@@ -222,7 +222,7 @@ impl Fast {
     }
 
     /// Merge every data block that has a live page in `log`.
-    fn reclaim(&mut self, log: &LogBlock, plan: &mut Plan) {
+    fn reclaim(&mut self, log: &LogBlock, plan: &mut FlashPlan) {
         let mut merged: Vec<u32> = Vec::new();
         for slot in 0..log.pages.len() {
             let Some(page) = self.random.live(log, slot) else { continue };
@@ -240,7 +240,7 @@ impl Fast {
     }
 
     /// Merge the newest version of every page of `logical`.
-    fn merge(&mut self, logical: u32, plan: &mut Plan) {
+    fn merge(&mut self, logical: u32, plan: &mut FlashPlan) {
         if let Some(log) = self.sequential.filter(|log| log.logical == logical) {
             self.merge_sequential(log, None, plan);
             plan.barrier();
@@ -255,7 +255,7 @@ impl Fast {
     }
 
     /// Copy the pages of `logical` in the random log to its data block `block`.
-    fn copy_from_log(&mut self, logical: u32, block: BlockIdx, plan: &mut Plan) {
+    fn copy_from_log(&mut self, logical: u32, block: BlockIdx, plan: &mut FlashPlan) {
         if self.lossy {
             return;
         }
@@ -267,7 +267,7 @@ impl Fast {
         });
     }
 
-    fn erase(&mut self, block: Option<BlockIdx>, plan: &mut Plan) {
+    fn erase(&mut self, block: Option<BlockIdx>, plan: &mut FlashPlan) {
         if let Some(block) = block {
             plan.erase(block);
             plan.barrier();

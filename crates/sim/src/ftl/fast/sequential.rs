@@ -3,7 +3,7 @@
 use super::Fast;
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Lpn, PageAddress};
-use crate::flash::plan::{Merge, Plan};
+use crate::flash::plan::{FlashPlan, Merge};
 use crate::ftl::extent::PageExtent;
 
 /// The log block for a block that is written in order.
@@ -40,7 +40,7 @@ impl Fast {
         logical: u32,
         page: Lpn,
         extent: &PageExtent,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) {
         if let Some(log) = self.sequential {
             self.merge_sequential(log, None, plan);
@@ -53,7 +53,12 @@ impl Fast {
         self.append_sequential(page, extent, plan);
     }
 
-    pub(super) fn append_sequential(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+    pub(super) fn append_sequential(
+        &mut self,
+        page: Lpn,
+        extent: &PageExtent,
+        plan: &mut FlashPlan,
+    ) {
         let merge_from = self.merge_source(page, extent);
         let log = self.sequential.as_mut().expect("a sequential log block");
         plan.program(self.data.address_in(log.block, page), merge_from);
@@ -76,7 +81,7 @@ impl Fast {
         offset: u32,
         page: Lpn,
         extent: &PageExtent,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) {
         if offset > log.next {
             self.merge_sequential(log, Some((page, extent)), plan);
@@ -91,7 +96,7 @@ impl Fast {
         &mut self,
         log: Sequential,
         with: Option<(Lpn, &PageExtent)>,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) {
         plan.count_merge(Merge::Partial);
         self.become_data_block(log, with, plan);
@@ -101,7 +106,7 @@ impl Fast {
         &mut self,
         log: Sequential,
         with: Option<(Lpn, &PageExtent)>,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) {
         let Sequential { block, logical, next } = log;
         let rest = with.and_then(|(page, extent)| self.merge_source(page, extent));
@@ -135,7 +140,7 @@ impl Fast {
         log: Sequential,
         page: Lpn,
         extent: &PageExtent,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) {
         let merge_from = self.merge_source(page, extent);
         self.drop_old(page);

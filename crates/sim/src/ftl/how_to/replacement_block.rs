@@ -22,7 +22,7 @@ use super::{FtlOptions, MergingFtl};
 use crate::collections::bits;
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Lpn, PageAddress};
-use crate::flash::plan::{Merge, Plan};
+use crate::flash::plan::{FlashPlan, Merge};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::PageExtent;
 
@@ -74,7 +74,7 @@ impl MergingFtl for ReplacementBlock {
         }
     }
 
-    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let (logical, offset) = self.split(page);
         if self.data.block_of(logical).is_none() {
             let block = self.data.take_free(self.data.home(logical));
@@ -107,7 +107,7 @@ impl MergingFtl for ReplacementBlock {
         }
     }
 
-    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
+    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut FlashPlan) {
         // A logical block with a replacement is found twice, and is merged.
         self.data.restore(found, plan, |_, _| false);
     }
@@ -140,7 +140,7 @@ impl ReplacementBlock {
     }
 
     /// Copy the missing pages to the replacement, which becomes the data block.
-    fn fold(&mut self, at: usize, plan: &mut Plan) {
+    fn fold(&mut self, at: usize, plan: &mut FlashPlan) {
         let Some(replacement) = self.replacements.remove(at) else { return };
         let Replacement { logical, block, programmed, newest } = replacement;
         let pages: Vec<Lpn> = self.data.pages_of(logical).map(Lpn).collect();

@@ -9,7 +9,7 @@ use crate::flash::fast_path::{AllFeatures, FastPath};
 use crate::flash::geometry::{BlockIdx, Lpn, PageAddress, PlaneIdx, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::ftl::page_map::dftl::MapOnFlash;
-use crate::pool::blocks::{AllocatedPage, Stream};
+use crate::pool::blocks::{AllocatedPage, PageStream};
 
 /// A block being collected. The caller decides when its next page moves.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
@@ -21,7 +21,7 @@ pub(crate) struct Collection {
     /// The victim is moved because of its reads or its age.
     pub(crate) scrubs: bool,
     /// The destination of its pages.
-    pub(super) stream: Stream,
+    pub(super) stream: PageStream,
     /// Reserved pages: those that it may still have to move.
     pub(super) reserved: u32,
     /// Reserved mapping pages: those that it may still have to program.
@@ -84,14 +84,14 @@ impl PageMap {
         &mut self,
         plane: PlaneIdx,
         media: &mut impl CollectMedia,
-    ) -> Option<(BlockIdx, Stream)> {
+    ) -> Option<(BlockIdx, PageStream)> {
         if self.is_urgent() {
             return self.urgent_victim(plane);
         }
         let most = self.pages_for_any_victim();
         if self.on_flash.is_some() {
             if let Some(victim) = self.mapping_victim(plane) {
-                return Some((victim, Stream::Mapping));
+                return Some((victim, PageStream::Mapping));
             }
             if !self.has_space_to_collect() {
                 return None;
@@ -108,7 +108,7 @@ impl PageMap {
             return None;
         }
         if let Some(block) = self.fold_if_due(plane) {
-            return Some((block, Stream::Relocated));
+            return Some((block, PageStream::Relocated));
         }
         self.stop_overruling();
         if let Some(victim) = self.scrub_or_levelling_victim(plane, media) {
@@ -117,28 +117,31 @@ impl PageMap {
             if !of_map {
                 self.options.victims.remove(plane, victim, &self.blocks);
             }
-            return Some((victim, if of_map { Stream::Mapping } else { Stream::Relocated }));
+            return Some((
+                victim,
+                if of_map { PageStream::Mapping } else { PageStream::Relocated },
+            ));
         }
         if self.is_overruled() {
             let victim = self.blocks.emptiest(plane)?;
             self.options.victims.remove(plane, victim, &self.blocks);
-            return Some((victim, Stream::Relocated));
+            return Some((victim, PageStream::Relocated));
         }
         let victim = self.options.victims.choose(plane, &self.blocks)?;
-        Some((victim, Stream::Relocated))
+        Some((victim, PageStream::Relocated))
     }
 
     /// Note that `collection` moved `page`.
     #[inline]
     fn moved(&mut self, collection: &Collection, page: Lpn) {
-        if let (Some(flash_map), Stream::Relocated) = (&mut self.on_flash, collection.stream) {
+        if let (Some(flash_map), PageStream::Relocated) = (&mut self.on_flash, collection.stream) {
             flash_map.moved(collection.plane, page);
         }
     }
 
     /// Drop the valid pages that `collection` does not move; see [`RelocationLoad::Exactly`].
     fn drop_surplus(&mut self, collection: &Collection, media: &mut impl CollectMedia) {
-        let (RelocationLoad::Exactly(number), Stream::Relocated) =
+        let (RelocationLoad::Exactly(number), PageStream::Relocated) =
             (self.options.load, collection.stream)
         else {
             return;
@@ -167,7 +170,7 @@ impl PageMap {
         if let Some(page) = self.blocks.next_valid(block, next) {
             return Some(self.item(collection, page));
         }
-        if stream != Stream::Relocated || moved >= self.load() {
+        if stream != PageStream::Relocated || moved >= self.load() {
             return None;
         }
         cold_path();
@@ -225,7 +228,7 @@ impl PageMap {
     fn copy<D: CollectMedia>(
         &mut self,
         from: PageAddress,
-        stream: Stream,
+        stream: PageStream,
         media: &mut D,
     ) -> Option<AllocatedPage> {
         let plane = self.plane_for::<D::Path>(Some(from.plane), stream)?;
@@ -243,7 +246,7 @@ impl PageMap {
         &mut self,
         from: PageAddress,
         mut to: AllocatedPage,
-        stream: Stream,
+        stream: PageStream,
         media: &mut impl CollectMedia,
     ) -> Option<AllocatedPage> {
         loop {

@@ -35,7 +35,7 @@ use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PlaneIdx};
 use crate::flash::media::CollectMedia;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
-use crate::pool::blocks::{Blocks, Stream};
+use crate::pool::blocks::{Blocks, PageStream};
 
 /// Profile options of a page map on flash.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -256,15 +256,15 @@ impl PageMap {
         media: &mut impl CollectMedia,
     ) -> Option<PlaneIdx> {
         let page = Lpn(self.flash_map().first + mapping_page);
-        let Some(plane) = self.plane_for::<AllFeatures>(None, Stream::Mapping) else {
+        let Some(plane) = self.plane_for::<AllFeatures>(None, PageStream::Mapping) else {
             self.end_of_life();
             return None;
         };
-        let mut to = self.blocks.take_page(plane, Stream::Mapping);
+        let mut to = self.blocks.take_page(plane, PageStream::Mapping);
         let old = self.lookup(page);
-        media.set_content(Some(page), || self.blocks.kind(Stream::Mapping) as u8);
+        media.set_content(Some(page), || self.blocks.kind(PageStream::Mapping) as u8);
         while !media.program_mapping(to.address, old) {
-            match self.replacement_page(to, Stream::Mapping, media) {
+            match self.replacement_page(to, PageStream::Mapping, media) {
                 Some(other) => to = other,
                 None => {
                     self.end_of_life();
@@ -276,7 +276,7 @@ impl PageMap {
             self.blocks.mark_invalid(old);
         }
         self.map_page(page, to.address);
-        self.close_if_full(to, Stream::Mapping, media);
+        self.close_if_full(to, PageStream::Mapping, media);
         Some(to.address.plane)
     }
 
@@ -307,7 +307,7 @@ impl PageMap {
     /// for an entry that is written back, and for one more collection.
     pub(super) fn has_space_with_map(&self, opens: bool) -> bool {
         let (relocated, mapping) = self.needed_to_collect();
-        self.blocks.fits_after(Stream::Host, opens, relocated, mapping + 1)
+        self.blocks.fits_after(PageStream::Host, opens, relocated, mapping + 1)
     }
 
     /// Like [`PageMap::has_space_with_map`], for a read that may write an entry back.
@@ -343,11 +343,11 @@ impl PageMap {
     }
 
     /// Whether opening another block for `stream` leaves space for everything that is reserved.
-    pub(super) fn may_open(&self, stream: Stream) -> bool {
+    pub(super) fn may_open(&self, stream: PageStream) -> bool {
         self.blocks.fits_after(stream, true, self.reserved, self.flash_map().reserved)
     }
 
-    pub(super) fn plane_with_open_page(&self, stream: Stream) -> Option<PlaneIdx> {
+    pub(super) fn plane_with_open_page(&self, stream: PageStream) -> Option<PlaneIdx> {
         let mut planes = (0..self.options.geometry.shape().planes).map(PlaneIdx);
         planes.find(|plane| self.blocks.has_open_page(*plane, stream))
     }

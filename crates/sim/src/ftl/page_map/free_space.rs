@@ -20,7 +20,7 @@
 
 use super::PageMap;
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
-use crate::pool::blocks::Stream;
+use crate::pool::blocks::PageStream;
 
 /// How often the policy is tried again once every plane has its reserve, while no page finds space.
 const OVERRULES_MAX: u32 = 64;
@@ -92,9 +92,9 @@ impl PageMap {
     /// Return the block of `plane` with the fewest valid pages, with data or mapping pages, if there are
     /// enough pages for its collection. Unlike normal collection, no more than its exact need is required.
     #[cold]
-    pub(super) fn urgent_victim(&mut self, plane: PlaneIdx) -> Option<(BlockIdx, Stream)> {
+    pub(super) fn urgent_victim(&mut self, plane: PlaneIdx) -> Option<(BlockIdx, PageStream)> {
         if let Some(block) = self.fold_urgently(plane) {
-            return Some((block, Stream::Relocated));
+            return Some((block, PageStream::Relocated));
         }
         let valid = |block: BlockIdx| u32::from(self.blocks.valid_count(block));
         let flash_map = self.on_flash.as_deref();
@@ -111,12 +111,12 @@ impl PageMap {
         match (of_map, data) {
             (Some(of_map), data) if data.is_none_or(|data| valid(of_map) <= valid(data)) => {
                 self.on_flash.as_mut()?.remove(plane, of_map);
-                Some((of_map, Stream::Mapping))
+                Some((of_map, PageStream::Mapping))
             }
             (_, data) => {
                 let data = data?;
                 self.options.victims.remove(plane, data, &self.blocks);
-                Some((data, Stream::Relocated))
+                Some((data, PageStream::Relocated))
             }
         }
     }

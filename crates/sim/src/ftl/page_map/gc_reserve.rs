@@ -2,7 +2,7 @@
 
 use super::{Collection, PageMap, RelocationLoad};
 use crate::flash::fast_path::FastPath;
-use crate::pool::blocks::Stream;
+use crate::pool::blocks::PageStream;
 
 impl PageMap {
     /// Return the number of pages that are moved of each victim, at least or exactly.
@@ -14,7 +14,7 @@ impl PageMap {
     #[inline(always)]
     pub(super) fn has_reached_load(&self, collection: &Collection) -> bool {
         matches!(self.options.load, RelocationLoad::Exactly(_))
-            && collection.stream == Stream::Relocated
+            && collection.stream == PageStream::Relocated
             && collection.moved >= self.load()
     }
 
@@ -48,7 +48,7 @@ impl PageMap {
     /// Reserve the pages that `collection` may need.
     pub(super) fn reserve(&mut self, collection: &mut Collection) {
         let valid = u32::from(self.blocks.valid_count(collection.victim));
-        if collection.stream == Stream::Mapping {
+        if collection.stream == PageStream::Mapping {
             collection.reserved_mapping = valid;
         } else {
             collection.reserved = self.pages_for_victim(valid);
@@ -72,7 +72,7 @@ impl PageMap {
             return;
         }
         match (&mut self.on_flash, collection.stream) {
-            (Some(flash_map), Stream::Mapping) => {
+            (Some(flash_map), PageStream::Mapping) => {
                 collection.reserved_mapping -= pages;
                 flash_map.reserved -= pages;
             }

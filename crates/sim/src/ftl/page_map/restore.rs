@@ -19,7 +19,7 @@ use super::PageMap;
 use crate::flash::contents::{BlockCondition, Contents, Image, Label};
 use crate::flash::geometry::{BlockIdx, Lpn, PageAddress, Ppn};
 use crate::flash::media::Flash;
-use crate::pool::blocks::{BlockUse, Stream};
+use crate::pool::blocks::{BlockUse, PageStream};
 use crate::pool::free::FreeOrder;
 
 impl PageMap {
@@ -141,15 +141,15 @@ impl PageMap {
         let plane = self.options.geometry.plane_of(block);
         let of_map =
             self.on_flash.as_ref().is_some_and(|flash_map| flash_map.is_closed(plane, block));
-        let role = if of_map { self.blocks.kind(Stream::Mapping) as u8 } else { role };
+        let role = if of_map { self.blocks.kind(PageStream::Mapping) as u8 } else { role };
         Label { role, opened: 1 + order, erases: self.blocks.wear(block), by: block }
     }
 
     /// Register a full block with the component that chooses it: mapping blocks, SLC cache or policy.
-    pub(super) fn register_closed(&mut self, last_page: PageAddress, stream: Stream) {
+    pub(super) fn register_closed(&mut self, last_page: PageAddress, stream: PageStream) {
         let PageAddress { block, plane, .. } = last_page;
         match (&mut self.on_flash, stream) {
-            (Some(flash_map), Stream::Mapping) => flash_map.closed(plane, block),
+            (Some(flash_map), PageStream::Mapping) => flash_map.closed(plane, block),
             _ if self.blocks.is_cache(block) => {
                 self.slc.iter_mut().for_each(|slc| slc.filled(plane, block));
             }

@@ -26,7 +26,7 @@ use crate::flash::contents::{Defect, Defects};
 use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::{BlockIdx, PageAddress, PlaneIdx, Ppn};
 use crate::flash::media::CollectMedia;
-use crate::pool::blocks::{AllocatedPage, Stream};
+use crate::pool::blocks::{AllocatedPage, PageStream};
 use crate::pool::free::FreeOrder;
 
 /// The part of a block with worn pages that is retired.
@@ -137,7 +137,7 @@ impl PageMap {
     pub(super) fn replacement_page(
         &mut self,
         to: AllocatedPage,
-        stream: Stream,
+        stream: PageStream,
         media: &mut impl CollectMedia,
     ) -> Option<AllocatedPage> {
         let PageAddress { plane, block, .. } = to.address;

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use super::PageMap;
 use crate::flash::fast_path::{AllFeatures, FastPath};
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
-use crate::pool::blocks::{CACHE, Stream};
+use crate::pool::blocks::{CACHE, PageStream};
 
 /// The size of the cache.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
@@ -115,7 +115,7 @@ impl PageMap {
             return None;
         }
         self.blocks.select_stream(CACHE);
-        let plane = self.plane_in_progress(Stream::Host);
+        let plane = self.plane_in_progress(PageStream::Host);
         if plane.is_none() {
             self.blocks.select_stream(0);
         }
@@ -125,7 +125,8 @@ impl PageMap {
     /// Whether a unit on `plane` continues a partly filled flash page outside the cache.
     #[inline]
     pub(super) fn has_open_page_past_cache(&self, plane: PlaneIdx) -> bool {
-        self.blocks.selected_role() != CACHE && self.plane_in_progress(Stream::Host) == Some(plane)
+        self.blocks.selected_role() != CACHE
+            && self.plane_in_progress(PageStream::Host) == Some(plane)
     }
 
     /// Whether `plane` has an SLC block to fold in idle time.
@@ -141,7 +142,7 @@ impl PageMap {
         let Some(slc) = &self.slc else { return false };
         let bypass = slc.bypass;
         self.blocks.select_stream(CACHE);
-        let opens = !self.blocks.has_open_page(plane, Stream::Host);
+        let opens = !self.blocks.has_open_page(plane, PageStream::Host);
         let may_open = !bypass && (!opens || self.may_open_cache(plane));
         let finds = may_open && self.fits_host_page(plane, opens);
         if !finds {

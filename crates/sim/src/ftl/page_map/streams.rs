@@ -21,7 +21,7 @@
 use super::hot_cold::{HotColdDetector, HotColdPart};
 use super::{Collection, PageMap};
 use crate::flash::geometry::{BlockIdx, Lpn, PlaneIdx};
-use crate::pool::blocks::{RelocationFrontier, Stream};
+use crate::pool::blocks::{PageStream, RelocationFrontier};
 
 /// State of several write streams.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -196,7 +196,7 @@ impl PageMap {
         &self,
         host_streams: &HostStreams,
         plane: PlaneIdx,
-        stream: Stream,
+        stream: PageStream,
     ) -> PlaneIdx {
         if self.fits_easily(host_streams, true, 0) {
             return plane;

@@ -21,7 +21,7 @@ use super::{CollectedPage, Collection, PageMap};
 use crate::flash::fast_path::FastPath;
 use crate::flash::geometry::{Lpn, PageAddress, PlaneIdx, Ppn};
 use crate::flash::media::CollectMedia;
-use crate::pool::blocks::Stream;
+use crate::pool::blocks::PageStream;
 
 impl PageMap {
     /// Whether several units make a flash page.
@@ -33,7 +33,7 @@ impl PageMap {
     /// Return the plane of the partly filled flash page that takes the next unit of `stream`, if there is
     /// one.
     #[inline]
-    pub(super) fn plane_in_progress(&self, stream: Stream) -> Option<PlaneIdx> {
+    pub(super) fn plane_in_progress(&self, stream: PageStream) -> Option<PlaneIdx> {
         let plane = self.last_plane[self.last_plane_index(stream)];
         (self.packs_units() && self.blocks.has_open_flash_page(plane, stream)).then_some(plane)
     }
@@ -49,12 +49,12 @@ impl PageMap {
         {
             return Some(plane);
         }
-        self.plane_in_progress(Stream::Host)
+        self.plane_in_progress(PageStream::Host)
     }
 
     /// Record that the next unit of `stream` goes to `plane`.
     #[inline(always)]
-    pub(super) fn set_last_plane<M: FastPath>(&mut self, plane: PlaneIdx, stream: Stream) {
+    pub(super) fn set_last_plane<M: FastPath>(&mut self, plane: PlaneIdx, stream: PageStream) {
         if M::MINIMAL {
             return;
         }
@@ -64,7 +64,7 @@ impl PageMap {
 
     /// Return the index of `stream` in `last_plane`; the host's streams come first.
     #[inline]
-    fn last_plane_index(&self, stream: Stream) -> usize {
+    fn last_plane_index(&self, stream: PageStream) -> usize {
         let moved = stream as usize & 1;
         moved * usize::from(self.blocks.write_streams()) + self.blocks.kind(stream)
     }
@@ -86,7 +86,7 @@ impl PageMap {
         if !self.packs_units() {
             return 1;
         }
-        if self.blocks.has_open_flash_page(plane, Stream::Host) {
+        if self.blocks.has_open_flash_page(plane, PageStream::Host) {
             return self.blocks.free_in_flash_page(plane, self.blocks.selected_role());
         }
         self.options.geometry.units()
@@ -113,7 +113,7 @@ impl PageMap {
     pub(crate) fn lacks_block(&self, plane: PlaneIdx, may_open: bool) -> bool {
         self.slc.is_none()
             && self.host_streams.is_none()
-            && !self.blocks.has_open_page(plane, Stream::Host)
+            && !self.blocks.has_open_page(plane, PageStream::Host)
             && (!may_open || self.blocks.free_in(plane) <= self.options.reserved_blocks)
     }
 
@@ -150,7 +150,7 @@ impl PageMap {
         if cost == 0 || !self.packs_units() || self.options.same_die {
             return cost;
         }
-        let begun = |plane: &PlaneIdx| self.blocks.has_open_flash_page(*plane, Stream::Host);
+        let begun = |plane: &PlaneIdx| self.blocks.has_open_flash_page(*plane, PageStream::Host);
         let planes = self.last_plane.iter().copied().filter(begun);
         planes.map(|plane| self.pages_taken(plane)).min().unwrap_or(self.options.geometry.units())
     }
@@ -158,7 +158,7 @@ impl PageMap {
     /// Return the pages that may have to stay empty after the host's last unit.
     pub(super) fn padding_reserve(&self) -> u32 {
         let shared = self.blocks.cost_of_host_page(false);
-        self.plane_in_progress(Stream::Host).map_or(0, |plane| {
+        self.plane_in_progress(PageStream::Host).map_or(0, |plane| {
             shared * self.blocks.free_in_flash_page(plane, self.blocks.selected_role())
         })
     }
@@ -171,11 +171,11 @@ impl PageMap {
 
     /// Pad the host's partly filled flash page on `plane`.
     pub(crate) fn pad(&mut self, plane: PlaneIdx, media: &mut impl CollectMedia) {
-        while self.blocks.has_open_flash_page(plane, Stream::Host) {
-            let taken = self.blocks.take_page(plane, Stream::Host);
+        while self.blocks.has_open_flash_page(plane, PageStream::Host) {
+            let taken = self.blocks.take_page(plane, PageStream::Host);
             media.pad(taken.address);
             self.blocks.mark_invalid(taken.address);
-            self.close_if_full(taken, Stream::Host, media);
+            self.close_if_full(taken, PageStream::Host, media);
         }
     }
 

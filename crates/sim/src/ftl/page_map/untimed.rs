@@ -9,7 +9,7 @@ use crate::collections::huge;
 use crate::flash::fast_path::{AllFeatures, FastPath, Minimal};
 use crate::flash::geometry::{Lpn, PageAddress, Ppn};
 use crate::flash::media::{CollectMedia as _, Flash};
-use crate::pool::blocks::Stream;
+use crate::pool::blocks::PageStream;
 
 impl PageMap {
     /// Whether the fast path applies: no map on flash, no retirement, no separate streams.
@@ -51,15 +51,15 @@ impl PageMap {
         let mut written = 0;
         for (page, whole, _) in pages {
             let plane = self.choose_plane::<M>(page);
-            let ordinary = self.blocks.has_open_page(plane, Stream::Host)
+            let ordinary = self.blocks.has_open_page(plane, PageStream::Host)
                 && !self.wants_collection::<M>(plane)
                 && self.reserved == 0;
             if !ordinary {
                 self.write_from(plane, page, whole, flash);
                 continue;
             }
-            self.set_last_plane::<M>(plane, Stream::Host);
-            let allocated = self.blocks.take_open_page(plane, Stream::Host);
+            self.set_last_plane::<M>(plane, PageStream::Host);
+            let allocated = self.blocks.take_open_page(plane, PageStream::Host);
             let to = allocated.address;
             let old = std::mem::replace(&mut self.map[page.0 as usize], to.page.0);
             self.reverse[to.page.0 as usize] = page.0;
@@ -72,7 +72,7 @@ impl PageMap {
             }
             flash.nand.program(to);
             written += 1;
-            self.close_if_full(allocated, Stream::Host, flash);
+            self.close_if_full(allocated, PageStream::Host, flash);
         }
         flash.counters.pages_programmed += written;
         flash.counters.host_pages_written += written;

@@ -4,7 +4,7 @@ use super::PageMap;
 use crate::flash::fast_path::{AllFeatures, FastPath};
 use crate::flash::geometry::{BlockIdx, Lpn, PageAddress, PlaneIdx, Ppn};
 use crate::flash::media::CollectMedia;
-use crate::pool::blocks::{AllocatedPage, Stream};
+use crate::pool::blocks::{AllocatedPage, PageStream};
 
 impl PageMap {
     /// Write `page` of `stream` at once, with every collection that is due. If only a part of it is written,
@@ -71,7 +71,7 @@ impl PageMap {
     /// Like [`PageMap::has_free_page`], for a page that bypasses the SLC cache, if there is one.
     #[inline]
     fn has_free_page_past_cache<M: FastPath>(&self, plane: PlaneIdx) -> bool {
-        let opens = !self.blocks.has_open_page(plane, Stream::Host);
+        let opens = !self.blocks.has_open_page(plane, PageStream::Host);
         if opens && self.blocks.free_in(plane) <= self.reserved_free::<M>(plane) {
             return false;
         }
@@ -99,22 +99,22 @@ impl PageMap {
         if !minimal && self.on_flash.is_some() {
             self.load_entry(page, true, media);
             // Mapping pages that failed to program may have taken the last free page.
-            if !self.blocks.has_page(plane, Stream::Host) {
-                match self.plane_for::<AllFeatures>(None, Stream::Host) {
+            if !self.blocks.has_page(plane, PageStream::Host) {
+                match self.plane_for::<AllFeatures>(None, PageStream::Host) {
                     Some(other) => plane = other,
                     None => return self.refuse(),
                 }
             }
         }
-        self.set_last_plane::<D::Path>(plane, Stream::Host);
-        let mut to = self.blocks.take_page_of::<D::Path>(plane, Stream::Host);
+        self.set_last_plane::<D::Path>(plane, PageStream::Host);
+        let mut to = self.blocks.take_page_of::<D::Path>(plane, PageStream::Host);
         if !minimal && self.slc.is_some() && self.blocks.is_cache(to.address.block) {
             media.set_slc(to.address.block);
         }
         let old = self.lookup(page);
-        media.set_content(Some(page), || self.blocks.kind(Stream::Host) as u8);
+        media.set_content(Some(page), || self.blocks.kind(PageStream::Host) as u8);
         while !media.program(to.address, if whole { None } else { old }) {
-            match self.replacement_page(to, Stream::Host, media) {
+            match self.replacement_page(to, PageStream::Host, media) {
                 Some(other) => to = other,
                 None => return self.refuse(),
             }
@@ -126,7 +126,7 @@ impl PageMap {
         if !minimal && let Some(flash_map) = &mut self.on_flash {
             flash_map.changed(page);
         }
-        self.close_if_full(to, Stream::Host, media);
+        self.close_if_full(to, PageStream::Host, media);
         true
     }
 
@@ -183,7 +183,7 @@ impl PageMap {
     pub(in crate::ftl) fn plane_for<M: FastPath>(
         &mut self,
         home: Option<PlaneIdx>,
-        stream: Stream,
+        stream: PageStream,
     ) -> Option<PlaneIdx> {
         if M::MINIMAL {
             return self.plane_with_page::<M>(home, stream);
@@ -209,7 +209,7 @@ impl PageMap {
     pub(super) fn plane_with_page<M: FastPath>(
         &mut self,
         home: Option<PlaneIdx>,
-        stream: Stream,
+        stream: PageStream,
     ) -> Option<PlaneIdx> {
         match home {
             Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => {
@@ -236,7 +236,7 @@ impl PageMap {
     pub(in crate::ftl) fn close_if_full(
         &mut self,
         allocated: AllocatedPage,
-        stream: Stream,
+        stream: PageStream,
         media: &mut impl CollectMedia,
     ) {
         if allocated.is_last {
@@ -246,7 +246,7 @@ impl PageMap {
 
     /// Close the block with the last page `last`.
     #[inline(never)]
-    fn close(&mut self, last: PageAddress, stream: Stream, media: &mut impl CollectMedia) {
+    fn close(&mut self, last: PageAddress, stream: PageStream, media: &mut impl CollectMedia) {
         let PageAddress { block, plane, .. } = last;
         self.blocks.close(block, stream);
         if let Some(page) = self.metadata_page(plane, block)

@@ -3,12 +3,12 @@
 use super::StreamHybrid;
 use super::work::{MergeReason, SMALL, WHOLE};
 use crate::flash::geometry::Lpn;
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 use crate::ftl::extent::PageExtent;
 use crate::pool::units::UnitIdx;
 
 impl StreamHybrid {
-    pub(super) fn write_log(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+    pub(super) fn write_log(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let which = self.log_for(page, extent);
         let (cluster, within) = self.logs[which].cluster_of(page);
         let mut old = None;
@@ -60,7 +60,7 @@ impl StreamHybrid {
         which: usize,
         cluster: u32,
         is_brought: impl Fn(Lpn) -> bool,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) -> Option<(UnitIdx, u32, u64)> {
         let log = &mut self.logs[which];
         let (unit, first, valid) = log.renew(cluster, &mut self.free, plan)?;
@@ -76,7 +76,7 @@ impl StreamHybrid {
     }
 
     /// Merge units, several at once, until the log can take `cluster`.
-    pub(super) fn make_free_space(&mut self, which: usize, cluster: u32, plan: &mut Plan) {
+    pub(super) fn make_free_space(&mut self, which: usize, cluster: u32, plan: &mut FlashPlan) {
         while self.logs[which].lacks_space(cluster) {
             if !self.job.is_empty() {
                 while !self.job.is_empty() {

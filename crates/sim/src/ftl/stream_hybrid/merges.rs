@@ -8,7 +8,7 @@ use crate::collections::bits;
 use crate::flash::geometry::{Lpn, PageAddress};
 use crate::flash::moves::PageRow;
 use crate::flash::places::PageAddresses;
-use crate::flash::plan::{Merge, Plan};
+use crate::flash::plan::{FlashPlan, Merge};
 use crate::ftl::MergingFtl as _;
 use crate::ftl::extent::PageExtent;
 use crate::ftl::run::Run;
@@ -18,7 +18,7 @@ use crate::pool::units::UnitIdx;
 impl StreamHybrid {
     /// Merge the newest version of every page of each of `units`: in the unit of its stream, if it has one,
     /// or in a new unit. The firmware buffers one cluster of each at a time.
-    pub(super) fn merge(&mut self, units: &[(u32, MergeReason)], plan: &mut Plan) {
+    pub(super) fn merge(&mut self, units: &[(u32, MergeReason)], plan: &mut FlashPlan) {
         let merges: Vec<Reclaim> = units.iter().map(|unit| self.begin_merge(*unit, plan)).collect();
         for cluster in 0..self.layout.clusters_per_unit() {
             for merge in &merges {
@@ -31,7 +31,11 @@ impl StreamHybrid {
         }
     }
 
-    fn begin_merge(&mut self, (logical, reason): (u32, MergeReason), plan: &mut Plan) -> Reclaim {
+    fn begin_merge(
+        &mut self,
+        (logical, reason): (u32, MergeReason),
+        plan: &mut FlashPlan,
+    ) -> Reclaim {
         let stream = self.streams.iter().find(|stream| stream.logical == logical).copied();
         // If the log has newer pages than the stream's unit, they have no erased place in that unit.
         let fits = stream.filter(|stream| !self.superseded(stream));
@@ -44,7 +48,13 @@ impl StreamHybrid {
     }
 
     /// Copy the pages of a cluster that are before page `end` of the unit.
-    pub(super) fn copy_cluster(&self, merge: &Reclaim, cluster: u32, end: u32, plan: &mut Plan) {
+    pub(super) fn copy_cluster(
+        &self,
+        merge: &Reclaim,
+        cluster: u32,
+        end: u32,
+        plan: &mut FlashPlan,
+    ) {
         let first = cluster * self.layout.cluster_pages;
         let offsets = first..(first + self.layout.cluster_pages).min(end);
         let to = self.layout.addresses_from(merge.target, first);
@@ -84,7 +94,7 @@ impl StreamHybrid {
         (pages != 0).then_some((from, pages))
     }
 
-    fn end_merge(&mut self, merge: Reclaim, plan: &mut Plan) {
+    fn end_merge(&mut self, merge: Reclaim, plan: &mut FlashPlan) {
         let Reclaim { logical, target, existing, reason } = merge;
         plan.count_merge(if existing.pages() > 0 { Merge::Partial } else { Merge::Full });
         if let Some(index) = self.streams.iter().position(|stream| stream.logical == logical) {
@@ -115,7 +125,7 @@ impl StreamHybrid {
     }
 
     /// Make `unit` the data unit of `logical`; the old one is erased when a unit is needed.
-    pub(super) fn set_data_unit(&mut self, logical: u32, unit: UnitIdx, plan: &mut Plan) {
+    pub(super) fn set_data_unit(&mut self, logical: u32, unit: UnitIdx, plan: &mut FlashPlan) {
         self.replace_data_unit(logical, unit);
         self.store_map_of_merge(plan);
     }
@@ -125,12 +135,12 @@ impl StreamHybrid {
         old.into_iter().for_each(|old| self.free.discard(old));
     }
 
-    fn store_map_of_merge(&mut self, plan: &mut Plan) {
+    fn store_map_of_merge(&mut self, plan: &mut FlashPlan) {
         self.journal.store(self.part.merge_map_pages, &mut self.free, plan);
     }
 
     /// Merge the unit of `page` at once, leaving room for the data that the host writes.
-    pub(super) fn merge_around(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+    pub(super) fn merge_around(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let (logical, offset) = self.unit_of(page);
         let target = self.free.take(self.layout.home(logical), plan);
         let first = logical * self.layout.unit_pages;
@@ -174,7 +184,7 @@ impl StreamHybrid {
         page: Lpn,
         extent: &PageExtent,
         merge_from: Option<PageAddress>,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) {
         let (logical, offset) = self.unit_of(page);
         let unit = self.map[logical as usize].expect("a merge made it");
@@ -190,7 +200,7 @@ impl StreamHybrid {
         page: Lpn,
         extent: &PageExtent,
         merge_from: Option<PageAddress>,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) {
         let next = Lpn(page.0 + 1);
         let continues = extent.covers_part_later(page, next) && self.unit_of(next).1 > 0;
@@ -204,7 +214,7 @@ impl StreamHybrid {
 /// Background merges.
 impl StreamHybrid {
     /// Choose units to merge step by step; those that are being filled are merged at once.
-    pub(super) fn begin_reclaim(&mut self, plan: &mut Plan) {
+    pub(super) fn begin_reclaim(&mut self, plan: &mut FlashPlan) {
         plan.begin_reclaim();
         self.job_cluster = 0;
         for (logical, reason) in self.oldest_units(WHOLE) {
@@ -218,7 +228,7 @@ impl StreamHybrid {
     }
 
     /// Copy the next cluster of every unit of the job, or finish the job.
-    pub(super) fn step(&mut self, plan: &mut Plan) {
+    pub(super) fn step(&mut self, plan: &mut FlashPlan) {
         for merge in &self.job {
             self.copy_cluster(merge, self.job_cluster, self.layout.unit_pages, plan);
         }

@@ -41,7 +41,7 @@ use crate::collections::bits;
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress};
 use crate::flash::places::PageAddresses;
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 use crate::ftl::extent::PageExtent;
 use crate::pool::units::{FreeUnits, Journal, UnitIdx, UnitLayout};
 pub use part::StreamsPart;
@@ -198,7 +198,7 @@ impl MergingFtl for StreamHybrid {
         self.newest(logical, offset..offset + 1).next()?
     }
 
-    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         if extent.begin() != self.current {
             (self.before, self.current) = (self.current, extent.begin());
         }
@@ -231,7 +231,7 @@ impl MergingFtl for StreamHybrid {
         self.invalidate_in_logs(page);
     }
 
-    fn reclaim(&mut self, plan: &mut Plan) -> bool {
+    fn reclaim(&mut self, plan: &mut FlashPlan) -> bool {
         if self.part.free_clusters == 0 {
             return false;
         }
@@ -251,7 +251,7 @@ impl MergingFtl for StreamHybrid {
     }
 
     /// Streams and logs are merged; the journal starts empty.
-    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan) {
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut FlashPlan) {
         let units = self.layout.restore(survey, &mut self.free);
         let merged = self.layout.merge_found(units, survey, &mut self.free, plan);
         for (logical, unit) in merged {

@@ -3,7 +3,7 @@
 use super::StreamHybrid;
 use super::work::{MergeReason, Reclaim, SequentialStream, WHOLE};
 use crate::flash::geometry::{Lpn, PageAddress};
-use crate::flash::plan::{Merge, Plan};
+use crate::flash::plan::{FlashPlan, Merge};
 use crate::ftl::MergingFtl as _;
 use crate::ftl::extent::PageExtent;
 use crate::ftl::run::Run;
@@ -53,7 +53,7 @@ impl StreamHybrid {
 /// Opening, filling and closing of streams.
 impl StreamHybrid {
     /// Begin to fill a unit at `offset`.
-    pub(super) fn open_stream(&mut self, logical: u32, offset: u32, plan: &mut Plan) {
+    pub(super) fn open_stream(&mut self, logical: u32, offset: u32, plan: &mut FlashPlan) {
         if let Some(index) = self.stream_of(logical) {
             let stream = self.streams.remove(index);
             self.streams.push(stream);
@@ -69,7 +69,7 @@ impl StreamHybrid {
     }
 
     /// Resume a displaced stream at `offset`: the pages before it are copied to a new unit.
-    pub(super) fn resume_stream(&mut self, logical: u32, offset: u32, plan: &mut Plan) {
+    pub(super) fn resume_stream(&mut self, logical: u32, offset: u32, plan: &mut FlashPlan) {
         self.closed_streams.retain(|(other, _)| *other != logical);
         while self.streams.len() >= self.part.streams as usize {
             self.close_oldest_stream(plan);
@@ -91,7 +91,7 @@ impl StreamHybrid {
         index: usize,
         page: Lpn,
         extent: &PageExtent,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) {
         if index > 0 {
             let stream = self.streams.remove(index);
@@ -115,7 +115,7 @@ impl StreamHybrid {
 
     /// Close the stream that was written longest ago: a short one goes to the log, a longer one is completed
     /// with the rest of its unit.
-    fn close_oldest_stream(&mut self, plan: &mut Plan) {
+    fn close_oldest_stream(&mut self, plan: &mut FlashPlan) {
         let Some(stream) = self.streams.last().copied() else { return };
         if stream.run.low == 0 {
             self.closed_streams.push_front((stream.logical, stream.run.high));
@@ -141,7 +141,7 @@ impl StreamHybrid {
     }
 
     /// Copy the pages that `stream` has of `cluster` to the log, which has space.
-    fn fold(&mut self, stream: SequentialStream, cluster: u32, plan: &mut Plan) {
+    fn fold(&mut self, stream: SequentialStream, cluster: u32, plan: &mut FlashPlan) {
         let pages = self.layout.cluster_pages;
         let first = cluster * pages;
         let newest: Vec<(u32, PageAddress)> = (0..pages)

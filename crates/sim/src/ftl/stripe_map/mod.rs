@@ -27,7 +27,7 @@ use uflip_core::Result;
 use crate::collections::{bits, huge};
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, Ppn};
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 use crate::ftl::extent::PageExtent;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
 use crate::ftl::{FtlOptions, MergingFtl};
@@ -103,12 +103,12 @@ impl MergingFtl for StripeMap {
         (at != UNMAPPED).then(|| self.geometry.address_of(Ppn(at)))
     }
 
-    fn find(&mut self, page: Lpn, plan: &mut Plan) -> Option<PageAddress> {
+    fn find(&mut self, page: Lpn, plan: &mut FlashPlan) -> Option<PageAddress> {
         self.load_map_page(page.0 / self.entries_a_page, plan);
         self.lookup(page)
     }
 
-    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let map_page = page.0 / self.entries_a_page;
         self.load_map_page(map_page, plan);
         if self.changed.len() >= self.most_changed {
@@ -149,7 +149,7 @@ impl MergingFtl for StripeMap {
     }
 
     /// No stripe is continued: its planes may have stopped at different rows.
-    fn rebuild(&mut self, survey: &Survey<'_>, _plan: &mut Plan) {
+    fn rebuild(&mut self, survey: &Survey<'_>, _plan: &mut FlashPlan) {
         let of_host = self.geometry.shape().logical_pages;
         for stripe in survey.groups().iter().copied() {
             let mut what = StripeContent::Data;
@@ -188,7 +188,7 @@ impl MergingFtl for StripeMap {
 /// The map, in memory and on flash.
 impl StripeMap {
     /// Load `map_page` into memory.
-    fn load_map_page(&mut self, map_page: u32, plan: &mut Plan) {
+    fn load_map_page(&mut self, map_page: u32, plan: &mut FlashPlan) {
         let hit = self.cache.find(map_page);
         plan.count_map_lookup(hit);
         if hit {
@@ -221,7 +221,7 @@ impl StripeMap {
     }
 
     /// Program every changed page of the map.
-    fn store_changed(&mut self, plan: &mut Plan) {
+    fn store_changed(&mut self, plan: &mut FlashPlan) {
         let changed = std::mem::take(&mut self.changed);
         self.store(&changed, plan);
         plan.barrier();
@@ -231,7 +231,7 @@ impl StripeMap {
 
     /// Program pages of the map: from memory or, if they are not cached, with their unchanged entries read
     /// from flash.
-    fn store(&mut self, map_pages: &[u32], plan: &mut Plan) {
+    fn store(&mut self, map_pages: &[u32], plan: &mut FlashPlan) {
         let mut remaining = map_pages;
         while !remaining.is_empty() {
             if self.stripes.is_filled(StripeContent::Map) {
@@ -280,7 +280,7 @@ impl StripeMap {
 /// Space reclamation.
 impl StripeMap {
     /// Open a stripe for data. If too few are left then, the valid pages of the emptiest one are moved to it.
-    fn open_data(&mut self, plan: &mut Plan) {
+    fn open_data(&mut self, plan: &mut FlashPlan) {
         self.stripes.open(StripeContent::Data);
         let for_map = self.most_map_stripes - self.stripes.holding(StripeContent::Map);
         if self.stripes.free() >= RESERVE + for_map {
@@ -304,7 +304,7 @@ impl StripeMap {
 
     /// Open a stripe for pages of the map. If they have reached their limit, the valid pages of the emptiest
     /// one are moved to it.
-    fn open_map(&mut self, plan: &mut Plan) {
+    fn open_map(&mut self, plan: &mut FlashPlan) {
         let all = self.stripes.holding(StripeContent::Map) == self.most_map_stripes;
         self.stripes.open(StripeContent::Map);
         if all {
@@ -315,7 +315,7 @@ impl StripeMap {
     }
 
     /// Move the valid pages of `victim` to the open stripe with the same content, which has space for them.
-    fn move_all(&mut self, victim: u32, what: StripeContent, plan: &mut Plan) {
+    fn move_all(&mut self, victim: u32, what: StripeContent, plan: &mut FlashPlan) {
         let mut moves = std::mem::take(&mut self.moves);
         moves.clear();
         for offset in 0..self.stripes.pages() {
@@ -330,7 +330,7 @@ impl StripeMap {
         self.moves = moves;
     }
 
-    fn erase(&mut self, stripe: u32, plan: &mut Plan) {
+    fn erase(&mut self, stripe: u32, plan: &mut FlashPlan) {
         plan.barrier();
         self.stripes.blocks(stripe).for_each(|block| plan.erase(block));
         plan.barrier();

@@ -4,7 +4,7 @@ use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Geometry, PageAddress};
 use crate::flash::media::{CollectMedia, Flash, Media};
 use crate::flash::nand::PageOrder;
-use crate::flash::plan::{Cmd, Move, Plan};
+use crate::flash::plan::{Cmd, FlashPlan, Move};
 
 /// Flash with contents: every page holds the number of the write that programmed it.
 pub(super) struct Shadow {
@@ -119,7 +119,7 @@ impl CollectMedia for Shadow {
 
 impl Shadow {
     /// Execute `plan`, page by page.
-    pub(super) fn execute(&mut self, plan: &Plan) {
+    pub(super) fn execute(&mut self, plan: &FlashPlan) {
         for command in plan.commands() {
             match *command {
                 Cmd::Read(from) => self.read(from),

@@ -4,7 +4,7 @@
 use uflip_core::{Error, Result};
 
 use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
-use crate::pool::blocks::{Blocks, Stream};
+use crate::pool::blocks::{Blocks, PageStream};
 
 /// Chooses the plane that takes the next page. It reads the block accounting and has no access to time.
 pub(crate) trait WriteAllocator: Sized {
@@ -62,7 +62,11 @@ impl Allocator {
     /// Return a plane that has a page of `stream` without collecting first: the next in turn, or the plane
     /// with the most free blocks where that one is full.
     #[inline(always)]
-    pub(crate) fn choose_with_page(&mut self, blocks: &Blocks, stream: Stream) -> Option<PlaneIdx> {
+    pub(crate) fn choose_with_page(
+        &mut self,
+        blocks: &Blocks,
+        stream: PageStream,
+    ) -> Option<PlaneIdx> {
         let plane = self.next(blocks, None);
         if blocks.has_page(plane, stream) {
             Some(plane)
@@ -72,7 +76,7 @@ impl Allocator {
     }
 
     #[cold]
-    fn fullest(blocks: &Blocks, stream: Stream) -> Option<PlaneIdx> {
+    fn fullest(blocks: &Blocks, stream: PageStream) -> Option<PlaneIdx> {
         let planes = (0..blocks.geometry().shape().planes).map(PlaneIdx);
         planes
             .filter(|plane| blocks.has_page(*plane, stream))

@@ -8,7 +8,7 @@
 
 use super::WriteAllocator;
 use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
-use crate::pool::blocks::{Blocks, Stream};
+use crate::pool::blocks::{Blocks, PageStream};
 
 /// The next plane among equals.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -25,7 +25,7 @@ impl WriteAllocator for MostFree {
     #[inline]
     fn choose(&mut self, blocks: &Blocks, _: Option<Lpn>) -> PlaneIdx {
         let mut plane = PlaneIdx(self.next);
-        if !blocks.has_open_page(plane, Stream::Host) {
+        if !blocks.has_open_page(plane, PageStream::Host) {
             let candidate = |other: u32| PlaneIdx((self.next + other) % self.planes);
             // The first of several maxima, hence the reversed order.
             let most = (0..self.planes).rev().max_by_key(|other| blocks.free_in(candidate(*other)));

@@ -1,7 +1,7 @@
 //! Free pages left for relocated pages, for mapping pages, and so for the host.
 
 use super::streams::KINDS_MAX;
-use super::{Blocks, RelocationFrontier, Stream};
+use super::{Blocks, PageStream, RelocationFrontier};
 
 impl Blocks {
     /// Return the usable pages of all blocks that are not retired.
@@ -17,7 +17,7 @@ impl Blocks {
     /// Return how many pages relocation can still take, on all planes.
     #[inline]
     pub(crate) fn pages_for_relocation(&self) -> u32 {
-        self.free_pages + self.open_pages[self.kind(Stream::Relocated)]
+        self.free_pages + self.open_pages[self.kind(PageStream::Relocated)]
     }
 
     /// Whether `relocated` and `mapping` pages fit together. Each stream fills blocks of its own.
@@ -28,7 +28,7 @@ impl Blocks {
     /// Like [`Blocks::fits`], once `stream` has taken a page and, if `opens`, opened a block for it.
     pub(crate) fn fits_after(
         &self,
-        stream: Stream,
+        stream: PageStream,
         opens: bool,
         relocated: u32,
         mapping: u32,
@@ -53,7 +53,7 @@ impl Blocks {
             let beyond = pages.saturating_sub(open_pages[self.kind(stream)]);
             beyond.div_ceil(self.least_usable)
         };
-        blocks(Stream::Relocated, relocated) + blocks(Stream::Mapping, mapping) <= free
+        blocks(PageStream::Relocated, relocated) + blocks(PageStream::Mapping, mapping) <= free
     }
 
     /// Return how often a block was freed or opened.

@@ -23,7 +23,8 @@ use crate::pool::free::{FreeOrder, FreePool};
 
 /// The kind of page: selects the open block of a plane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) enum Stream {
+#[serde(rename = "Stream")]
+pub(crate) enum PageStream {
     /// Pages that the host writes.
     Host = 0,
     /// Pages that garbage collection moves; see [`RelocationFrontier`].
@@ -191,7 +192,7 @@ impl Blocks {
 
     /// Return the role of the open block that takes pages of `stream`.
     #[inline]
-    pub(crate) fn kind(&self, stream: Stream) -> usize {
+    pub(crate) fn kind(&self, stream: PageStream) -> usize {
         usize::from(self.kinds[stream as usize])
     }
 
@@ -202,19 +203,19 @@ impl Blocks {
     }
 
     #[inline]
-    fn open_of(&self, plane: PlaneIdx, stream: Stream) -> usize {
+    fn open_of(&self, plane: PlaneIdx, stream: PageStream) -> usize {
         plane.0 as usize * self.streams + self.kind(stream)
     }
 
     /// Whether the open block of `stream` on `plane` has a free page.
     #[inline]
-    pub(crate) fn has_open_page(&self, plane: PlaneIdx, stream: Stream) -> bool {
+    pub(crate) fn has_open_page(&self, plane: PlaneIdx, stream: PageStream) -> bool {
         !self.open[self.open_of(plane, stream)].is_full()
     }
 
     /// Whether `plane` can take a page of `stream` at all.
     #[inline]
-    pub(crate) fn has_page(&self, plane: PlaneIdx, stream: Stream) -> bool {
+    pub(crate) fn has_page(&self, plane: PlaneIdx, stream: PageStream) -> bool {
         self.has_open_page(plane, stream) || self.free_in(plane) > 0
     }
 
@@ -229,10 +230,10 @@ impl Blocks {
 
     /// Close the full `block`: policies may choose it from now on, unless it holds mapping pages or is an SLC
     /// cache block.
-    pub(crate) fn close(&mut self, block: BlockIdx, stream: Stream) {
+    pub(crate) fn close(&mut self, block: BlockIdx, stream: PageStream) {
         self.fills += 1;
         self.closed_at[block.0 as usize] = self.fills;
-        if stream != Stream::Mapping && !self.is_cache(block) {
+        if stream != PageStream::Mapping && !self.is_cache(block) {
             self.counts[block.0 as usize] &= !NOT_CLOSED;
         }
     }

@@ -1,6 +1,6 @@
 //! The open blocks of a plane, and the allocation of their pages.
 
-use super::{Blocks, Stream, first_usable};
+use super::{Blocks, PageStream, first_usable};
 use crate::flash::fast_path::{AllFeatures, FastPath};
 use crate::flash::geometry::{BlockIdx, PageAddress, PlaneIdx, Ppn};
 
@@ -35,7 +35,7 @@ impl Blocks {
     /// # Panics
     /// If the plane has no page left.
     #[inline(always)]
-    pub(crate) fn take_page(&mut self, plane: PlaneIdx, stream: Stream) -> AllocatedPage {
+    pub(crate) fn take_page(&mut self, plane: PlaneIdx, stream: PageStream) -> AllocatedPage {
         self.take_page_of::<AllFeatures>(plane, stream)
     }
 
@@ -44,7 +44,7 @@ impl Blocks {
     pub(crate) fn take_page_of<M: FastPath>(
         &mut self,
         plane: PlaneIdx,
-        stream: Stream,
+        stream: PageStream,
     ) -> AllocatedPage {
         let index = self.open_of(plane, stream);
         if self.open[index].is_full() {
@@ -60,12 +60,12 @@ impl Blocks {
     /// Allocate the next page of the block that `plane` has open for `stream`, on a device without retired
     /// pages.
     #[inline]
-    pub(crate) fn take_open_page(&mut self, plane: PlaneIdx, stream: Stream) -> AllocatedPage {
+    pub(crate) fn take_open_page(&mut self, plane: PlaneIdx, stream: PageStream) -> AllocatedPage {
         self.take_open(self.open_of(plane, stream), plane, stream)
     }
 
     #[inline(always)]
-    fn take_open(&mut self, index: usize, plane: PlaneIdx, stream: Stream) -> AllocatedPage {
+    fn take_open(&mut self, index: usize, plane: PlaneIdx, stream: PageStream) -> AllocatedPage {
         self.open_pages[self.kind(stream)] -= 1;
         let open = &mut self.open[index];
         let page = Ppn(open.next);
@@ -76,7 +76,7 @@ impl Blocks {
 
     /// Whether the next page of `stream` on `plane` continues a partly filled flash page.
     #[inline]
-    pub(crate) fn has_open_flash_page(&self, plane: PlaneIdx, stream: Stream) -> bool {
+    pub(crate) fn has_open_flash_page(&self, plane: PlaneIdx, stream: PageStream) -> bool {
         let open = &self.open[self.open_of(plane, stream)];
         open.next != open.end && self.geometry.begun_in_flash_page(Ppn(open.next)) > 0
     }
@@ -93,7 +93,7 @@ impl Blocks {
 
     /// Skip retired pages of the open block; returns whether it is then full.
     #[cold]
-    fn pass_retired(&mut self, plane: PlaneIdx, stream: Stream) -> bool {
+    fn pass_retired(&mut self, plane: PlaneIdx, stream: PageStream) -> bool {
         let index = self.open_of(plane, stream);
         let open = &mut self.open[index];
         open.next = first_usable(&self.retired, open.next, open.end);
@@ -105,7 +105,7 @@ impl Blocks {
     /// # Panics
     /// If the plane has no free block.
     #[cold]
-    pub(crate) fn open_another(&mut self, plane: PlaneIdx, stream: Stream) {
+    pub(crate) fn open_another(&mut self, plane: PlaneIdx, stream: PageStream) {
         let index = self.open_of(plane, stream);
         self.open_pages[self.kind(stream)] += self.open_block(plane, index);
     }

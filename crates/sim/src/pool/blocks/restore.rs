@@ -1,6 +1,6 @@
 //! Recovery of the block accounting after a power loss.
 
-use super::{Blocks, OpenBlock, Stream, first_usable};
+use super::{Blocks, OpenBlock, PageStream, first_usable};
 use crate::flash::geometry::{BlockIdx, Ppn};
 
 /// The use of a block.
@@ -88,13 +88,13 @@ impl Blocks {
     }
 
     /// Return the kind of page that an open block in `role` takes.
-    pub(crate) fn stream_in(&self, role: u8, has_mapping: bool) -> Stream {
-        if has_mapping && usize::from(role) == self.kind(Stream::Mapping) {
-            Stream::Mapping
+    pub(crate) fn stream_in(&self, role: u8, has_mapping: bool) -> PageStream {
+        if has_mapping && usize::from(role) == self.kind(PageStream::Mapping) {
+            PageStream::Mapping
         } else if role < self.hosts {
-            Stream::Host
+            PageStream::Host
         } else {
-            Stream::Relocated
+            PageStream::Relocated
         }
     }
 }

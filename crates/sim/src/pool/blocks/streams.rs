@@ -9,7 +9,7 @@
 //! One host stream and one stream of relocated pages are selected at a time. The caller selects a stream
 //! before it allocates a page, so a device with one stream pays nothing.
 
-use super::{Blocks, RelocationFrontier, Stream};
+use super::{Blocks, PageStream, RelocationFrontier};
 use crate::flash::geometry::{BlockIdx, PlaneIdx, Ppn};
 
 /// Maximum number of write streams: more than drives with streams or placement handles offer.
@@ -33,14 +33,14 @@ impl Blocks {
     #[inline]
     pub(crate) fn select_stream(&mut self, stream: u8) {
         debug_assert!(stream < self.hosts, "a stream that there is");
-        self.kinds[Stream::Host as usize] = stream;
+        self.kinds[PageStream::Host as usize] = stream;
     }
 
     /// Select the stream of the pages that are relocated from `block` next.
     #[inline]
     pub(crate) fn select_stream_of(&mut self, block: BlockIdx) {
         if self.relocation != RelocationFrontier::Single {
-            self.kinds[Stream::Relocated as usize] = self.relocation_role(block);
+            self.kinds[PageStream::Relocated as usize] = self.relocation_role(block);
         }
     }
 
@@ -94,7 +94,7 @@ impl Blocks {
     /// Return the role of the open block that takes host pages now.
     #[inline]
     pub(crate) fn selected_role(&self) -> u8 {
-        self.kinds[Stream::Host as usize]
+        self.kinds[PageStream::Host as usize]
     }
 
     /// Return, per role that takes data, the free pages in the open blocks of all planes.

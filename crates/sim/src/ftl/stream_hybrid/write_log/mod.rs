@@ -13,7 +13,7 @@ mod units;
 use crate::collections::lru::Lru;
 use crate::flash::geometry::{Lpn, PageAddress};
 use crate::flash::places::PageAddresses;
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 use crate::pool::units::{FreeUnits, UnitIdx, UnitLayout};
 
 /// A cluster in the log.
@@ -247,7 +247,7 @@ impl WriteLog {
         &mut self,
         cluster: u32,
         free: &mut FreeUnits,
-        plan: &mut Plan,
+        plan: &mut FlashPlan,
     ) -> Option<(UnitIdx, u32, u64)> {
         let (unit, index) = self.next_slot(free, plan);
         let slot = self.slot_of[cluster as usize];

@@ -1,12 +1,12 @@
 //! The units of a write log: the place of the next cluster, and the reuse of superseded places.
 
 use super::{ClusterSlot, LogUnit, NONE, WriteLog};
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 use crate::pool::units::FreeUnits;
 
 impl WriteLog {
     /// Return the next erased place: of the unit being filled, of a new one, or of one that was compacted.
-    pub(super) fn next_slot(&mut self, free: &mut FreeUnits, plan: &mut Plan) -> (usize, u32) {
+    pub(super) fn next_slot(&mut self, free: &mut FreeUnits, plan: &mut FlashPlan) -> (usize, u32) {
         let per_unit = self.layout.clusters_per_unit();
         if self.open.is_none_or(|(_, next)| next == per_unit) {
             self.open = None;
@@ -24,7 +24,7 @@ impl WriteLog {
         (*unit, *next - 1)
     }
 
-    fn open_unit(&mut self, free: &mut FreeUnits, plan: &mut Plan) {
+    fn open_unit(&mut self, free: &mut FreeUnits, plan: &mut FlashPlan) {
         let banks = 0..self.layout.banks;
         let bank = banks.min_by_key(|bank| self.in_bank[*bank as usize]).expect("a bank");
         self.in_bank[bank as usize] += 1;
@@ -49,7 +49,7 @@ impl WriteLog {
     }
 
     /// Copy the clusters of `victim` to the unit being filled, in order.
-    fn compact(&mut self, victim: usize, free: &mut FreeUnits, plan: &mut Plan) {
+    fn compact(&mut self, victim: usize, free: &mut FreeUnits, plan: &mut FlashPlan) {
         plan.begin_reclaim();
         let pages = self.layout.cluster_pages;
         let moved: Vec<u32> =

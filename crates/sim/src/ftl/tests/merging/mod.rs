@@ -15,7 +15,7 @@ use crate::config::keys::BLOCK;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Shape};
 use crate::flash::media::{Flash, Media};
 use crate::flash::nand::PageOrder;
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 use crate::ftl::extent::PageExtent;
 use crate::ftl::log_part::{Compat, LogPart};
 use crate::ftl::stream_hybrid::StreamsPart;
@@ -209,7 +209,7 @@ fn work(
                 oracle[page.0 as usize] = None;
             }
             1 => {
-                let mut plan = Plan::default();
+                let mut plan = FlashPlan::default();
                 ftl.reclaim(&mut plan);
                 execute(&mut plan, &mut media, worn.as_deref_mut());
             }
@@ -271,7 +271,7 @@ fn write(
     for page in ((io.offset.0 / PAGE) as u32..end).map(Lpn) {
         media.writing = number;
         media.merged = None;
-        let mut plan = Plan::default();
+        let mut plan = FlashPlan::default();
         ftl.write(page, &extent, &mut plan);
         execute(&mut plan, media, worn.as_deref_mut());
         if worn.as_ref().is_some_and(|worn| worn.is_used_up()) {
@@ -288,7 +288,7 @@ fn write(
 
 /// Write all of `page`.
 pub(super) fn write_whole(ftl: &mut Merging, page: Lpn, flash: &mut Flash) {
-    let mut plan = Plan::default();
+    let mut plan = FlashPlan::default();
     ftl.write(page, &PageExtent::single(page, true, 0), &mut plan);
     flash.execute(&mut plan);
 }

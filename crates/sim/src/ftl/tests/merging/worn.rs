@@ -4,7 +4,7 @@
 use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
-use crate::flash::plan::Plan;
+use crate::flash::plan::FlashPlan;
 use crate::flash::replacement::ReplacementTable;
 use crate::ftl::tests::Shadow;
 use crate::ftl::tests::retirement::{WearRate, flash_of};
@@ -39,7 +39,7 @@ pub(super) fn in_order(ftl_geometry: Geometry) -> Flash {
 }
 
 /// Execute `plan`: the shadow does the executed operations of flash that wears out.
-pub(super) fn execute(plan: &mut Plan, media: &mut Shadow, worn: Option<&mut Flash>) {
+pub(super) fn execute(plan: &mut FlashPlan, media: &mut Shadow, worn: Option<&mut Flash>) {
     if let Some(worn) = worn {
         worn.execute(plan);
     }
@@ -48,7 +48,7 @@ pub(super) fn execute(plan: &mut Plan, media: &mut Shadow, worn: Option<&mut Fla
 
 /// Replace `block`, if flash wears out and a block is in reserve.
 pub(super) fn scrub(block: BlockIdx, media: &mut Shadow, worn: Option<&mut Flash>) {
-    let mut plan = Plan::default();
+    let mut plan = FlashPlan::default();
     worn.into_iter().for_each(|worn| worn.scrub(block, &mut plan));
     media.execute(&plan);
 }
