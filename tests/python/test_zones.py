@@ -75,7 +75,7 @@ def test_device_reports_zones_and_their_changes() -> None:
         (lambda device: device.append(0, 100), "multiples of 4 KiB"),
         (lambda device: device.append(0, 260 * KIB), "Zoned Boundary Error (0xb8)"),
         (lambda device: device.trim(0, 4096), "reset a zone"),
-        (lambda device: device.enforce({"state": "sequential"}), "zones are reset"),
+        (lambda device: device.enforce({"state": "sequential"}), "begins with its own zones"),
         (lambda device: device.run(basic("write", "random")), "Zone Invalid Write (0xbc)"),
     ],
 )
