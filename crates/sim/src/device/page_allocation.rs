@@ -75,10 +75,10 @@ impl PageMapBackend {
 
     /// Choose which waiting pages to try, at the start of a pass and after each change. With
     /// thousands of pages waiting, usually no plane has a free page. Then pages of a plane that
-    /// collects keep waiting without a try. Returns whether all pages keep waiting for lack of
+    /// collects keep waiting without a try. Returns the supply if all pages keep waiting for lack of
     /// blocks.
     #[inline]
-    fn choose_candidates(&mut self) -> bool {
+    fn choose_candidates(&mut self) -> Option<BlockSupply> {
         let nowhere = self.ftl.no_plane_has_space();
         debug_assert!(
             !nowhere
@@ -95,14 +95,14 @@ impl PageMapBackend {
             && self.backlog.planes().all(|plane| self.waits(plane, supply));
         if lack_blocks || nowhere && self.collector.is_collecting_all() {
             self.backlog.end_pass();
-            return lack_blocks;
+            return lack_blocks.then_some(supply);
         }
         let (ftl, collector) = (&self.ftl, &self.collector);
         self.backlog.resume_pass(|preferred| {
             let plane = in_progress.unwrap_or(preferred);
             (nowhere || ftl.lacks_block(plane, supply.may_open)) && collector.is_collecting(plane)
         });
-        false
+        None
     }
 
     /// Whether a page that prefers `plane` certainly gets no free page: the plane lacks blocks, and it
@@ -195,7 +195,7 @@ impl PageMapBackend {
     fn retry_waiting(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         let mut others_wait = false;
         self.backlog.begin_pass();
-        self.stuck_at = self.choose_candidates().then(|| self.supply());
+        self.stuck_at = self.choose_candidates();
         while !self.ftl.is_read_only()
             && let Some(turn) = self.backlog.next()
         {
@@ -227,7 +227,7 @@ impl PageMapBackend {
                     self.pad_late_unit(write.write_through, at, hardware);
                 }
             }
-            self.stuck_at = self.choose_candidates().then(|| self.supply());
+            self.stuck_at = self.choose_candidates();
         }
     }
 
