@@ -10,7 +10,7 @@ fn main() {
     for folder in ["src", "../core/src"] {
         println!("cargo:rerun-if-changed={folder}");
         for file in files_below(Path::new(folder)) {
-            let text = std::fs::read_to_string(&file).expect("a source file can be read");
+            let text = std::fs::read_to_string(&file).expect("read the source file");
             // FNV-1a: short, portable, and no dependency.
             for byte in file.to_string_lossy().bytes().chain(code(&text).bytes()) {
                 hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -22,8 +22,9 @@ fn main() {
 
 /// Return all files in a folder, recursively.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).expect("a source folder can be read");
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();
+    let entries = std::fs::read_dir(folder).expect("list the source folder");
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("read the folder entry").path()).collect();
     paths.sort();
     let below = |path: PathBuf| if path.is_dir() { files_below(&path) } else { vec![path] };
     paths.into_iter().flat_map(below).collect()

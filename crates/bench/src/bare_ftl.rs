@@ -213,17 +213,19 @@ impl BareFtl {
                 return;
             }
         }
-        let block = self.free.pop().expect("two are free");
+        let block = self.free.pop().expect("two blocks are free");
         self.frontier = block * self.pages_per_block;
         self.end = self.frontier + self.pages_per_block;
     }
 
     fn collect(&mut self, time: &mut impl DeviceClock) {
-        let group = (0..self.groups.len()).min_by_key(|g| self.groups[*g]).expect("some");
+        let group =
+            (0..self.groups.len()).min_by_key(|g| self.groups[*g]).expect("at least one group");
         let members = group * 64..group * 64 + 64;
-        let victim = members.clone().min_by_key(|b| self.count[*b]).expect("some") as u32;
+        let victim =
+            members.clone().min_by_key(|b| self.count[*b]).expect("at least one block") as u32;
         self.count[victim as usize] = u16::MAX;
-        self.groups[group] = self.count[members].iter().copied().min().expect("some");
+        self.groups[group] = self.count[members].iter().copied().min().expect("at least one group");
         let first = victim * self.pages_per_block;
         for word in first / 64..(first + self.pages_per_block) / 64 {
             let mut bits = std::mem::take(&mut self.valid[word as usize]);
@@ -232,8 +234,7 @@ impl BareFtl {
                 let page = self.reverse[from as usize];
                 bits &= bits - 1;
                 if self.frontier == self.end {
-                    let block =
-                        self.free.pop().expect("one free block remains for relocated pages");
+                    let block = self.free.pop().expect("a block is reserved for relocated pages");
                     self.frontier = block * self.pages_per_block;
                     self.end = self.frontier + self.pages_per_block;
                 }

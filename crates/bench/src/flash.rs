@@ -52,25 +52,25 @@ pub(crate) fn run_load(name: &str, count: u64) -> bool {
 }
 
 fn repeated(job: &str, times: u64) -> Value {
-    let mut job: Value = serde_json::from_str(job).expect("a job");
+    let mut job: Value = serde_json::from_str(job).expect("valid JSON");
     job["repeat"] = times.into();
     job
 }
 
 fn device() -> OpenChannelDevice {
     let text = include_str!("../../../python/uflip/profiles/dfc.toml");
-    let profile = OpenChannelProfile::parse(text, "dfc.toml", "{}").expect("a profile");
-    OpenChannelDevice::new("bench", &profile).expect("a device")
+    let profile = OpenChannelProfile::parse(text, "dfc.toml", "{}").expect("a valid profile");
+    OpenChannelDevice::new("bench", &profile).expect("create the device")
 }
 
 /// Return the seconds that `job` takes on a new device, and its number of commands.
 fn seconds(job: &Value) -> (f64, usize) {
     let mut device = device();
-    let spec = FlashSpec::parse(&job.to_string()).expect("a job");
-    let job = spec.resolve(*device.geometry()).expect("a job that fits");
+    let spec = FlashSpec::parse(&job.to_string()).expect("a valid job");
+    let job = spec.resolve(*device.geometry()).expect("the job fits the device");
     let control = Control::new(job.threads() as usize);
     let begin = Instant::now();
-    let outcome = run_flash(&mut device, job, &control).expect("a run without an error");
+    let outcome = run_flash(&mut device, job, &control).expect("the run succeeds");
     let taken = begin.elapsed().as_secs_f64();
     match outcome {
         FlashOutcome::Trace(trace) => (taken, trace.len()),

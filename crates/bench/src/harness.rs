@@ -26,12 +26,12 @@ fn pattern(info: &uflip_core::DeviceInfo, io_size: u64, ios: usize) -> Resolved 
     let spec = json!({"kind": "basic", "mode": "read", "location": "random", "io_size": io_size,
         "io_count": ios});
     let spec = PatternSpec::parse(&spec.to_string()).expect("a valid pattern");
-    spec.resolve(info.capacity_bytes, info.sector_bytes).expect("a pattern that fits")
+    spec.resolve(info.capacity_bytes, info.sector_bytes).expect("the pattern fits the device")
 }
 
 fn trace<D: Device<Request = Io> + Send>(device: &mut D, ios: usize) -> Trace {
     let pattern = pattern(device.info(), 4096, ios);
-    run(device, pattern, &Control::new(1)).expect("a run without an error")
+    run(device, pattern, &Control::new(1)).expect("the run succeeds")
 }
 
 /// Return the total time per I/O, from the first submission to the last completion [ns].
@@ -59,10 +59,10 @@ fn null() -> Value {
 }
 
 fn cached_file() -> Vec<Value> {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let path = folder.path().join("cached.bin");
     let mut device = open_cached(&path);
-    let file = std::fs::File::open(&path).expect("the file just made");
+    let file = std::fs::File::open(&path).expect("open the file");
     let (mut our_median, mut bare_median) = (Vec::new(), Vec::new());
     let (mut our_gap, mut bare_gap) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -94,10 +94,10 @@ fn open_cached(path: &Path) -> DirectDevice {
         size: Some(Bytes(FILE_BYTES)),
         destroy: None,
     };
-    let opened = open_file(path.to_str().expect("a plain path"), options, &|| false);
-    let (mut device, growth) = opened.expect("a new file");
-    let writes = growth.expect("it is new").writes();
-    enforce(&mut device, writes, &Control::new(1)).expect("room for it");
+    let opened = open_file(path.to_str().expect("the path is UTF-8"), options, &|| false);
+    let (mut device, growth) = opened.expect("create the file");
+    let writes = growth.expect("a new file must grow").writes();
+    enforce(&mut device, writes, &Control::new(1)).expect("write the file");
     device
 }
 
@@ -121,8 +121,9 @@ fn memory() -> Value {
 }
 
 fn resident_bytes() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/statm").expect("Linux");
-    let pages: f64 = status.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("pages");
+    let status = std::fs::read_to_string("/proc/self/statm").expect("read /proc/self/statm");
+    let pages: f64 =
+        status.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number of pages");
     pages * 4096.0
 }
 

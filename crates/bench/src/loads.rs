@@ -123,8 +123,8 @@ pub(crate) fn full_cache_of(overrides: &Value) -> SimDevice {
 
 /// Return the device of a profile.
 pub(crate) fn make_device((text, name): (&str, &str), overrides: &Value) -> SimDevice {
-    let profile = Profile::parse(text, name, &overrides.to_string()).expect("a profile");
-    SimDevice::new("bench", profile).expect("a device")
+    let profile = Profile::parse(text, name, &overrides.to_string()).expect("a valid profile");
+    SimDevice::new("bench", profile).expect("create the device")
 }
 
 /// Return the device of a case in its steady state, with further options.
@@ -133,11 +133,11 @@ pub(crate) fn steady(case: &ComparisonCase, more: &str) -> SimDevice {
         "pages_per_block": case.pages_per_block, "spare_factor": case.spare_factor,
         "gc": "greedy", "idle_free_blocks": 0, "state": "sequential", "relocation": "allocator",
         "copy_back": false});
-    let more: serde_json::Map<String, Value> = serde_json::from_str(more).expect("an object");
-    overrides.as_object_mut().expect("an object").extend(more);
+    let more: serde_json::Map<String, Value> = serde_json::from_str(more).expect("a JSON object");
+    overrides.as_object_mut().expect("a JSON object").extend(more);
     let mut device = make_device(profile!("demo.toml"), &overrides);
     let pages = device.info().capacity_bytes.0 / 4096;
-    device.apply(random_writes(pages, case.warm_up, 1)).expect("it does not wear out");
+    device.apply(random_writes(pages, case.warm_up, 1)).expect("no block wears out");
     device
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn random_writes(pages: u64, count: u64, seed: u64) -> impl Iterator<
 #[inline(never)]
 pub(crate) fn untimed(device: &mut SimDevice, pages: u64, count: u64, seed: u64) -> f64 {
     let begin = Instant::now();
-    device.apply(random_writes(pages, count, seed)).expect("it does not wear out");
+    device.apply(random_writes(pages, count, seed)).expect("no block wears out");
     count as f64 / begin.elapsed().as_secs_f64() / 1e6
 }
 
@@ -199,7 +199,7 @@ pub(crate) fn timed_of(
     let mut upcoming = writes().skip(AHEAD);
     let mut sum = 0;
     let mut complete = |device: &mut SimDevice| {
-        let completion = device.complete().expect("one is outstanding");
+        let completion = device.complete().expect("an I/O is outstanding");
         sum += (completion.completed - completion.submitted).0;
     };
     for (number, io) in writes().enumerate() {

@@ -13,7 +13,7 @@ mod sim;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [load, count] = &arguments[..] {
-        let count = count.parse().expect("a number of pages");
+        let count = count.parse().expect("the second argument is a number of pages");
         assert!(
             loads::run_load(load, count) || flash::run_load(load, count),
             "unknown load {load}"

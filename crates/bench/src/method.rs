@@ -38,9 +38,7 @@ fn a_million() -> Value {
     let mut taken: Vec<f64> = (0..ROUNDS)
         .map(|_| {
             let begin = Instant::now();
-            black_box(
-                analyse(&times, AnalysisOptions::default()).expect("a series without a fault"),
-            );
+            black_box(analyse(&times, AnalysisOptions::default()).expect("valid response times"));
             begin.elapsed().as_secs_f64() * 1e3
         })
         .collect();
@@ -71,8 +69,10 @@ fn judged() -> Value {
         spec[key] = value;
         let spec = PatternSpec::parse(&spec.to_string()).expect("a valid pattern");
         let info = device.info();
-        let pattern = spec.resolve(info.capacity_bytes, info.sector_bytes).expect("it fits");
-        let trace = run(&mut device, pattern, &Control::new(1)).expect("a run without an error");
+        let pattern = spec
+            .resolve(info.capacity_bytes, info.sector_bytes)
+            .expect("the pattern fits the device");
+        let trace = run(&mut device, pattern, &Control::new(1)).expect("the run succeeds");
         trace.elapsed_ns() as f64 / trace.len() as f64
     };
     let (mut with, mut without) = (Vec::new(), Vec::new());

@@ -159,9 +159,9 @@ fn case(case: &ComparisonCase) -> Vec<Value> {
 
 /// Return the resident memory of this process [bytes].
 fn resident_bytes() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let status = std::fs::read_to_string("/proc/self/status").expect("read /proc/self/status");
     let line =
-        status.lines().find(|line| line.starts_with("VmRSS:")).expect("every process has it");
+        status.lines().find(|line| line.starts_with("VmRSS:")).expect("the status has VmRSS");
     let kibibytes = line.split_whitespace().nth(1).expect("a number");
     kibibytes.parse::<f64>().expect("a number") * 1024.0
 }

@@ -55,7 +55,7 @@ impl CompletionQueue {
     /// If the queue is empty.
     #[inline]
     pub fn complete(&mut self) -> Completion<()> {
-        self.completions.pop_front().expect("something is outstanding")
+        self.completions.pop_front().expect("an I/O is outstanding")
     }
 }
 

@@ -78,13 +78,14 @@ mod tests {
 
     /// A file tree of a machine with 8 GiB, in a container with a limit in a parent cgroup.
     fn machine(cgroup: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().expect("a folder");
+        let root = tempfile::tempdir().expect("create a temporary folder");
         let meminfo = "MemTotal: 16777216 kB\nMemAvailable:    8388608 kB\n";
         let all = [("proc/meminfo", meminfo), ("proc/self/cgroup", cgroup)];
         for (name, text) in all.iter().chain(files) {
             let path = root.path().join(name);
-            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-            std::fs::write(path, text).expect("written");
+            std::fs::create_dir_all(path.parent().expect("create a temporary folder"))
+                .expect("create the folder");
+            std::fs::write(path, text).expect("write the file");
         }
         root
     }
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn missing_limit_files_mean_no_limit() {
-        let root = tempfile::tempdir().expect("a folder");
+        let root = tempfile::tempdir().expect("create a temporary folder");
         assert_eq!((machine_available(root.path()), cgroups_available(root.path())), (None, None));
         assert!(available_bytes() > 0);
     }

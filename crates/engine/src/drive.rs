@@ -440,7 +440,7 @@ fn complete<D: Device, P: Requests<Request = D::Request>, T: RecordCompletion<D>
             let index = outstanding.position(|io| io.ticket == completion.ticket)?;
             Some((submitter, index))
         })
-        .expect("a completion belongs to a submitter");
+        .expect("a submitter has this ticket");
     let io = submitter.outstanding.swap_remove(index);
     end(submitter, &io, &completion, start, control);
     Ok(())

@@ -111,7 +111,7 @@ impl<'a> Judge<'a> {
                 passed: 0,
             });
             process += part.processes;
-            series = patterns.last().expect("just put there").series().end;
+            series = patterns.last().expect("a pattern was just added").series().end;
         }
         Judge {
             control,
@@ -161,8 +161,11 @@ impl<'a> Judge<'a> {
         }
         self.pending[process].extend_from_slice(times);
         let contains_process = |pattern: &&mut JudgedPattern| pattern.processes.contains(&process);
-        let pattern =
-            self.patterns.iter_mut().find(contains_process).expect("every process makes a pattern");
+        let pattern = self
+            .patterns
+            .iter_mut()
+            .find(contains_process)
+            .expect("each process belongs to a pattern");
         pattern.push_complete(&mut self.pending[pattern.processes.clone()], &mut self.rule);
         let rows = self.patterns.iter().map(|pattern| pattern.passed).min().unwrap_or(0);
         if rows >= self.rule.next_evaluation() && self.decision.is_none() {
@@ -299,7 +302,7 @@ impl<'a, 'c> JudgedRecorder<'a, 'c> {
             }
             match &self.link {
                 JudgeLink::Local(judge) => {
-                    judge.lock().expect("no panic while held").receive(self.process, times);
+                    judge.lock().expect("the lock is not poisoned").receive(self.process, times);
                 }
                 // The judge lives as long as the run.
                 JudgeLink::Thread(judge) if is_last => {

@@ -104,7 +104,7 @@ impl Pattern {
                 IoSource::Functions { first: Cursor::new(first, rng), second, mix_order }
             }
             StreamSource::List(list) => {
-                let list = list.as_ref().expect("a replay that runs has its list");
+                let list = list.as_ref().expect("a running replay has its list of I/Os");
                 IoSource::List { list: Arc::clone(list), next: 0 }
             }
         };

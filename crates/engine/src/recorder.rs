@@ -414,7 +414,7 @@ impl<'c> RunRecorder<'c> {
     }
 
     fn take_prepared(&mut self) -> Result<()> {
-        let prepared = self.prepared.as_ref().expect("there is a thread");
+        let prepared = self.prepared.as_ref().expect("an allocating thread is running");
         let received = prepared.recv();
         let no_block = |_| {
             Err(not_enough_memory(self.allocated, MARGIN_BYTES, self.control.available_memory()))

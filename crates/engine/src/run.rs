@@ -107,7 +107,7 @@ where
     Ok(RunOutcome {
         pattern,
         causes,
-        ended: ended.map(|ended| serde_json::to_value(ended).expect("plain data")),
+        ended: ended.map(|ended| serde_json::to_value(ended).expect("serializable")),
         rest: recorded.into_iter().map(|ios| ios.rest).collect(),
     })
 }
@@ -164,7 +164,7 @@ where
                 stop_position,
             )
         });
-        let mut judge = judge.into_inner().expect("no panic while held");
+        let mut judge = judge.into_inner().expect("the lock is not poisoned");
         (judge.take_failure().map_or(traces, Err)?, judge)
     } else {
         std::thread::scope(|scope| {

@@ -112,7 +112,7 @@ fn golden_step(slots: u64) -> u64 {
     let section = ((u128::from(slots) * GOLDEN_SECTION) >> 64) as u64;
     (section.max(1)..)
         .find(|step| greatest_common_divisor(*step, slots) == 1)
-        .expect("slots + 1 has none")
+        .expect("slots + 1 is coprime to slots")
 }
 
 /// Return the greatest common divisor.
@@ -252,8 +252,11 @@ mod tests {
         for seed in 0..SEEDS {
             let mut zipf = Zipf::new(16, 250, Xoshiro256PlusPlus::seed_from_u64(seed));
             let counts = count_slots(16, 200, || zipf.next_slot());
-            let max_count = counts.iter().max().expect("there are slots");
-            chosen[counts.iter().position(|count| count == max_count).expect("the largest")] += 1;
+            let max_count = counts.iter().max().expect("at least one slot");
+            chosen[counts
+                .iter()
+                .position(|count| count == max_count)
+                .expect("the maximum is in the list")] += 1;
         }
         let (statistic, degrees) = deviation(&chosen, &[SEEDS as f64 / 16.0; 16]);
         assert!(statistic <= critical(degrees), "{chosen:?}");

@@ -308,7 +308,7 @@ impl Resolved {
         // The pattern was already checked against its device, and a shorter run also fits.
         PatternSpec::parse(&canonical.to_string())
             .and_then(|spec| spec.resolve(Bytes(u64::MAX >> 1), Bytes(SECTOR_BYTES_MIN)))
-            .expect("a complete pattern is a valid one")
+            .expect("a complete pattern is valid")
     }
 
     /// Refuse a queue depth above 1 where the device does not support it.

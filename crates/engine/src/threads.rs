@@ -51,7 +51,7 @@ impl Gate {
             self.changed.notify_all();
         }
         let waiting = self.changed.wait_while(state, |state| state.opened.is_none());
-        waiting.expect("no panic while held").opened == Some(true)
+        waiting.expect("the lock is not poisoned").opened == Some(true)
     }
 
     /// Release all waiting threads with `false`.
@@ -61,7 +61,7 @@ impl Gate {
     }
 
     fn state(&self) -> MutexGuard<'_, GateState> {
-        self.state.lock().expect("no panic while held")
+        self.state.lock().expect("the lock is not poisoned")
     }
 }
 
@@ -76,7 +76,10 @@ mod tests {
             if started < expected {
                 gate.shut();
             }
-            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("the thread does not panic"))
+                .collect()
         })
     }
 

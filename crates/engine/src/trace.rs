@@ -76,7 +76,9 @@ impl Columns {
         for (number, column) in whole.each().enumerate() {
             column.reserve_exact(ios);
             for part in &mut parts {
-                let values = std::mem::take(part.each().nth(number).expect("as many columns"));
+                let values = std::mem::take(
+                    part.each().nth(number).expect("all parts have the same columns"),
+                );
                 column.extend_from_slice(&values);
             }
         }

@@ -134,7 +134,8 @@ fn cancelling_interrupts_pauses_and_further_ios() {
             let mut device = OneServer::new();
             device.info.simulated = false;
             let mut device = Interrupted { device, waits: 0, control: &control };
-            let error = run(&mut device, resolved(&spec), &control).expect_err("it was stopped");
+            let error =
+                run(&mut device, resolved(&spec), &control).expect_err("the run is cancelled");
             assert_eq!(error.kind(), uflip_core::ErrorKind::Interrupted, "{time} {depth}");
             assert_eq!(device.device.submitted, 1, "{time} {depth}");
             assert!(device.now() < Nanos(1_000_000_000), "{time} {depth}");
@@ -176,7 +177,7 @@ impl Device for ManyServers {
         self.queue.first().map(|(end, _, _)| Nanos(*end))
     }
     fn complete(&mut self) -> Result<Completion<()>> {
-        let (end, ticket, submitted) = self.queue.pop_first().expect("something is outstanding");
+        let (end, ticket, submitted) = self.queue.pop_first().expect("an I/O is outstanding");
         self.now = self.now.max(end);
         let (submitted, completed) = (Nanos(submitted), Nanos(end));
         Ok(Completion { ticket, submitted, completed, breakdown: (), status: () })
@@ -258,8 +259,8 @@ proptest! {
 }
 
 fn resolved(spec: &Value) -> Resolved {
-    let spec = PatternSpec::parse(&spec.to_string()).expect("a pattern");
-    spec.resolve(Bytes(1 << 30), Bytes(512)).expect("a pattern of this device")
+    let spec = PatternSpec::parse(&spec.to_string()).expect("a valid pattern");
+    spec.resolve(Bytes(1 << 30), Bytes(512)).expect("the pattern fits the device")
 }
 
 #[test]
@@ -269,14 +270,15 @@ fn series_parts_run_back_to_back() {
     let mut device = OneServer::new();
     let control = Control::new(1);
     let parts = run_series(&mut device, specs.iter().map(resolved).collect(), &control);
-    let parts = parts.expect("a device that works");
+    let parts = parts.expect("the series succeeds");
     let began: Vec<u64> = parts.iter().map(|part| part.began.0).collect();
     assert_eq!(began, [0, 5 * READ_NS, 5 * READ_NS + 3 * WRITE_NS]);
     assert_eq!(control.progress().0, 15, "I/Os are counted over all parts");
     for (part, spec) in parts.iter().zip(&specs) {
         assert_eq!(part.trace.columns.submit_ns[0], 0, "times count from the begin of the part");
         // As if it had been run alone.
-        let alone = run(&mut OneServer::new(), resolved(spec), &Control::new(1)).expect("works");
+        let alone =
+            run(&mut OneServer::new(), resolved(spec), &Control::new(1)).expect("the run succeeds");
         assert_eq!(part.trace.columns.submit_ns, alone.columns.submit_ns);
         assert_eq!(part.trace.columns.response_time_ns, alone.columns.response_time_ns);
         assert_eq!(part.trace.pattern.canonical, alone.pattern.canonical);
@@ -295,6 +297,7 @@ fn series_stops_at_the_first_error_and_refuses_stop_rules() {
     let failed = series(&mut device, &[&read, &read]).expect_err("the second part fails");
     assert_eq!(failed.parts().0, "out of order");
     let open = json!({"kind": "basic", "mode": "read", "location": "random", "stop": {}});
-    let refused = series(&mut OneServer::new(), &[&read, &open]).expect_err("an open length");
+    let refused = series(&mut OneServer::new(), &[&read, &open])
+        .expect_err("a pattern without a fixed length is refused");
     assert!(refused.to_string().contains("fixed length"), "{refused}");
 }

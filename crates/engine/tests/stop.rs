@@ -90,11 +90,11 @@ fn measured(device: &mut Scripted, spec: &Value) -> Trace {
         .and_then(|spec| spec.resolve(info.capacity_bytes, info.sector_bytes))
         .expect("a valid pattern");
     let control = Control::new(pattern.streams.len());
-    run(device, pattern, &control).expect("it runs")
+    run(device, pattern, &control).expect("the run succeeds")
 }
 
 fn ended(trace: &Trace) -> &Value {
-    trace.ended.as_ref().expect("a run with a rule has a stopping record")
+    trace.ended.as_ref().expect("the run has a stopping record")
 }
 
 /// uFLIP figure 3: 125 cheap writes, then two of 0.4 ms and one of 27 ms in turn. (Were the expensive
@@ -143,9 +143,9 @@ fn mix_runs_until_its_rare_pattern_converges() {
         let trace = measured(&mut Scripted::new(steady, mtron), &spec);
         assert_eq!(ended(&trace)["converged"], true, "{ratio}");
         assert_eq!(ended(&trace)["startup_ios"], 125, "counted in writes, ratio {ratio}");
-        let series = ended(&trace)["series"].as_array().expect("a series for each pattern");
-        assert!((series[0]["mean_ns"].as_f64().expect("reads") - 100_000.0).abs() < 1.0);
-        let writes = series[1]["mean_ns"].as_f64().expect("writes");
+        let series = ended(&trace)["series"].as_array().expect("a list of series");
+        assert!((series[0]["mean_ns"].as_f64().expect("a number") - 100_000.0).abs() < 1.0);
+        let writes = series[1]["mean_ns"].as_f64().expect("a number");
         assert!((writes - 27_800_000.0 / 3.0).abs() < 1.0, "{writes}");
         assert_eq!(trace.len() as u64 % (ratio + 1), 0, "whole rounds");
     }
@@ -171,14 +171,14 @@ fn parallel_patterns_converge_separately_and_end_together() {
         "patterns": [part("read", 2), part("write", 1), mix]});
     let trace = measured(&mut Scripted::new(steady, mtron), &spec);
     assert_eq!(ended(&trace)["converged"], true, "{}", ended(&trace));
-    let series = ended(&trace)["series"].as_array().expect("reads, writes, two of the mix");
+    let series = ended(&trace)["series"].as_array().expect("a list of series");
     let means: Vec<f64> =
-        series.iter().map(|verdict| verdict["mean_ns"].as_f64().expect("a mean")).collect();
+        series.iter().map(|verdict| verdict["mean_ns"].as_f64().expect("a number")).collect();
     for (mean, truth) in means.iter().zip([1e5, 27_800_000.0 / 3.0, 1e5, 1e5]) {
         assert!((mean / truth - 1.0).abs() < 1e-6, "{means:?}");
     }
-    let parts = trace.pattern.canonical["patterns"].as_array().expect("three patterns");
-    let count = |part: usize, key: &str| parts[part][key].as_u64().expect("a length");
+    let parts = trace.pattern.canonical["patterns"].as_array().expect("a list of patterns");
+    let count = |part: usize, key: &str| parts[part][key].as_u64().expect("a number");
     assert_eq!(count(1, "io_ignore"), 125);
     assert_eq!((count(0, "io_ignore"), count(2, "io_ignore")), (0, 0));
     // Reads take 0.1 ms and writes 9.3 ms; a round of the mix is three reads.
@@ -190,9 +190,9 @@ fn parallel_patterns_converge_separately_and_end_together() {
         let own = trace.stream_of_each().enumerate().filter(|(_, stream)| *stream == process);
         own.map(|(io, _)| trace.columns.submit_ns[io] + trace.columns.response_time_ns[io])
             .max()
-            .expect("I/Os")
+            .expect("the process has I/Os")
     };
-    let last = (0..4).map(ends).max().expect("four processes");
+    let last = (0..4).map(ends).max().expect("at least one process");
     assert!((0..4).all(|process| last - ends(process) <= 27_000_000));
     let repeated = measured(&mut Scripted::new(steady, mtron), &trace.pattern.canonical);
     assert_eq!(repeated.pattern, trace.pattern);
@@ -203,8 +203,9 @@ fn budget_of_one_parallel_pattern_ends_all() {
     let part = |mode: &str| json!({"kind": "basic", "mode": mode, "location": "random"});
     let spec = |stop: Value| json!({"kind": "parallel", "stop": stop, "patterns": [part("read"), part("write")]});
     let io_counts = |trace: &Trace| {
-        let parts = trace.pattern.canonical["patterns"].as_array().expect("two").clone();
-        [0, 1].map(|part: usize| parts[part]["io_count"].as_u64().expect("a length"))
+        let parts =
+            trace.pattern.canonical["patterns"].as_array().expect("a list of patterns").clone();
+        [0, 1].map(|part: usize| parts[part]["io_count"].as_u64().expect("a number"))
     };
     let trace = measured(&mut Scripted::new(steady, mtron), &spec(json!({"max_ios": 5000})));
     assert_eq!(ended(&trace)["ended_by"], "max_ios");
@@ -225,7 +226,7 @@ fn stop_rule_inside_parallel_patterns_is_refused() {
     let message = |spec: Value| {
         PatternSpec::parse(&spec.to_string())
             .and_then(|spec| spec.resolve(Bytes(1 << 30), Bytes(512)))
-            .expect_err("a contradiction")
+            .expect_err("the rule contradicts the pattern")
             .to_string()
     };
     let part = json!({"kind": "basic", "mode": "read", "location": "random"});
@@ -292,7 +293,7 @@ fn stop_rule_with_io_count_is_refused() {
         }
         PatternSpec::parse(&spec.to_string())
             .and_then(|spec| spec.resolve(Bytes(1 << 30), Bytes(512)))
-            .expect_err("a contradiction")
+            .expect_err("the rule contradicts the pattern")
             .to_string()
     };
     assert!(resolved(json!({}), "io_count").contains("'io_count' and 'stop'"));

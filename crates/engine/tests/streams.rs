@@ -76,7 +76,8 @@ impl<B: Breakdown> Device for Unlimited<B> {
         self.outstanding.peek().map(|Reverse((end, ..))| Nanos(*end))
     }
     fn complete(&mut self) -> Result<Completion<B>> {
-        let Reverse((end, ticket, submitted, parts)) = self.outstanding.pop().expect("outstanding");
+        let Reverse((end, ticket, submitted, parts)) =
+            self.outstanding.pop().expect("an I/O is outstanding");
         self.now = self.now.max(end);
         Ok(Completion {
             ticket: Ticket(ticket),

@@ -11,7 +11,7 @@ const CAPACITY: u64 = 1 << 40;
 
 fn resolve(spec: &Value) -> Resolved {
     let parsed = PatternSpec::parse(&spec.to_string()).expect("a valid specification");
-    parsed.resolve(Bytes(CAPACITY), Bytes(SECTOR)).expect("a pattern that fits")
+    parsed.resolve(Bytes(CAPACITY), Bytes(SECTOR)).expect("the pattern fits the device")
 }
 
 fn first_ios(resolved: &Resolved, stream: usize, count: usize) -> Vec<NextRequest> {
@@ -25,7 +25,7 @@ fn table1(spec: &Value, i: i128) -> i128 {
     let (io_size, io_shift) = (get("io_size"), get("io_shift"));
     let (offset, size) = (get("target_offset"), get("target_size"));
     let slots = (size - io_shift) / io_size;
-    let relative = match spec["location"].as_str().expect("a name") {
+    let relative = match spec["location"].as_str().expect("a text") {
         "sequential" => (i % slots) * io_size,
         "ordered" => (get("incr") * i).rem_euclid(slots) * io_size,
         "partitioned" => {
@@ -249,7 +249,7 @@ fn invalid_patterns_are_refused_before_running() {
     let message = |spec: Value| {
         let parsed = PatternSpec::parse(&spec.to_string());
         let resolved = parsed.and_then(|p| p.resolve(Bytes(1 << 30), Bytes(SECTOR)));
-        resolved.expect_err("must be refused").to_string()
+        resolved.expect_err("the pattern is refused").to_string()
     };
     let basic = |key: &str, value: Value| {
         let mut spec = json!({"kind": "basic", "mode": "write", "location": "sequential"});
@@ -311,7 +311,7 @@ fn seed_selects_the_most_popular_zipf_slot() {
         for next in first_ios(&resolve(&spec), 0, 400) {
             counts[(next.io.offset.0 / 4096) as usize] += 1;
         }
-        (0..64).max_by_key(|slot| counts[*slot]).expect("there are slots")
+        (0..64).max_by_key(|slot| counts[*slot]).expect("at least one slot")
     };
     let chosen: std::collections::BTreeSet<usize> = (0..100).map(most_popular).collect();
     // 64 × (1 − (63/64)^100) = 50.7 different ones are expected, with a standard deviation of 2.9.

@@ -65,7 +65,7 @@ pub fn pattern(data: &[u8]) -> bool {
     inside(resolved.issued().take(IOS));
     let canonical = resolved.canonical.to_string();
     let again = PatternSpec::parse(&canonical).and_then(|spec| spec.resolve(CAPACITY, SECTOR));
-    let again = again.expect("a complete specification is valid");
+    let again = again.expect("a canonical specification is valid");
     assert_eq!(again.canonical, resolved.canonical, "nothing is left to fill in");
     assert_eq!(again.totals, resolved.totals);
     true
@@ -196,8 +196,8 @@ fn inside(ios: impl Iterator<Item = Io>) {
 }
 
 fn with_file(data: &[u8], read: impl FnOnce(&Path) -> bool) -> bool {
-    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
-    file.write_all(data).expect("room for a temporary file");
+    let mut file = tempfile::NamedTempFile::new().expect("create a temporary file");
+    file.write_all(data).expect("write the file");
     read(file.path())
 }
 
@@ -251,9 +251,9 @@ const MAX_REPLY_BYTES: usize = 64 << 10;
 /// Run our NBD client on the output of a server: it must yield a usable device or an error.
 /// Accepted means that it reaches a read.
 pub fn nbd_server(data: &[u8]) -> bool {
-    let (client, mut server) = UnixStream::pair().expect("two sockets");
-    server.write_all(&data[..data.len().min(MAX_REPLY_BYTES)]).expect("room in a socket");
-    server.shutdown(std::net::Shutdown::Write).expect("a socket that is open");
+    let (client, mut server) = UnixStream::pair().expect("create a pair of sockets");
+    server.write_all(&data[..data.len().min(MAX_REPLY_BYTES)]).expect("write to the socket");
+    server.shutdown(std::net::Shutdown::Write).expect("shut down the socket");
     let Ok(mut device) = NbdDevice::from_socket(client.into(), "fuzzed", true) else {
         return false;
     };
@@ -266,7 +266,7 @@ pub fn nbd_server(data: &[u8]) -> bool {
         if device.submit(&io).is_err() {
             break;
         }
-        let done = device.complete().expect("what was accepted is over");
+        let done = device.complete().expect("the I/O completes");
         assert!(done.completed >= done.submitted);
         read |= mode == Mode::Read;
     }

@@ -34,9 +34,9 @@ fn number(name: &str, default: u64) -> u64 {
 fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     let mut found: Vec<(PathBuf, Vec<u8>)> = std::fs::read_dir(folder)
-        .expect("a corpus for each target")
-        .map(|entry| entry.expect("a readable folder").path())
-        .map(|path| (path.clone(), std::fs::read(path).expect("a readable file")))
+        .expect("read the corpus of the target")
+        .map(|entry| entry.expect("read the folder").path())
+        .map(|path| (path.clone(), std::fs::read(path).expect("read the file")))
         .collect();
     found.sort();
     found
@@ -85,7 +85,7 @@ fn mutated(all: &[(PathBuf, Vec<u8>)], random: &mut Xoshiro256PlusPlus) -> Vec<u
 fn try_one(name: &str, target: FuzzTarget, data: &[u8], what: &str) -> bool {
     catch_unwind(AssertUnwindSafe(|| target(data))).unwrap_or_else(|_| {
         let kept = std::env::temp_dir().join(format!("uflip-fuzz-{name}"));
-        std::fs::write(&kept, data).expect("room for a temporary file");
+        std::fs::write(&kept, data).expect("write the file");
         panic!("target {name} fails on {what}; the input is in {}", kept.display());
     })
 }

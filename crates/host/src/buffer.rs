@@ -71,7 +71,8 @@ impl Pool {
     pub(crate) fn new(max_io_bytes: usize, sinks: usize, data: Data, stamp: SectorStamp) -> Pool {
         let max_io_bytes = max_io_bytes.next_multiple_of(PAGE);
         let length = max_io_bytes + POOL_SLACK + max_io_bytes * sinks;
-        let layout = std::alloc::Layout::from_size_align(length, PAGE).expect("a sane length");
+        let layout = std::alloc::Layout::from_size_align(length, PAGE)
+            .expect("the buffer fits into the address space");
         // SAFETY: the layout has a non-zero size.
         let memory = unsafe { std::alloc::alloc_zeroed(layout) };
         assert!(!memory.is_null(), "out of memory for an I/O buffer of {length} bytes");

@@ -79,22 +79,22 @@ mod tests {
 
     #[test]
     fn cached_attributes_match_stat() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("create a temporary folder");
         let path = folder.path().join("f");
-        std::fs::write(&path, [1; 5000]).expect("room");
-        let file = File::open(&path).expect("made");
-        file.sync_all().expect("room");
+        std::fs::write(&path, [1; 5000]).expect("write the file");
+        let file = File::open(&path).expect("open the file");
+        file.sync_all().expect("sync the file");
         for path in [path.as_path(), Path::new("/dev/null"), Path::new("/dev/loop0"), folder.path()]
         {
             let Ok(expected) = std::fs::metadata(path) else { continue };
-            let stat = CachedStat::at(path).expect("it is there");
+            let stat = CachedStat::at(path).expect("the file exists");
             assert_eq!((stat.device, stat.inode), (expected.dev(), expected.ino()));
             assert_eq!((stat.node, stat.length), (expected.rdev(), expected.len()));
             assert_eq!(stat.allocated, expected.blocks() * 512);
             assert_eq!(stat.is_file(), expected.is_file());
             assert_eq!(stat.is_block_device(), expected.file_type().is_block_device());
         }
-        let stat = CachedStat::of_file(&file).expect("open");
+        let stat = CachedStat::of_file(&file).expect("the file is open");
         assert_eq!((stat.length, stat.is_file()), (5000, true));
         assert!(CachedStat::at(&folder.path().join("g")).is_none());
     }

@@ -98,7 +98,7 @@ fn read_polled(file: &File, sink: *mut u8, sector: u32) -> io::Result<()> {
     let mut ring = polled_ring(1)?;
     let entry = opcode::Read::new(types::Fd(file.as_raw_fd()), sink, sector).build();
     // SAFETY: the memory is at least a sector long, and lives until the read completes.
-    unsafe { ring.submission().push(&entry) }.expect("it is empty");
+    unsafe { ring.submission().push(&entry) }.expect("the submission queue is empty");
     // A polling call returns early if the CPU is needed elsewhere.
     let result = loop {
         if let Err(error) = ring.submit_and_wait(1)

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn open_file(path: &std::path::Path) -> File {
-        File::options().read(true).write(true).open(path).expect("opened")
+        File::options().read(true).write(true).open(path).expect("open the file")
     }
 
     fn truncating_growth(file: File, length: u64, from: u64, to: u64) -> Growth {
@@ -81,7 +81,12 @@ mod tests {
     #[test]
     fn growth_writes_cover_exactly_the_new_part() {
         for (from, to) in [(0, 0), (0, 512), (512, 3 << 20), (1 << 20, (5 << 20) + 1024)] {
-            let growth = truncating_growth(tempfile::tempfile().expect("a file"), 0, from, to);
+            let growth = truncating_growth(
+                tempfile::tempfile().expect("create a temporary file"),
+                0,
+                from,
+                to,
+            );
             let writes: Vec<Io> = growth.writes().collect();
             assert_eq!(writes.len() as u64, growth.ios());
             let mut expected = from;
@@ -95,39 +100,43 @@ mod tests {
 
     #[test]
     fn rollback_restores_the_file() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("create a temporary folder");
         let path = folder.path().join("f");
-        std::fs::write(&path, [7; 2000]).expect("written");
+        std::fs::write(&path, [7; 2000]).expect("write the file");
         let removal = |path| Rollback::Remove {
             file: open_file(path),
-            folder: Folder::containing(path).expect("it"),
+            folder: Folder::containing(path).expect("open the folder"),
         };
         let growth = truncating_growth(open_file(&path), 1000, 512, 4096);
         let renamed = folder.path().join("g");
-        std::fs::rename(&path, &renamed).expect("renamed");
-        std::fs::write(&path, b"another file").expect("written");
+        std::fs::rename(&path, &renamed).expect("rename the file");
+        std::fs::write(&path, b"another file").expect("write the file");
         growth.roll_back();
-        assert_eq!(std::fs::read(&renamed).expect("there"), [7; 1000], "wherever it is now");
-        assert_eq!(std::fs::read(&path).expect("there"), b"another file");
+        assert_eq!(
+            std::fs::read(&renamed).expect("read the file"),
+            [7; 1000],
+            "wherever it is now"
+        );
+        assert_eq!(std::fs::read(&path).expect("read the file"), b"another file");
         Growth::new(0, 4096, removal(&path)).roll_back();
         assert!(!path.exists());
     }
 
     #[test]
     fn rollback_keeps_a_replacement_file() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("create a temporary folder");
         let path = folder.path().join("f");
-        std::fs::write(&path, b"ours").expect("written");
+        std::fs::write(&path, b"ours").expect("write the file");
         let rollback = Rollback::Remove {
             file: open_file(&path),
-            folder: Folder::containing(&path).expect("it"),
+            folder: Folder::containing(&path).expect("open the folder"),
         };
         let precious = folder.path().join("precious");
-        std::fs::write(&precious, b"precious").expect("written");
-        std::fs::rename(&precious, &path).expect("moved over ours");
+        std::fs::write(&precious, b"precious").expect("write the file");
+        std::fs::rename(&precious, &path).expect("replace the file");
         Growth::new(0, 4096, rollback).roll_back();
-        assert_eq!(std::fs::read(&path).expect("there"), b"precious");
-        let names = std::fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(std::fs::read(&path).expect("read the file"), b"precious");
+        let names = std::fs::read_dir(folder.path()).expect("list the folder").count();
         assert_eq!(names, 1, "and nothing else is left behind");
     }
 }

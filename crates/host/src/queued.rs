@@ -81,7 +81,7 @@ impl QueuedDevice {
     /// outstanding.
     pub fn new(device: &DirectDevice, depth: u64, max_io_bytes: u64) -> Result<QueuedDevice> {
         let mut handles = device.split(1)?.unwrap_or_default();
-        let direct = handles.pop().expect("a handle for one");
+        let direct = handles.pop().expect("split(1) returns one handle");
         QueuedDevice::with_handle(direct, depth, max_io_bytes as usize)
     }
 
@@ -279,7 +279,7 @@ impl QueuedDevice {
                 let write = opcode::Write::new(file, self.pool.next_data(), size);
                 write.offset(offset).rw_flags(flags).build()
             }
-            _ => unreachable!("it is no entry of the queue"),
+            _ => unreachable!("only reads and writes enter the queue"),
         };
         entry.user_data(u64::from(slot))
     }
@@ -322,7 +322,7 @@ impl Device for QueuedDevice {
         if !request.mode.moves_data() || request.mode == Mode::Append {
             return self.call(request);
         }
-        let slot = self.free.pop().expect("the engine keeps to the depth");
+        let slot = self.free.pop().expect("a slot is free below the queue depth");
         let entry = self.entry(request, slot);
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
@@ -369,7 +369,7 @@ impl Device for QueuedDevice {
             (self.outstanding, self.has_failed) = (0, true);
             return Err(error);
         }
-        match self.completed.pop_front().expect("something is outstanding") {
+        match self.completed.pop_front().expect("an I/O is outstanding") {
             Ok(completion) => Ok(completion),
             Err((io, result)) => Err(self.direct.queued_io_failed(&io, result)),
         }

@@ -145,14 +145,14 @@ impl SectorStamp {
 }
 
 fn word_at(sector: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(sector[at..at + 8].try_into().expect("eight bytes"))
+    u64::from_le_bytes(sector[at..at + 8].try_into().expect("8 bytes"))
 }
 
 /// Return a digest of everything after the first eight bytes of a sector.
 fn digest(sector: &[u8]) -> u64 {
     let words = sector[8..].chunks_exact(8);
     words.fold(0, |digest, word| {
-        random::mix(digest ^ u64::from_le_bytes(word.try_into().expect("eight bytes")))
+        random::mix(digest ^ u64::from_le_bytes(word.try_into().expect("8 bytes")))
     })
 }
 
@@ -174,8 +174,8 @@ mod tests {
     }
 
     fn medium(content: &[u8]) -> File {
-        let mut file = tempfile::tempfile().expect("a file");
-        file.write_all(content).expect("room");
+        let mut file = tempfile::tempfile().expect("create a temporary file");
+        file.write_all(content).expect("write the file");
         file
     }
 

@@ -87,7 +87,7 @@ impl OpenCounter {
             let mut offset = 0;
             while offset + HEADER <= length {
                 let word = |from: usize| {
-                    u32::from_ne_bytes(buffer[from..from + 4].try_into().expect("four bytes"))
+                    u32::from_ne_bytes(buffer[from..from + 4].try_into().expect("4 bytes"))
                 };
                 let (mask, name) = (word(offset + 4), word(offset + 12) as usize);
                 self.opened += u64::from(mask & libc::IN_OPEN != 0);
@@ -151,12 +151,12 @@ mod tests {
 
     #[test]
     fn target_status_counts_opens_and_reports_changes() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("create a temporary folder");
         let path = folder.path().join("f");
-        let name = path.to_str().expect("text");
-        std::fs::write(&path, [0; 4096]).expect("written");
-        let file = File::options().read(true).write(true).open(&path).expect("there");
-        let mut opens = OpenCounter::start(&file).expect("inotify");
+        let name = path.to_str().expect("the path is UTF-8");
+        std::fs::write(&path, [0; 4096]).expect("write the file");
+        let file = File::options().read(true).write(true).open(&path).expect("open the file");
+        let mut opens = OpenCounter::start(&file).expect("inotify is available");
         let mut observe = || {
             let mut status = target_status(DeviceKind::File, name, &file);
             opens.writers();
@@ -166,18 +166,18 @@ mod tests {
         let before = observe();
         assert_eq!((before.size_bytes, before.found_by_name, before.exists), (4096, true, true));
         assert_eq!((before.opened, before.closed_by_writers), (Some(0), Some(0)));
-        drop(File::open(&path).expect("there"));
+        drop(File::open(&path).expect("open the file"));
         assert_eq!((observe().opened, observe().closed_by_writers), (Some(1), Some(0)));
-        std::fs::write(&path, [1; 1000]).expect("written");
+        std::fs::write(&path, [1; 1000]).expect("write the file");
         let after = observe();
         assert_eq!((after.opened, after.closed_by_writers), (Some(2), Some(1)));
         assert_eq!(after.size_bytes, 512, "it is shorter");
         assert!(after.modified_ns > before.modified_ns);
-        std::fs::rename(&path, folder.path().join("g")).expect("moved");
+        std::fs::rename(&path, folder.path().join("g")).expect("rename the file");
         assert_eq!((observe().found_by_name, observe().exists), (false, true));
-        std::fs::write(&path, [0; 4096]).expect("another one");
+        std::fs::write(&path, [0; 4096]).expect("write another file");
         assert!(!observe().found_by_name, "another file of its name");
-        std::fs::remove_file(folder.path().join("g")).expect("there");
+        std::fs::remove_file(folder.path().join("g")).expect("remove the file");
         assert!(!observe().exists);
     }
 }

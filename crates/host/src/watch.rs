@@ -144,7 +144,7 @@ impl DeviceWatch {
     /// Register another handle.
     pub(crate) fn handle(&self) -> Arc<InflightIo> {
         let inflight = Arc::new(InflightIo::default());
-        let mut observations = self.observations.lock().expect("no panic while held");
+        let mut observations = self.observations.lock().expect("the lock is not poisoned");
         observations.retain(|observation| observation.handle.strong_count() > 0);
         observations.push(Observation {
             handle: Arc::downgrade(&inflight),
@@ -158,7 +158,7 @@ impl DeviceWatch {
     #[must_use]
     pub fn overdue(&self, limit: Nanos) -> Option<Error> {
         let now = clock::now();
-        let mut observations = self.observations.lock().expect("no panic while held");
+        let mut observations = self.observations.lock().expect("the lock is not poisoned");
         let ages = observations.iter_mut().filter_map(|observation| {
             let handle = observation.handle.upgrade()?;
             let sequence = handle.sequence.load(Ordering::Acquire);
@@ -189,23 +189,27 @@ mod tests {
     fn truncation_is_detected_and_trim_is_not() {
         use std::os::unix::fs::FileExt;
         const SIZE: u64 = 1 << 20;
-        let file = Arc::new(tempfile::tempfile().expect("a file"));
-        file.write_all_at(&vec![7; SIZE as usize], 0).expect("room");
+        let file = Arc::new(tempfile::tempfile().expect("create a temporary file"));
+        file.write_all_at(&vec![7; SIZE as usize], 0).expect("write the file");
         let watch = DeviceWatch::new("file:x").with_file(&file, Bytes(SIZE), true);
         assert!(watch.truncation_error().is_none(), "it is whole");
-        file.set_len(SIZE / 2).expect("cut");
+        file.set_len(SIZE / 2).expect("truncate the file");
         assert!(
-            watch.truncation_error().expect("it is shorter").to_string().contains("524288 bytes")
+            watch
+                .truncation_error()
+                .expect("the file is shorter")
+                .to_string()
+                .contains("524288 bytes")
         );
-        file.write_all_at(&[7; 4096], SIZE - 4096).expect("room");
-        let error = watch.truncation_error().expect("it lacks blocks").to_string();
+        file.write_all_at(&[7; 4096], SIZE - 4096).expect("write the file");
+        let error = watch.truncation_error().expect("the file has a hole").to_string();
         assert!(error.contains("has grown since"), "{error}");
-        file.write_all_at(&vec![7; SIZE as usize], 0).expect("room");
+        file.write_all_at(&vec![7; SIZE as usize], 0).expect("write the file");
         assert!(watch.truncation_error().is_none(), "it is whole again");
         let zeroes = DeviceWatch::new("file:x").with_file(&file, Bytes(SIZE), false);
         watch.note_deallocation();
-        file.set_len(SIZE / 2).expect("cut");
-        file.set_len(SIZE).expect("a hole");
+        file.set_len(SIZE / 2).expect("truncate the file");
+        file.set_len(SIZE).expect("extend the file");
         assert!(
             watch.truncation_error().is_none() && zeroes.truncation_error().is_none(),
             "it may have holes"
@@ -225,12 +229,12 @@ mod tests {
         assert!(watch.overdue(Nanos(0)).is_none(), "observed for the first time");
         other.begin(&io(8192));
         while watch.overdue(Nanos(1000)).is_none() {}
-        let error = watch.overdue(Nanos(1000)).expect("two are outstanding");
+        let error = watch.overdue(Nanos(1000)).expect("an I/O is overdue");
         assert!(error.to_string().contains("write of 512 B at byte 4096"), "{error}");
         assert!(watch.overdue(Nanos(u64::MAX)).is_none(), "within the limit");
         one.end();
         one.begin(&io(0));
-        let error = watch.overdue(Nanos(0)).expect("the other one is still outstanding");
+        let error = watch.overdue(Nanos(0)).expect("the other I/O is overdue");
         assert!(error.to_string().contains("at byte 8192"), "{error}");
         drop(other);
         assert_eq!(watch.handle().sequence.load(Ordering::Relaxed), 0);

@@ -183,7 +183,11 @@ mod tests {
 
     #[test]
     fn missing_wear_value_has_a_reason() {
-        assert!(read_wear("/nowhere/at/all").expect_err("missing").contains("No such file"));
-        assert!(read_wear("/proc").expect_err("no disk").contains("disk"));
+        assert!(
+            read_wear("/nowhere/at/all")
+                .expect_err("the device does not exist")
+                .contains("No such file")
+        );
+        assert!(read_wear("/proc").expect_err("the file is not a disk").contains("disk"));
     }
 }

@@ -19,7 +19,7 @@ struct TemporaryTarget {
 
 /// A file of [`SIZE`] that is ours, through the page cache: it may be in memory.
 fn target() -> TemporaryTarget {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let path = folder.path().join("target");
     let options = FileOptions {
         writable: true,
@@ -28,11 +28,11 @@ fn target() -> TemporaryTarget {
         size: Some(Bytes(SIZE)),
         destroy: None,
     };
-    let name = path.to_str().expect("text").to_owned();
-    let (mut device, growth) = open_file(&name, options, &|| false).expect("a new file");
-    for io in growth.expect("it is new").writes() {
-        device.submit(&io).expect("room");
-        device.complete().expect("it was submitted");
+    let name = path.to_str().expect("the path is UTF-8").to_owned();
+    let (mut device, growth) = open_file(&name, options, &|| false).expect("create the file");
+    for io in growth.expect("a new file must grow").writes() {
+        device.submit(&io).expect("the I/O is accepted");
+        device.complete().expect("the I/O succeeds");
     }
     device.update_allocated_size();
     TemporaryTarget { _folder: folder, path, device }
@@ -64,12 +64,12 @@ fn every_io_completes_once_in_time_order() {
         while completed.len() < 3000 {
             if outstanding < depth && number < 3000 {
                 let mode = if number % 3 == 0 { Mode::Write } else { Mode::Read };
-                submitted.push(queue.submit(&io(number * 7, mode)).expect("it is taken"));
+                submitted.push(queue.submit(&io(number * 7, mode)).expect("the I/O is accepted"));
                 (outstanding, number) = (outstanding + 1, number + 1);
                 continue;
             }
-            let due = queue.next_completion(Nanos(u64::MAX)).expect("some are outstanding");
-            let completion = queue.complete().expect("it works");
+            let due = queue.next_completion(Nanos(u64::MAX)).expect("an I/O is outstanding");
+            let completion = queue.complete().expect("the I/O succeeds");
             assert_eq!(completion.completed, due);
             assert!(completion.completed >= last, "in the order of time");
             assert!(completion.completed > completion.submitted);
@@ -89,7 +89,7 @@ fn written_data_is_read_back() {
     write(&target.path, 0, &zeros);
     let Some(mut queue) = queue(&target, 8) else { return };
     queue_all(&mut queue, (0..64).map(|number| io(2 * number, Mode::Write)), 8);
-    let content = std::fs::read(&target.path).expect("it is there");
+    let content = std::fs::read(&target.path).expect("open the file");
     for (number, part) in content.chunks(IO as usize).take(128).enumerate() {
         let is_written = part.iter().any(|byte| *byte != 0);
         assert_eq!(is_written, number % 2 == 0, "I/O {number}");
@@ -101,13 +101,13 @@ fn wait_ends_at_the_next_due_io() {
     let target = target();
     let Some(mut queue) = queue(&target, 4) else { return };
     for pause in [0, 50_000, 3_000_000] {
-        queue.submit(&io(0, Mode::Read)).expect("it is taken");
+        queue.submit(&io(0, Mode::Read)).expect("the I/O is accepted");
         let due = now() + Nanos(pause);
         match queue.next_completion(due) {
             Some(at) => assert!(at <= due),
             None => assert!(now() >= due),
         }
-        queue.complete().expect("it works");
+        queue.complete().expect("the I/O succeeds");
     }
 }
 
@@ -117,7 +117,7 @@ fn failure_is_reported_and_outstanding_ios_are_drained() {
     let Some(mut queued) = queue(&target, 4) else { return };
     OpenOptions::new().write(true).open(&target.path).unwrap().set_len(SIZE / 2).unwrap();
     for number in [0, 1, 200, 2] {
-        queued.submit(&io(number, Mode::Read)).expect("it is taken");
+        queued.submit(&io(number, Mode::Read)).expect("the I/O is accepted");
     }
     let mut failed = 0;
     while queued.next_completion(Nanos(u64::MAX)).is_some() {
@@ -129,9 +129,9 @@ fn failure_is_reported_and_outstanding_ios_are_drained() {
     }
     assert_eq!(failed, 1);
     // A queue that is dropped with outstanding I/Os waits for them.
-    queued.submit(&io(0, Mode::Read)).expect("it is taken");
+    queued.submit(&io(0, Mode::Read)).expect("the I/O is accepted");
     drop(queued);
-    target.device.set_durability(Durability::Flush(8.try_into().expect("not 0")));
+    target.device.set_durability(Durability::Flush(8.try_into().expect("a positive number")));
     let error = QueuedDevice::new(&target.device, 4, IO).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
 }
@@ -140,18 +140,18 @@ fn queue_all(queue: &mut QueuedDevice, ios: impl Iterator<Item = Io>, depth: usi
     let mut outstanding = 0;
     for io in ios {
         if outstanding == depth {
-            queue.complete().expect("it works");
+            queue.complete().expect("the I/O succeeds");
             outstanding -= 1;
         }
-        queue.submit(&io).expect("it is taken");
+        queue.submit(&io).expect("the I/O is accepted");
         outstanding += 1;
     }
     for _ in 0..outstanding {
-        queue.complete().expect("it works");
+        queue.complete().expect("the I/O succeeds");
     }
 }
 
 fn write(path: &Path, offset: u64, data: &[u8]) {
-    let file = OpenOptions::new().write(true).open(path).expect("it is there");
-    file.write_all_at(data, offset).expect("room");
+    let file = OpenOptions::new().write(true).open(path).expect("open the file");
+    file.write_all_at(data, offset).expect("write the file");
 }

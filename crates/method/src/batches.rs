@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn whole_periods_give_zero_width_and_too_few_give_none() {
         let series: Vec<f64> = (0..300).map(|i| if i % 7 == 0 { 8.0 } else { 1.0 }).collect();
-        let batches = batch_means(&series, 7, 0.95).expect("forty periods");
+        let batches = batch_means(&series, 7, 0.95).expect("enough whole periods");
         assert!((batches.mean - 2.0).abs() < 1e-12 && batches.half_width < 1e-9);
         assert_eq!(batches.batch % 7, 0);
         assert_eq!(batch_means(&series, 75, 0.95), None);

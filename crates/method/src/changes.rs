@@ -34,7 +34,7 @@ pub fn pelt(means: &[f64], penalty: f64) -> Vec<usize> {
     for to in 1..=n {
         let value = |from: usize| best[from] + cost(from, to) + penalty;
         let from = candidates.iter().copied().min_by(|a, b| value(*a).total_cmp(&value(*b)));
-        let from = from.expect("at least the last one");
+        let from = from.expect("at least one candidate");
         let lowest = value(from);
         candidates.retain(|from| value(*from) - penalty <= lowest);
         (best[to], previous[to]) = (lowest, from);

@@ -75,7 +75,9 @@ fn deep_valleys(heights: &[f64]) -> Vec<usize> {
     let mut rising = true;
     for (index, height) in heights.iter().copied().enumerate() {
         match (rising, peaks.last().copied()) {
-            (true, Some(peak)) if height >= peak => *peaks.last_mut().expect("just seen") = height,
+            (true, Some(peak)) if height >= peak => {
+                *peaks.last_mut().expect("at least one peak") = height
+            }
             (true, None) => peaks.push(height),
             (true, Some(_)) => {
                 rising = false;

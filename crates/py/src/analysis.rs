@@ -30,7 +30,7 @@ pub fn analyse(
     let options = options(confidence, half_width);
     let analysis = py.detach(|| uflip_method::analyse(&times, options));
     let analysis = analysis.map_err(|error| raise(&error))?;
-    Ok(serde_json::to_string(&analysis).expect("plain data"))
+    Ok(serde_json::to_string(&analysis).expect("serializable"))
 }
 
 #[pyfunction]
@@ -58,7 +58,7 @@ pub fn run_length(
             }
         }
     });
-    Ok(serde_json::to_string(&verdict).expect("plain data"))
+    Ok(serde_json::to_string(&verdict).expect("serializable"))
 }
 
 fn options(confidence: Option<f64>, half_width: Option<f64>) -> AnalysisOptions {

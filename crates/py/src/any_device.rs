@@ -200,7 +200,7 @@ impl AnyDevice {
                     device.set_durability(Durability::Cached);
                     uflip_engine::enforce(device, step.ios(), control)?;
                 }
-                _ => unreachable!("it has zones"),
+                _ => unreachable!("a device with zones is simulated or a block device"),
             }
         }
         match self {

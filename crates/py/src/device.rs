@@ -212,19 +212,19 @@ impl PyDevice {
     }
 
     fn info_json(&self) -> String {
-        serde_json::to_string(&self.info).expect("plain data")
+        serde_json::to_string(&self.info).expect("serializable")
     }
 
     fn counters_json(&self) -> PyResult<Option<String>> {
         let counters = self.slot.with(|device| Ok(device.counters()));
         let counters = counters.map_err(|error| raise(&error))?;
-        Ok(counters.map(|counters| serde_json::to_string(&counters).expect("plain numbers")))
+        Ok(counters.map(|counters| serde_json::to_string(&counters).expect("serializable")))
     }
 
     fn standing_json(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let status = py.detach(|| self.slot.with(|device| Ok(device.target_status())));
         let status = status.map_err(|error| raise(&error))?;
-        Ok(status.map(|status| serde_json::to_string(&status).expect("plain numbers")))
+        Ok(status.map(|status| serde_json::to_string(&status).expect("serializable")))
     }
 
     fn idle(&self, pause_ns: u64) -> PyResult<Handle> {
@@ -274,7 +274,7 @@ impl PyDevice {
     fn zones_json(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let zones = py.detach(|| self.slot.with(|device| device.zones()));
         let zones = zones.map_err(|error| raise(&error))?;
-        Ok(zones.map(|zones| serde_json::to_string(&zones).expect("plain numbers")))
+        Ok(zones.map(|zones| serde_json::to_string(&zones).expect("serializable")))
     }
 
     /// Execute one write, append, reset, finish, open or close now; return its response time [ns].
@@ -373,7 +373,7 @@ pub fn registry_json() -> String {
 #[pyfunction]
 pub fn inspect_file(py: Python<'_>, path: String, buffered: bool) -> PyResult<String> {
     let info = interruptible(py, move |_| uflip_host::inspect_file(&path, buffered))?;
-    Ok(serde_json::to_string(&info).expect("plain data"))
+    Ok(serde_json::to_string(&info).expect("serializable"))
 }
 
 #[pyfunction]
@@ -386,7 +386,7 @@ pub fn inspect_sim(
     let profile = uflip_sim::Profile::parse(profile_toml, source, overrides_json)
         .map_err(|error| raise(&error))?;
     let info = uflip_sim::SimDevice::inspect(name, &profile);
-    Ok(serde_json::to_string(&info).expect("plain data"))
+    Ok(serde_json::to_string(&info).expect("serializable"))
 }
 
 #[pyfunction]
@@ -394,13 +394,13 @@ pub fn inspect_sim(
 pub fn inspect_snapshot(path: &str, interface: Option<&str>) -> PyResult<String> {
     let info = uflip_sim::inspect_snapshot(Path::new(path), interface);
     let info = info.map_err(|error| raise(&error))?;
-    Ok(serde_json::to_string(&info).expect("plain data"))
+    Ok(serde_json::to_string(&info).expect("serializable"))
 }
 
 #[pyfunction]
 pub fn inspect_block(py: Python<'_>, path: String) -> PyResult<String> {
     let info = interruptible(py, move |_| uflip_host::inspect_block(&path))?;
-    Ok(serde_json::to_string(&info).expect("plain data"))
+    Ok(serde_json::to_string(&info).expect("serializable"))
 }
 
 #[pyfunction]
@@ -429,7 +429,7 @@ pub fn report_block(py: Python<'_>, path: String) -> PyResult<String> {
 pub fn known_blocks(py: Python<'_>, paths: Vec<String>) -> PyResult<Vec<(String, String)>> {
     let reports = interruptible(py, move |_| Ok(uflip_host::report_blocks(&paths)))?.into_iter();
     let documents = reports.map(|(info, report)| {
-        (serde_json::to_string(&info).expect("plain data"), report_json(&report))
+        (serde_json::to_string(&info).expect("serializable"), report_json(&report))
     });
     Ok(documents.collect())
 }
@@ -465,7 +465,7 @@ pub fn resolve_pattern(
     sector_bytes: u64,
     kind: &str,
 ) -> PyResult<String> {
-    let kind: DeviceKind = serde_json::from_value(kind.into()).expect("a kind as an info has it");
+    let kind: DeviceKind = serde_json::from_value(kind.into()).expect("a known kind of device");
     let resolved = PatternSpec::parse(spec_json)
         .and_then(|spec| spec.resolve(Bytes(capacity_bytes), Bytes(sector_bytes)))
         .and_then(|resolved| resolved.check_on(kind).map(|()| resolved))
@@ -498,8 +498,8 @@ pub fn resolve_state(
 ) -> PyResult<String> {
     let (capacity, sector) = (Bytes(capacity_bytes), Bytes(sector_bytes));
     let (resolved, totals) = counted_state(py, state_json, capacity, sector)?;
-    let mut canonical = serde_json::to_value(resolved).expect("plain data");
-    canonical["totals"] = serde_json::to_value(totals).expect("plain numbers");
+    let mut canonical = serde_json::to_value(resolved).expect("serializable");
+    canonical["totals"] = serde_json::to_value(totals).expect("serializable");
     Ok(canonical.to_string())
 }
 

@@ -99,7 +99,7 @@ impl FlashDevice {
 
     fn counters_json(&self) -> PyResult<String> {
         let counters = self.with(|device| Ok(device.counters()))?;
-        Ok(serde_json::to_string(&counters).expect("plain numbers"))
+        Ok(serde_json::to_string(&counters).expect("serializable"))
     }
 
     fn clone(&self) -> PyResult<Handle> {
@@ -112,7 +112,7 @@ impl FlashDevice {
     fn resolve(&self, job_json: &str) -> PyResult<String> {
         let job = self.job(job_json)?;
         let mut canonical = job.canonical.clone();
-        canonical["totals"] = serde_json::to_value(job.totals()).expect("plain numbers");
+        canonical["totals"] = serde_json::to_value(job.totals()).expect("serializable");
         Ok(canonical.to_string())
     }
 
@@ -300,5 +300,5 @@ pub fn inspect_flash(
     let profile = OpenChannelProfile::parse(profile_toml, source, overrides_json)
         .map_err(|error| raise(&error))?;
     let info = OpenChannelDevice::inspect(name, &profile);
-    Ok(serde_json::to_string(&info).expect("plain data"))
+    Ok(serde_json::to_string(&info).expect("serializable"))
 }

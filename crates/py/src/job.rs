@@ -169,7 +169,7 @@ impl<T: Send + 'static> BackgroundJob<T> {
         let thread = std::thread::Builder::new().spawn(move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| work(&thread_shared.control)));
             let outcome = outcome.unwrap_or_else(|panic| Err(panic_error(&panic)));
-            *thread_shared.outcome.lock().expect("no panic while held") = Some(outcome);
+            *thread_shared.outcome.lock().expect("the lock is not poisoned") = Some(outcome);
             thread_shared.ended.notify_all();
         });
         if let Err(error) = thread {
@@ -177,7 +177,7 @@ impl<T: Send + 'static> BackgroundJob<T> {
                 .at("the run")
                 .got(error.to_string())
                 .action("raise the limit of processes or memory (ulimit -u, -v)");
-            *shared.outcome.lock().expect("no panic while held") = Some(Err(error));
+            *shared.outcome.lock().expect("the lock is not poisoned") = Some(Err(error));
         }
         BackgroundJob { shared }
     }
@@ -199,12 +199,12 @@ impl<T: Send + 'static> BackgroundJob<T> {
     pub(crate) fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool {
         let timeout = Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0));
         py.detach(|| {
-            let outcome = self.shared.outcome.lock().expect("no panic while held");
+            let outcome = self.shared.outcome.lock().expect("the lock is not poisoned");
             let (outcome, _) = self
                 .shared
                 .ended
                 .wait_timeout_while(outcome, timeout, |outcome| outcome.is_none())
-                .expect("no panic while held");
+                .expect("the lock is not poisoned");
             outcome.is_some()
         })
     }
@@ -218,12 +218,12 @@ impl<T: Send + 'static> BackgroundJob<T> {
     /// Wait for the end and take the result; an error can be taken repeatedly, a result only once.
     pub(crate) fn take(&self, py: Python<'_>) -> PyResult<T> {
         while !self.wait(py, 3600.0) {}
-        let outcome = self.shared.outcome.lock().expect("no panic while held").take();
+        let outcome = self.shared.outcome.lock().expect("the lock is not poisoned").take();
         match outcome {
             Some(Ok(result)) => Ok(result),
             Some(Err(error)) => {
                 let repeated = Some(Err(error.clone()));
-                *self.shared.outcome.lock().expect("no panic while held") = repeated;
+                *self.shared.outcome.lock().expect("the lock is not poisoned") = repeated;
                 Err(raise(&error))
             }
             None => Err(raise(&Error::new(

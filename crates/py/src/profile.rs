@@ -19,7 +19,7 @@ pub fn read_quantity(thing: &str, text: &str) -> PyResult<i128> {
 #[pyfunction]
 pub fn profile_faults(profile_toml: &str, source: &str) -> PyResult<String> {
     let faults = uflip_sim::profile_faults(profile_toml, source).map_err(|error| raise(&error))?;
-    Ok(serde_json::to_string(&faults).expect("plain data"))
+    Ok(serde_json::to_string(&faults).expect("serializable"))
 }
 
 /// Return the interface of a profile: `block` or `open_channel`.
@@ -38,5 +38,5 @@ pub fn toml_to_json(text: &str) -> PyResult<String> {
 #[pyfunction]
 pub fn profile_sources(profile_toml: &str, source: &str) -> PyResult<String> {
     let sources = uflip_sim::sources(profile_toml, source).map_err(|error| raise(&error))?;
-    Ok(serde_json::to_string(&sources).expect("plain data"))
+    Ok(serde_json::to_string(&sources).expect("serializable"))
 }

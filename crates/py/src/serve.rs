@@ -33,7 +33,7 @@ impl PyListener {
 
     /// Take the socket; works once.
     fn take_socket(&self) -> Option<uflip_serve::Listener> {
-        self.listener.lock().expect("no panic while held").take()
+        self.listener.lock().expect("the lock is not poisoned").take()
     }
 }
 

@@ -33,7 +33,7 @@ impl<D> DeviceSlot<D> {
     }
 
     fn lock(&self) -> MutexGuard<'_, SlotState<D>> {
-        self.state.lock().expect("no panic while held")
+        self.state.lock().expect("the lock is not poisoned")
     }
 
     /// Use the device now.

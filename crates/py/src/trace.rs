@@ -125,7 +125,7 @@ impl PyTrace {
 
     /// Return the device's counters of the run, as JSON; None without counters, or for a loaded trace.
     fn counters_json(&self) -> Option<String> {
-        let text = |counters| serde_json::to_string(counters).expect("plain numbers");
+        let text = |counters| serde_json::to_string(counters).expect("serializable");
         self.counters.as_ref().map(text)
     }
 
@@ -153,7 +153,7 @@ impl PyTrace {
             .map_err(|error| raise_to_user(&error))
     }
 
-    /// Whether the inside of the device was recorded.
+    /// Return whether the inside of the device was recorded.
     #[getter]
     fn has_inside(&self) -> bool {
         self.inside.is_some()

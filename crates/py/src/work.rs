@@ -116,7 +116,7 @@ pub(crate) fn apply(device: AnyDevice, slot: AnySlot, pattern: Resolved) -> Hand
     let work = move |device: &mut AnyDevice, control: &Control| device.apply(&pattern, control);
     let job = BackgroundJob::start(device, slot, Control::new(1), total, work);
     job.handle(|py, counters| {
-        serde_json::to_string(&counters).expect("plain numbers").into_py_any(py)
+        serde_json::to_string(&counters).expect("serializable").into_py_any(py)
     })
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn survive(
         device.survive(pattern.as_ref(), durability, at_once, after, control)
     };
     let job = BackgroundJob::start(device, slot, Control::new(1), total, work);
-    job.handle(|py, outage| serde_json::to_string(&outage).expect("plain numbers").into_py_any(py))
+    job.handle(|py, outage| serde_json::to_string(&outage).expect("serializable").into_py_any(py))
 }
 
 /// Execute the writes of `state` from number `ios.start` on; as [`run`].

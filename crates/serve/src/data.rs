@@ -189,7 +189,7 @@ mod tests {
         let data = ExportData::in_file(&path, options(4096)).unwrap();
         data.write(0, &[7; 512]).unwrap();
         drop(data);
-        drop(ExportData::in_file(&path, options(4096)).expect("it is ours"));
+        drop(ExportData::in_file(&path, options(4096)).expect("open our own data file"));
         std::fs::copy(&path, &copy).unwrap();
         let refused = ExportData::in_file(&copy, options(4096)).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");

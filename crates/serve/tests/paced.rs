@@ -14,13 +14,15 @@ const REQUESTS: usize = 400;
 const LOOK_AHEAD_NS: u64 = 60_000;
 
 fn device() -> SimDevice {
-    let profile = Profile::parse(DEMO, "demo", r#"{"blocks_per_die": 64}"#).expect("a profile");
-    SimDevice::new("demo", profile).expect("a device")
+    let profile =
+        Profile::parse(DEMO, "demo", r#"{"blocks_per_die": 64}"#).expect("a valid profile");
+    SimDevice::new("demo", profile).expect("create the device")
 }
 
 fn device_with_idle_reclaim() -> SimDevice {
-    let profile = Profile::parse(MTRON, "mtron", r#"{"blocks_per_die": 256}"#).expect("a profile");
-    SimDevice::new("mtron", profile).expect("a device")
+    let profile =
+        Profile::parse(MTRON, "mtron", r#"{"blocks_per_die": 256}"#).expect("a valid profile");
+    SimDevice::new("mtron", profile).expect("create the device")
 }
 
 /// Return a read or write of up to 64 KiB, and the idle time before it [ns].
@@ -39,8 +41,7 @@ fn wait(paced: &mut Paced, now: &mut u64) -> CompletedIo {
         if let Some(completed) = paced.next_completed() {
             return completed;
         }
-        let (Wake::Due(until) | Wake::Asleep(until)) =
-            paced.wake().expect("something is outstanding");
+        let (Wake::Due(until) | Wake::Asleep(until)) = paced.wake().expect("an I/O is outstanding");
         *now = until.max(*now + 1);
     }
 }
@@ -57,9 +58,9 @@ fn check_single_requests(mut virtual_time: SimDevice, times_slower: u64) {
         now += pause * times_slower;
         // The device's clock equals the wall clock, in whole nanoseconds.
         virtual_time.wait_until(Nanos(began.0 + now / times_slower));
-        virtual_time.submit(&io).expect("it works");
-        let expected = virtual_time.complete().expect("it works");
-        let ticket = paced.submit(now, &io, false).expect("it works");
+        virtual_time.submit(&io).expect("the I/O is accepted");
+        let expected = virtual_time.complete().expect("an I/O is outstanding");
+        let ticket = paced.submit(now, &io, false).expect("an I/O is outstanding");
         let completed = wait(&mut paced, &mut now);
         let response = expected.completed - expected.submitted;
         assert_eq!(
@@ -97,9 +98,9 @@ fn idle_work_precedes_trim_and_inspection() {
         let offset = Bytes(request * CLUSTER % capacity.0);
         let io = Io { offset, size: Bytes(CLUSTER), mode: Mode::Write, stream: 0 };
         virtual_time.wait_until(Nanos(began.0 + now));
-        virtual_time.submit(&io).expect("it works");
-        virtual_time.complete().expect("it works");
-        paced.submit(now, &io, false).expect("it works");
+        virtual_time.submit(&io).expect("the I/O is accepted");
+        virtual_time.complete().expect("an I/O is outstanding");
+        paced.submit(now, &io, false).expect("an I/O is outstanding");
         wait(&mut paced, &mut now);
         now += [0, 999, 3_000_000][request as usize % 3];
         virtual_time.wait_until(Nanos(began.0 + now));
@@ -111,7 +112,7 @@ fn idle_work_precedes_trim_and_inspection() {
         }
         assert_eq!(paced.counters(), virtual_time.counters(), "{request}");
     }
-    let idle = virtual_time.counters().expect("it counts").merges_idle;
+    let idle = virtual_time.counters().expect("a simulated device has counters").merges_idle;
     assert!(idle > 10, "it did use its idle time: {idle}");
 }
 
@@ -132,10 +133,10 @@ fn host_delay_does_not_affect_the_device() {
         now += pause;
         let idle_until = virtual_time.now() + Nanos(pause);
         virtual_time.wait_until(idle_until);
-        virtual_time.submit(&io).expect("it works");
-        let expected = virtual_time.complete().expect("it works");
+        virtual_time.submit(&io).expect("the I/O is accepted");
+        let expected = virtual_time.complete().expect("an I/O is outstanding");
         let arrival = now;
-        paced.submit(now, &io, false).expect("it works");
+        paced.submit(now, &io, false).expect("the I/O is accepted");
         let completed = wait(&mut paced, &mut now);
         assert_eq!(completed.response, expected.completed - expected.submitted, "{request}");
         assert_eq!(completed.due, arrival + completed.response.0, "{request}");
@@ -145,7 +146,7 @@ fn host_delay_does_not_affect_the_device() {
     }
     assert_eq!(paced.held_ns(), late);
     assert!(
-        virtual_time.counters().expect("it counts").merges_idle > 10,
+        virtual_time.counters().expect("a simulated device has counters").merges_idle > 10,
         "it did use its idle time"
     );
     assert_eq!(paced.counters(), virtual_time.counters());
@@ -163,7 +164,7 @@ fn concurrent_requests_complete_once_and_begin_on_arrival() {
         while outstanding.len() >= 8 {
             let completed = wait(&mut paced, &mut now);
             let arrival: u64 =
-                outstanding.remove(&completed.ticket).expect("outstanding, and completed once");
+                outstanding.remove(&completed.ticket).expect("the ticket is outstanding");
             assert!(last_due <= completed.due && completed.due <= now, "in order, and not before");
             let began = completed.due - completed.response.0;
             assert!((arrival..=arrival + LOOK_AHEAD_NS).contains(&began), "{arrival} {began}");
@@ -171,7 +172,7 @@ fn concurrent_requests_complete_once_and_begin_on_arrival() {
         }
         let (io, pause) = next_request(&mut random, capacity);
         now += pause.min(1000);
-        let ticket = paced.submit(now, &io, false).expect("it works");
+        let ticket = paced.submit(now, &io, false).expect("the I/O is accepted");
         assert!(outstanding.insert(ticket, now).is_none());
     }
 }
@@ -184,9 +185,9 @@ fn without_clock_requests_complete_at_once() {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(9);
     for now in 0..REQUESTS as u64 {
         let (io, _) = next_request(&mut random, capacity);
-        let ticket = paced.submit(now, &io, now % 3 == 0).expect("it works");
+        let ticket = paced.submit(now, &io, now % 3 == 0).expect("the I/O is accepted");
         paced.poll(now);
-        let completed = paced.next_completed().expect("a completed I/O");
+        let completed = paced.next_completed().expect("an I/O is completed");
         assert_eq!((completed.ticket, completed.due, completed.failed), (ticket, now, false));
         assert!(completed.response.0 > 0, "the simulated response time is reported");
     }
@@ -196,8 +197,8 @@ fn without_clock_requests_complete_at_once() {
 #[test]
 fn flushes_and_durable_writes_match_virtual_time() {
     let cached = r#"{"blocks_per_die": 64, "write_cache_bytes": 262144}"#;
-    let profile = Profile::parse(DEMO, "demo", cached).expect("a profile");
-    let mut virtual_time = SimDevice::new("demo", profile).expect("a device");
+    let profile = Profile::parse(DEMO, "demo", cached).expect("a valid profile");
+    let mut virtual_time = SimDevice::new("demo", profile).expect("create the device");
     let capacity = virtual_time.info().capacity_bytes;
     let began = virtual_time.now();
     let mut paced = Paced::new(Model::Sim(Box::new(virtual_time.clone())), Slowdown(1000));
@@ -207,15 +208,16 @@ fn flushes_and_durable_writes_match_virtual_time() {
         let io = Io { mode: Mode::Write, ..next_request(&mut random, capacity).0 };
         let kind = uniform(&mut random, 8);
         virtual_time.wait_until(Nanos(began.0 + now));
-        virtual_time.set_durability(durable[usize::from(kind == 1)].parse().expect("a form"));
+        virtual_time
+            .set_durability(durable[usize::from(kind == 1)].parse().expect("a valid durability"));
         let ticket = if kind == 0 {
             virtual_time.submit_flush();
             paced.flush(now)
         } else {
-            virtual_time.submit(&io).expect("it works");
-            paced.submit(now, &io, kind == 1).expect("it works")
+            virtual_time.submit(&io).expect("the I/O is accepted");
+            paced.submit(now, &io, kind == 1).expect("the I/O is accepted")
         };
-        let expected = virtual_time.complete().expect("it works");
+        let expected = virtual_time.complete().expect("an I/O is outstanding");
         let completed = wait(&mut paced, &mut now);
         let response = expected.completed - expected.submitted;
         assert_eq!((completed.ticket, completed.response), (ticket, response), "{request}");

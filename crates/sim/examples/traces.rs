@@ -27,8 +27,8 @@ fn variants() -> Vec<Value> {
     let small = json!({"blocks_per_die": 24, "random_overwrites": 1.0});
     let with = |more: Value| {
         let mut all = small.clone();
-        let more = more.as_object().expect("keys").clone();
-        all.as_object_mut().expect("keys").extend(more);
+        let more = more.as_object().expect("a JSON object").clone();
+        all.as_object_mut().expect("a JSON object").extend(more);
         all
     };
     vec![
@@ -62,16 +62,18 @@ const LOADS: [(usize, u64, u64, bool); 8] = [
 fn main() {
     let only: Vec<String> = std::env::args().skip(1).collect();
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../python/uflip/profiles");
-    let entries = std::fs::read_dir(folder).expect("the shipped profiles");
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("a file").path()).collect();
+    let entries = std::fs::read_dir(folder).expect("list the shipped profiles");
+    let mut files: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("read the folder entry").path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
     files.sort();
     for file in files {
-        let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
+        let name =
+            file.file_stem().expect("the path has a file name").to_string_lossy().into_owned();
         if !(only.is_empty() || only.contains(&name)) {
             continue;
         }
-        let text = std::fs::read_to_string(&file).expect("a profile");
+        let text = std::fs::read_to_string(&file).expect("read the profile");
         for overrides in variants() {
             let made = Profile::parse(&text, &name, &overrides.to_string())
                 .and_then(|profile| SimDevice::new(&name, profile));

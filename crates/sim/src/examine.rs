@@ -138,10 +138,13 @@ mod tests {
 
     /// Return the keys that a type knows, from its error about an unknown key.
     fn known_keys<P: DeserializeOwned>(text: &str) -> Vec<String> {
-        let Err(faults) = read::<P>(&ProfileNode::parse(text).expect("TOML")) else {
-            panic!("{text} is no profile")
+        let Err(faults) = read::<P>(&ProfileNode::parse(text).expect("valid TOML")) else {
+            panic!("a profile with an unknown key was accepted: {text}")
         };
-        let fault = faults.iter().find(|fault| fault.got.contains("no_such")).expect("a fault");
+        let fault = faults
+            .iter()
+            .find(|fault| fault.got.contains("no_such"))
+            .expect("the unknown key is a fault");
         let mut keys: Vec<String> = fault.allowed.split(", ").map(str::to_owned).collect();
         keys.retain(|name| !["interface", "description", "sources"].contains(&&**name));
         keys.sort();

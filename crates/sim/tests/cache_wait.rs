@@ -9,7 +9,7 @@ use uflip_sim::{Operation, Operations, Profile, SimBreakdown, SimDevice, Wait};
 use crate::durability::{ACCEPT, COMMAND, LINK, PAGE_PROGRAM, PROGRAM, TRANSFER, with, write};
 
 fn part(parts: &[u64], cause: &str) -> u64 {
-    parts[SimBreakdown::CAUSES.iter().position(|each| *each == cause).expect("a cause")]
+    parts[SimBreakdown::CAUSES.iter().position(|each| *each == cause).expect("a known cause")]
 }
 
 /// Return the parts of a single write of one page.

@@ -22,7 +22,7 @@ fn save_demo(folder: &Path) -> PathBuf {
 fn refused(folder: &Path, bytes: &[u8]) -> String {
     let path = folder.join("changed.snapshot");
     std::fs::write(&path, bytes).unwrap();
-    let error = SimDevice::restore(&path).expect_err("nothing to rely on");
+    let error = SimDevice::restore(&path).expect_err("the snapshot is damaged");
     assert_eq!(error.kind(), ErrorKind::Results, "{error}");
     assert!(error.to_string().contains("changed.snapshot"), "{error}");
     error.to_string()
@@ -67,7 +67,7 @@ fn invalid_header_history_is_refused() {
         let message = refused(folder.path(), &with_header(&file, &header.to_string()));
         assert!(message.contains("damaged") && message.contains("history"), "{message}");
         let inspected = inspect_snapshot(&folder.path().join("changed.snapshot"), None);
-        assert_eq!(inspected.expect_err("damaged").kind(), ErrorKind::Results);
+        assert_eq!(inspected.expect_err("the snapshot is damaged").kind(), ErrorKind::Results);
     }
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn on_all_processors<I: Sync, O: Send>(
         let others: Vec<_> = (1..processors.min(items.len())).map_while(|_| spawned()).collect();
         let mut results = work_share();
         for other in others {
-            results.extend(other.join().expect("work does not panic"));
+            results.extend(other.join().expect("the thread does not panic"));
         }
         results
     });

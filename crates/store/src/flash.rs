@@ -140,7 +140,7 @@ pub fn write_flash_table(outcome: &FlashOutcome, path: &Path, run: &str) -> Resu
     ];
     if let FlashOutcome::Wear(log) = outcome {
         let wear = WearMetadata { commands: log.commands, erase_failed: log.erase_failed };
-        let wear = serde_json::to_string(&wear).expect("plain data");
+        let wear = serde_json::to_string(&wear).expect("serializable");
         metadata.push(KeyValue::new(KEY_WEAR.to_owned(), wear));
     }
     write_columns(path, &columns, rows, metadata)

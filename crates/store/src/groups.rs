@@ -273,12 +273,12 @@ mod tests {
     fn written_groups(blocks: usize) -> (Vec<u8>, Groups) {
         let causes: Vec<String> = (b'a'..=b'q').map(|name| char::from(name).to_string()).collect();
         let mut table = TableWriter::new(Vec::new(), &[], &trace_kinds(&causes), Vec::new())
-            .expect("it begins");
+            .expect("begin the table");
         let (mut described, columns) = (Vec::new(), block());
         for _ in 0..blocks {
-            described.push(table.trace_group(0, &columns).expect("it is written"));
+            described.push(table.trace_group(0, &columns).expect("write the group"));
         }
-        let bytes = table.finish().expect("it ends");
+        let bytes = table.finish().expect("finish the table");
         let mut groups = Groups::new(ByteSource::in_memory(bytes.clone()), true);
         described.into_iter().for_each(|group| groups.push(group, BLOCK, 0));
         (bytes, groups)
@@ -289,7 +289,7 @@ mod tests {
         let [few, many] = [2, 12].map(|blocks| {
             let bytes = written_groups(blocks).0;
             let footer = &bytes[bytes.len() - 8..][..4];
-            let footer = u32::from_le_bytes(footer.try_into().expect("four bytes"));
+            let footer = u32::from_le_bytes(footer.try_into().expect("4 bytes"));
             (bytes.len() as u64, u64::from(footer))
         });
         let (bytes, footer) = (many.0 - few.0, many.1 - few.1);
@@ -317,10 +317,10 @@ mod tests {
                 cause_ns: (0..causes).map(|_| numbers()).collect(),
             };
             let mut table = TableWriter::new(Vec::new(), &[], &trace_kinds(&names), Vec::new())
-                .expect("it begins");
-            let described = table.trace_group(3, &columns).expect("it is written");
+                .expect("begin the table");
+            let described = table.trace_group(3, &columns).expect("write the group");
             let mut groups =
-                Groups::new(ByteSource::in_memory(table.finish().expect("it ends")), true);
+                Groups::new(ByteSource::in_memory(table.finish().expect("finish the table")), true);
             groups.push(described, BLOCK, 3);
             assert_eq!(groups.columns(0, BLOCK, causes), Ok(columns));
         }
@@ -337,7 +337,7 @@ mod tests {
         bomb.extend_from_slice(&bytes[offset..]);
         let mut hostile = Groups::new(ByteSource::in_memory(bomb), true);
         hostile.push(groups.groups[0].metadata.clone(), BLOCK, 0);
-        let error = hostile.read(SUBMIT, 0, 1).expect_err("it is too much");
+        let error = hostile.read(SUBMIT, 0, 1).expect_err("the group is too large");
         assert!(error.contains("packed, for 16384 rows"), "{error}");
     }
 
@@ -353,10 +353,10 @@ mod tests {
         let expected = block();
         for (number, column) in expected.cause_ns.iter().enumerate() {
             assert_eq!(constants[BEFORE_CAUSES + number], Some(column[0] as i64));
-            let read = groups.read(BEFORE_CAUSES + number, 5, 2 * BLOCK).expect("it is there");
+            let read = groups.read(BEFORE_CAUSES + number, 5, 2 * BLOCK).expect("read the column");
             assert_eq!(read, vec![column[0]; 2 * BLOCK - 5]);
         }
-        let read = groups.read(SUBMIT, BLOCK, 2 * BLOCK).expect("it is there");
+        let read = groups.read(SUBMIT, BLOCK, 2 * BLOCK).expect("read the column");
         assert_eq!(read, expected.submit_ns);
     }
 }

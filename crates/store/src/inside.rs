@@ -34,7 +34,7 @@ pub fn write_inside(columns: &[(String, Vec<u64>)], path: &Path, about: &str) ->
     let rows = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
     let lengths: BTreeMap<&str, usize> =
         columns.iter().map(|(name, values)| (name.as_str(), values.len())).collect();
-    let lengths = serde_json::to_string(&lengths).expect("plain numbers");
+    let lengths = serde_json::to_string(&lengths).expect("serializable");
     let filled: Vec<(String, ColumnData<'_>)> = columns
         .iter()
         .map(|(name, values)| {

@@ -81,7 +81,7 @@ impl Packer {
         write_header(&mut bytes, sizes, rows, encoding);
         let header = bytes.len() as u64;
         bytes.extend_from_slice(&self.packed);
-        let level = ZstdLevel::try_new(LEVEL).expect("a level that there is");
+        let level = ZstdLevel::try_new(LEVEL).expect("a valid compression level");
         let metadata = ColumnChunkMetaData::builder(column.clone())
             .set_compression(Compression::ZSTD(level))
             .set_encodings(vec![encoding, Encoding::RLE])

@@ -80,7 +80,7 @@ pub fn read_trace(path: &Path, expected: Option<&Digest>) -> Result<(StoredTrace
     };
     read(path, expected).map_err(|problem| match problem {
         Problem::Damage(message) => damaged(message),
-        Problem::Long => unreachable!("a long trace stays in its file"),
+        Problem::Long => unreachable!("a trace of any length is accepted"),
         Problem::Log => {
             let what = "This is the log of a job over physical addresses, and not a trace";
             Error::new(ErrorKind::Results, what)
@@ -197,7 +197,7 @@ fn footer(file: &mut File, length: u64) -> std::result::Result<Vec<u8>, String> 
     if length < 3 * TAIL || begins != *b"PAR1" || tail[4..] != *b"PAR1" {
         return Err(format!("{length} bytes that do not begin and end as a Parquet file does"));
     }
-    let size = u64::from(u32::from_le_bytes(tail[..4].try_into().expect("four bytes")));
+    let size = u64::from(u32::from_le_bytes(tail[..4].try_into().expect("4 bytes")));
     let max = (FOOTER + length / FOOTER_SHARE).min(length - TAIL);
     if size > max {
         return Err(format!("a footer of {size} bytes, more than {max}"));

@@ -85,7 +85,7 @@ impl Spool {
         for (process, columns) in rest.iter().enumerate() {
             self.write(process, columns)?;
         }
-        let spool_table = self.table.take().expect("it was there above");
+        let spool_table = self.table.take().expect("the spool has a table");
         let mut written = spool_table.groups;
         let file = spool_table.table.finish().map_err(|error| self.failed(error))?;
         // A trace is ordered by process.
@@ -146,10 +146,11 @@ mod tests {
         let one = r#"{"kind": "basic", "mode": "read", "location": "random", "io_size": 4096,
             "io_count": 50000}"#;
         let spec = format!(r#"{{"kind": "parallel", "patterns": [{one}, {one}]}}"#);
-        let spec = PatternSpec::parse(&spec).expect("a pattern");
-        let pattern = spec.resolve(Bytes(1 << 30), Bytes(512)).expect("it fits");
+        let spec = PatternSpec::parse(&spec).expect("a valid pattern");
+        let pattern =
+            spec.resolve(Bytes(1 << 30), Bytes(512)).expect("the pattern fits the device");
         let ios: Vec<usize> = pattern.streams.iter().map(|s| s.total_ios as usize).collect();
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("create a temporary folder");
         for folder in [None, Some(folder.path().to_owned())] {
             let causes = vec!["one_ns".to_owned(), "two_ns".to_owned()];
             let mut spool = Spool::new(folder, causes.clone());
@@ -159,7 +160,7 @@ mod tests {
                 for (process, own) in whole.iter_mut().enumerate() {
                     let block = columns(10_000, (from + process) as u64);
                     own.push(block.clone());
-                    spool.take(process, block).expect("there is room");
+                    spool.take(process, block).expect("write the block");
                 }
             }
             for (process, own) in whole.iter_mut().enumerate() {
@@ -169,12 +170,12 @@ mod tests {
             }
             let ended = None;
             let outcome = RunOutcome { pattern: pattern.clone(), causes, ended, rest };
-            let trace = spool.finish(outcome).expect("it was written");
+            let trace = spool.finish(outcome).expect("finish the spool");
             let whole = Columns::concat(whole.into_iter().flatten().collect(), 2);
             let expected = [&whole.submit_ns, &whole.response_time_ns].into_iter();
             for (number, expected) in expected.chain(&whole.cause_ns).enumerate() {
                 for (from, to) in [(0, ios[0] + ios[1]), (9_999, 50_003), (60_000, 60_000)] {
-                    let read = trace.measured(1 + number, from, to).expect("it is there");
+                    let read = trace.measured(1 + number, from, to).expect("read the column");
                     assert_eq!(read[..], expected[from..to], "column {number} from {from}");
                 }
             }

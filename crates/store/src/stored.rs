@@ -224,8 +224,9 @@ mod tests {
             basic_spec("write", 500)
         );
         for spec in [basic_spec("write", 1000), mix, parallel] {
-            let pattern = PatternSpec::parse(&spec).expect("a pattern");
-            let pattern = pattern.resolve(Bytes(1 << 30), Bytes(512)).expect("it fits");
+            let pattern = PatternSpec::parse(&spec).expect("a valid pattern");
+            let pattern =
+                pattern.resolve(Bytes(1 << 30), Bytes(512)).expect("the pattern fits the device");
             let all: Vec<Io> = pattern.issued().collect();
             let trace =
                 Trace { pattern, columns: Columns::default(), causes: Vec::new(), ended: None };
@@ -239,7 +240,7 @@ mod tests {
                     "{spec}: {from} to {to}"
                 );
             }
-            let walks = stored.walks.lock().expect("nobody else").len();
+            let walks = stored.walks.lock().expect("the lock is not poisoned").len();
             assert!((2..=all.len() / STEP).contains(&walks), "{walks} walks of {} I/Os", all.len());
         }
     }

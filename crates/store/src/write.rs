@@ -319,7 +319,7 @@ fn write_modes<W: Write + Send>(
 ) -> parquet::errors::Result<()> {
     let values: Vec<ByteArray> =
         (from..to).map(|row| ByteArray::from(MODES[modes.at(row) as usize])).collect();
-    let mut column = group.next_column()?.expect("as many columns as in the schema");
+    let mut column = group.next_column()?.expect("the row group has another column");
     column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
     column.close()
 }
@@ -330,7 +330,7 @@ fn write_text<W: Write + Send>(
     rows: usize,
 ) -> parquet::errors::Result<()> {
     let values = vec![ByteArray::from(value); rows];
-    let mut column = group.next_column()?.expect("as many columns as in the schema");
+    let mut column = group.next_column()?.expect("the row group has another column");
     column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
     column.close()
 }
@@ -345,7 +345,7 @@ fn write_numbers<W: Write + Send>(
         // Parquet stores unsigned numbers in the signed type of the same width.
         values.iter().map(|value| (*value).into() as i32).collect()
     }
-    let mut column = group.next_column()?.expect("as many columns as in the schema");
+    let mut column = group.next_column()?.expect("the row group has another column");
     match values {
         ColumnData::U64(values) => {
             let wide: Vec<i64> = values[from..to].iter().map(|value| *value as i64).collect();

@@ -347,7 +347,7 @@ fn canonical_basic(
         "mode": spec.mode, "location": spec.location, "time": time, "io_size": basic.io_size.0,
         "io_shift": io_shift, "target_offset": target_offset, "target_size": target_size,
     });
-    let map = canonical.as_object_mut().expect("just made as an object");
+    let map = canonical.as_object_mut().expect("a resolved pattern is an object");
     match basic.location {
         LocationKind::Ordered { incr } => drop(map.insert("incr".into(), incr.into())),
         LocationKind::Partitioned { partitions } => {

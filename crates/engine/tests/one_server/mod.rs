@@ -82,7 +82,7 @@ impl Device for OneServer {
         self.queue.front().map(|completion| completion.completed)
     }
     fn complete(&mut self) -> Result<Completion<()>> {
-        let completion = self.queue.pop_front().expect("something is outstanding");
+        let completion = self.queue.pop_front().expect("an I/O is outstanding");
         self.now = self.now.max(completion.completed.0);
         Ok(completion)
     }

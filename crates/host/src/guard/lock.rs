@@ -155,38 +155,38 @@ mod tests {
 
     #[test]
     fn writer_lock_is_exclusive_and_reader_lock_is_shared() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("create a temporary folder");
         let path = folder.path().join("f");
-        let open = || File::options().create(true).append(true).open(&path).expect("opened");
+        let open = || File::options().create(true).append(true).open(&path).expect("open the file");
         let (first, second) = (open(), open());
-        hold(&first, true, "f").expect("free");
-        let refused = hold(&second, false, "f").expect_err("taken");
+        hold(&first, true, "f").expect("the file is not locked");
+        let refused = hold(&second, false, "f").expect_err("another handle has the lock");
         assert_eq!(refused.kind(), ErrorKind::Refused);
         let (_, _, got, _, _) = refused.parts();
         assert!(got.contains(&std::process::id().to_string()), "{got}");
         drop(first);
-        hold(&second, false, "f").expect("free again");
-        hold(&open(), false, "f").expect("readers share");
-        hold(&open(), true, "f").expect_err("a reader holds it");
+        hold(&second, false, "f").expect("the lock was released");
+        hold(&open(), false, "f").expect("readers share the lock");
+        hold(&open(), true, "f").expect_err("a reader has the lock");
     }
 
     #[test]
     fn lock_of_an_ended_process_is_detected() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("create a temporary folder");
         let path = folder.path().join("f");
-        let file = File::create(&path).expect("made");
-        let metadata = file.metadata().expect("known");
+        let file = File::create(&path).expect("create the file");
+        let metadata = file.metadata().expect("read the metadata");
         let (major, minor) = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
         let inode_key = format!("{major:02x}:{minor:02x}:{}", metadata.ino());
         let locks = |processes: &[u32]| {
             let line =
                 |process: &u32| format!("1: FLOCK  ADVISORY  WRITE {process} {inode_key} 0 EOF\n");
             let lines: String = processes.iter().map(line).collect();
-            std::fs::write(folder.path().join("locks"), lines).expect("written");
+            std::fs::write(folder.path().join("locks"), lines).expect("write the file");
             holders(folder.path(), &file)
         };
-        std::fs::create_dir(folder.path().join("7")).expect("made");
-        std::fs::write(folder.path().join("7/comm"), "fio\n").expect("written");
+        std::fs::create_dir(folder.path().join("7")).expect("create the folder");
+        std::fs::write(folder.path().join("7/comm"), "fio\n").expect("write the file");
         assert!(!have_ended(&locks(&[])));
         assert!(have_ended(&locks(&[8])));
         assert!(!have_ended(&locks(&[7])));

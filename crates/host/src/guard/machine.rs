@@ -102,7 +102,7 @@ impl Machine {
         machine.read_nodes();
         for number in machine.nodes.keys().copied().collect::<Vec<_>>() {
             let backing = loops::backing(&machine, number);
-            machine.nodes.get_mut(&number).expect("just listed").backing = backing;
+            machine.nodes.get_mut(&number).expect("the number is a key").backing = backing;
         }
         machine.mounted = machine.mounts.iter().map(|mount| machine.devices_of(mount)).collect();
         machine.swaps = machine.read_swaps();

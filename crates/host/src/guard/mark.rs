@@ -199,7 +199,7 @@ impl OwnershipMark {
     }
 
     fn foreign(&self) -> MutexGuard<'_, ForeignWrites> {
-        self.foreign.lock().expect("no panic while held")
+        self.foreign.lock().expect("the lock is not poisoned")
     }
 
     fn present_version(&self) -> Option<FileVersion> {

@@ -136,8 +136,8 @@ mod tests {
 
     #[test]
     fn missing_library_reports_unprobed() {
-        let medium = tempfile::tempfile().expect("a file");
-        medium.set_len(1 << 20).expect("room");
+        let medium = tempfile::tempfile().expect("create a temporary file");
+        medium.set_len(1 << 20).expect("resize the file");
         let signatures = probe_with("libno-such-library.so.9", &medium);
         assert_eq!(signatures.len(), 1);
         assert_eq!(signatures[0].name, UNPROBED);

@@ -30,12 +30,12 @@ const MACHINES: &[(&str, &str)] = &[
 ];
 
 fn write(path: &Path, text: &str) {
-    fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-    fs::write(path, text).expect("written");
+    fs::create_dir_all(path.parent().expect("the path has a parent")).expect("create the folder");
+    fs::write(path, text).expect("write the file");
 }
 
 fn build(text: &str) -> (TempDir, Machine) {
-    let root = tempfile::tempdir().expect("a folder");
+    let root = tempfile::tempdir().expect("create a temporary folder");
     let mut path = root.path().to_path_buf();
     let mut content = String::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -48,17 +48,18 @@ fn build(text: &str) -> (TempDir, Machine) {
         content.clear();
         if let Some((link, target)) = line.split_once(" -> ") {
             let link = root.path().join(link);
-            fs::create_dir_all(link.parent().expect("a folder")).expect("made");
-            symlink(target, link).expect("linked");
+            fs::create_dir_all(link.parent().expect("the path has a parent"))
+                .expect("create the folder");
+            symlink(target, link).expect("create the link");
         } else if let Some(attribute) = line.strip_prefix("  ") {
             match attribute.split_once(' ') {
                 Some((name, value)) => write(&path.join(name), &format!("{value}\n")),
-                None => fs::create_dir_all(path.join(attribute)).expect("made"),
+                None => fs::create_dir_all(path.join(attribute)).expect("create the folder"),
             }
         } else {
             path = root.path().join(line);
             if line.ends_with('/') {
-                fs::create_dir_all(&path).expect("made");
+                fs::create_dir_all(&path).expect("create the folder");
             }
         }
     }
@@ -74,11 +75,13 @@ fn build(text: &str) -> (TempDir, Machine) {
 
 /// Create a link by number for every block device, as the kernel does.
 fn link_devices(folder: &Path, links: &Path) {
-    fs::create_dir_all(links).expect("made");
-    for entry in fs::read_dir(folder).expect("a folder").flatten().filter(|e| e.path().is_dir()) {
+    fs::create_dir_all(links).expect("create the folder");
+    for entry in
+        fs::read_dir(folder).expect("list the folder").flatten().filter(|e| e.path().is_dir())
+    {
         if let Some(number) = DeviceNumber::parse(&attribute(&entry.path().join("dev"))) {
             let link = links.join(format!("{}:{}", number.major, number.minor));
-            symlink(entry.path(), link).expect("linked");
+            symlink(entry.path(), link).expect("create the link");
         }
         link_devices(&entry.path(), links);
     }
@@ -238,7 +241,7 @@ fn tokens_are_unique_and_typeable() {
 fn token_contains_the_serial_number_of_the_label() {
     let token = |machine: &str, name: &str| {
         let token = reports(machine)[name].token.clone();
-        token.strip_suffix("+unprobed").expect("no contents are probed").to_owned()
+        token.strip_suffix("+unprobed").expect("the contents are not probed").to_owned()
     };
     let evo = "Samsung_SSD_970_EVO_Plus_1TB:S4EWNX0M123456A";
     assert_eq!(token("lvm", "nvme0n1"), format!("{evo}:1024209543168"));
@@ -259,7 +262,8 @@ fn token_contains_the_serial_number_of_the_label() {
 /// and so does the token.
 #[test]
 fn token_changes_with_the_medium() {
-    let (_, text) = MACHINES.iter().find(|(name, _)| *name == "usb").expect("sticks");
+    let (_, text) =
+        MACHINES.iter().find(|(name, _)| *name == "usb").expect("the machine is listed");
     let token = |text: &str| {
         let (_root, machine) = build(text);
         report(&machine, DeviceNumber { major: 8, minor: 0 }, None).token
@@ -271,8 +275,8 @@ fn token_changes_with_the_medium() {
 /// uberblocks.
 fn zfs_member(pool: &str) -> fs::File {
     use std::os::unix::fs::FileExt;
-    let medium = tempfile::tempfile().expect("a file");
-    medium.set_len(64 << 20).expect("room");
+    let medium = tempfile::tempfile().expect("create a temporary file");
+    medium.set_len(64 << 20).expect("resize the file");
     let mut list = vec![1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
     // Size of the pair, zero, and length and text of its name; then type, count, length and text.
     let pair = [28 + pool.len() as u32, 0, 4];
@@ -280,17 +284,18 @@ fn zfs_member(pool: &str) -> fs::File {
     list.extend(b"name");
     list.extend([9, 1, pool.len() as u32].iter().flat_map(|word: &u32| word.to_be_bytes()));
     list.extend(pool.as_bytes());
-    medium.write_all_at(&list, 16384).expect("room");
+    medium.write_all_at(&list, 16384).expect("write the file");
     let uberblock = [0x00BA_B10C_u64, 5000, 1].map(u64::to_le_bytes).concat();
     for number in 0..16 {
-        medium.write_all_at(&uberblock, 131_072 + 1024 * number).expect("room");
+        medium.write_all_at(&uberblock, 131_072 + 1024 * number).expect("write the file");
     }
     medium
 }
 
 #[test]
 fn zfs_member_is_in_use_only_while_the_pool_is_imported() {
-    let (_, text) = MACHINES.iter().find(|(name, _)| *name == "zfs").expect("a pool");
+    let (_, text) =
+        MACHINES.iter().find(|(name, _)| *name == "zfs").expect("the machine is listed");
     let (_root, machine) = build(text);
     let report_with =
         |pool| report(&machine, DeviceNumber { major: 8, minor: 0 }, Some(&zfs_member(pool)));

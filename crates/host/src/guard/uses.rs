@@ -164,7 +164,7 @@ impl Machine {
         let mut uses = vec![];
         let own_backing = except.and_then(|node| node.backing.as_ref());
         for upper in self.loops_over(target) {
-            let backing = upper.backing.as_ref().expect("a loop device has a backing");
+            let backing = upper.backing.as_ref().expect("the loop device has a backing file");
             if except.is_some_and(|node| node.number == upper.number)
                 || own_backing.is_some_and(|own_backing| !own_backing.overlaps(backing))
             {

@@ -70,22 +70,22 @@ mod tests {
     #[test]
     fn find_writers_ignores_readers() {
         let machine = Machine::examine(&Roots::default());
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("create a temporary folder");
         let path = folder.path().join("f");
-        let file = File::create(&path).expect("made");
-        let metadata = file.metadata().expect("it is there");
+        let file = File::create(&path).expect("create the file");
+        let metadata = file.metadata().expect("read the metadata");
         let writers = || find_file_writers(&machine, metadata.dev(), metadata.ino());
         assert_eq!(writers(), Vec::<String>::new(), "we ourselves do not count");
         let mut command = Command::new("sleep");
         let spawn_with = |command: &mut Command, file: File| {
-            command.arg("60").stdin(Stdio::null()).stdout(file).spawn().expect("started")
+            command.arg("60").stdin(Stdio::null()).stdout(file).spawn().expect("start the process")
         };
-        let mut reader = spawn_with(&mut command, File::open(&path).expect("there"));
+        let mut reader = spawn_with(&mut command, File::open(&path).expect("open the file"));
         assert_eq!(writers(), Vec::<String>::new());
         let mut writer = spawn_with(&mut Command::new("sleep"), file);
         let found = writers();
-        reader.kill().and_then(|()| reader.wait()).expect("over");
-        writer.kill().and_then(|()| writer.wait()).expect("over");
+        reader.kill().and_then(|()| reader.wait()).expect("end the process");
+        writer.kill().and_then(|()| writer.wait()).expect("end the process");
         assert_eq!(found, [format!("open for writing in process {} (sleep)", writer.id())]);
     }
 }

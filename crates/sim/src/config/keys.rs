@@ -77,7 +77,7 @@ struct Key {
 
 impl Keys {
     fn parse(text: &str) -> Keys {
-        Keys(toml::from_str(text).expect("a file of this program"))
+        Keys(toml::from_str(text).expect("the shipped key list is valid TOML"))
     }
 
     /// Return all tables with their keys, in order.
@@ -106,7 +106,7 @@ impl Keys {
 
     /// Return the keys whose value is outside its range.
     pub(crate) fn invalid_keys(&'static self, profile: &impl Serialize) -> Vec<InvalidKey> {
-        let profile = serde_json::to_value(profile).expect("a profile is plain data");
+        let profile = serde_json::to_value(profile).expect("a profile is serializable");
         let value_of = |table: &str, key: &str| profile.get(table).and_then(|table| table.get(key));
         let all = self.0.iter().flat_map(|(table, keys)| {
             keys.iter().filter_map(move |(name, key)| Some((name, key, value_of(table, name)?)))
@@ -228,9 +228,9 @@ mod tests {
         ] {
             assert_eq!(NumberRange::parse(text), expected, "{text}");
         }
-        let share = NumberRange::parse("0 up to, not including, 1").expect("a range");
+        let share = NumberRange::parse("0 up to, not including, 1").expect("a valid range");
         assert_eq!([-0.1, 0.0, 0.9, 1.0].map(|it| share.contains(it)), [false, true, true, false]);
-        let factor = NumberRange::parse("above 0, up to 1").expect("a range");
+        let factor = NumberRange::parse("above 0, up to 1").expect("a valid range");
         assert_eq!([0.0, 1e-9, 1.0, 1.1].map(|it| factor.contains(it)), [false, true, true, false]);
     }
 }

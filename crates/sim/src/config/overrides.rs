@@ -64,7 +64,7 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
                 .action("write {\"key\": value}"));
         }
     };
-    let mut whole = serde_json::to_value(profile).expect("a profile is plain data");
+    let mut whole = serde_json::to_value(profile).expect("a profile is serializable");
     let (additions, changes) =
         changes.into_iter().partition(|(key, _)| is_omitted(keys, &mut whole, key));
     whole = add::<P>(whole, keys, additions, source)?;
@@ -90,7 +90,7 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
                 .action("see docs/reference/profiles.md for what each key may be"));
         }
     }
-    Ok(serde_json::from_value(whole).expect("every override was tried"))
+    Ok(serde_json::from_value(whole).expect("each override was checked"))
 }
 
 /// Return the name of a profile of `source` with `overrides` for errors, as in the device URL.
@@ -123,10 +123,10 @@ fn add<P: DeserializeOwned>(
         return Ok(whole);
     }
     for (key, value) in additions {
-        let table = keys.table_of(&key).expect("a key that is left out");
-        let tables = whole.as_object_mut().expect("a profile is plain data");
+        let table = keys.table_of(&key).expect("the key belongs to an optional table");
+        let tables = whole.as_object_mut().expect("a profile is an object");
         let table = tables.entry(table).or_insert_with(|| Value::Object(Map::new()));
-        let table = table.as_object_mut().expect("a table");
+        let table = table.as_object_mut().expect("a table is an object");
         table.insert(key, read(value));
     }
     match serde_json::from_value::<P>(whole.clone()) {

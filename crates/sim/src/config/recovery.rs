@@ -153,7 +153,7 @@ impl Profile {
             );
         }
         if !matches!(recovery.retire, Retire::Nothing | Retire::Blocks) {
-            let retire = serde_json::to_value(recovery.retire).expect("plain data");
+            let retire = serde_json::to_value(recovery.retire).expect("serializable");
             return wrong(
                 format!("retire = {retire} with ftl = \"{name}\""),
                 "\"nothing\" or \"blocks\": a block that lacks pages has no place for all that \

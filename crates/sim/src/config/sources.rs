@@ -161,7 +161,7 @@ fn read_source(key: &str, node: &ProfileNode) -> std::result::Result<KeySource, 
             key: format!("{TABLE}.{key}"),
             got: format!(
                 "source of `{key}`: {}",
-                serde_json::to_string(&source).expect("plain data")
+                serde_json::to_string(&source).expect("serializable")
             ),
             allowed: lacking.into(),
         }]),

@@ -167,7 +167,7 @@ impl WriteCache {
     pub(crate) fn evict(&mut self, page: Lpn) -> Option<Flushed> {
         let (sectors, stream) = self.dirty.remove(&page)?;
         self.inflight.begin(page, sectors);
-        let present = self.epochs.back_mut().expect("there always is one");
+        let present = self.epochs.back_mut().expect("at least one epoch");
         *present += 1;
         let epoch = self.oldest.wrapping_add(self.epochs.len() as Epoch - 1);
         Some(Flushed { page, whole: sectors == self.whole, stream, epoch })
@@ -288,12 +288,12 @@ mod tests {
         assert_eq!(cache.end_epoch(), None, "nothing is there");
         let flushed = |cache: &mut WriteCache, page| {
             assert!(offer(cache, page, ALL));
-            cache.evict(Lpn(page)).expect("it was there").epoch
+            cache.evict(Lpn(page)).expect("the page was in the cache").epoch
         };
         let (one, two) = (flushed(&mut cache, 1), flushed(&mut cache, 2));
-        let first = cache.end_epoch().expect("two pages are under way");
+        let first = cache.end_epoch().expect("pages are in flight");
         let three = flushed(&mut cache, 3);
-        let second = cache.end_epoch().expect("three are");
+        let second = cache.end_epoch().expect("pages are in flight");
         cache.flushed(Lpn(3), three);
         cache.flushed(Lpn(1), one);
         assert!(!cache.is_over(first) && !cache.is_over(second), "an older page is under way");

@@ -54,7 +54,7 @@ impl SimDevice {
 
     /// Handle a flushed page that is on flash: its slot is free for another.
     pub(super) fn flushed(&mut self, page: Lpn, epoch: Epoch, at: u64) {
-        let cache = self.cache.as_mut().expect("it had the page");
+        let cache = self.cache.as_mut().expect("a flushed page came from the cache");
         cache.flushed(page, epoch);
         while let Some(cache) = &self.cache
             && let Some(held) = self.durable.release(|until| cache.is_over(until))

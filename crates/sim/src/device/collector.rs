@@ -220,7 +220,7 @@ impl Collector {
     #[cold]
     fn start_waiting_planes(&mut self, channel: usize, at: u64, parts: &mut CollectorContext<'_>) {
         self.busy[channel] -= 1;
-        let most = self.pace.blocks.expect("channels have a limit");
+        let most = self.pace.blocks.expect("the number of collecting planes is limited");
         while self.busy[channel] < most
             && let Some(place) =
                 self.waiting.iter().position(|plane| parts.channel_of(*plane) == channel)
@@ -238,7 +238,7 @@ impl Collector {
         at: u64,
         parts: &mut CollectorContext<'_>,
     ) {
-        let job = self.jobs[plane.0 as usize].as_mut().expect("a step belongs to a collection");
+        let job = self.jobs[plane.0 as usize].as_mut().expect("the plane has a collection");
         match job.step {
             CollectionStep::Beginning | CollectionStep::Settling => {}
             CollectionStep::Reading(item) => {
@@ -278,7 +278,7 @@ impl Collector {
     /// Keep several pages of a block in progress: read as many as `Pace` allows.
     #[inline(never)]
     fn read_ahead(&mut self, plane: PlaneIdx, at: u64, parts: &mut CollectorContext<'_>) {
-        let job = self.jobs[plane.0 as usize].as_mut().expect("a step belongs to a collection");
+        let job = self.jobs[plane.0 as usize].as_mut().expect("the plane has a collection");
         let ahead = &mut self.ahead[plane.0 as usize];
         // The page that the job waits for is not among them.
         while ahead.len() < self.pace.pages as usize
@@ -294,7 +294,7 @@ impl Collector {
     }
 
     fn finish(&mut self, plane: PlaneIdx, at: u64, parts: &mut CollectorContext<'_>) {
-        let job = self.jobs[plane.0 as usize].take().expect("it was being collected");
+        let job = self.jobs[plane.0 as usize].take().expect("the plane has a collection");
         self.active -= 1;
         self.ended += 1;
         let (ftl, mut media) = parts.media::<AllFeatures>(plane, at);

@@ -21,7 +21,7 @@ pub(crate) fn history(flash: &Flash) -> Value {
 pub(crate) fn describe(name: &str, profile: &Profile) -> DeviceInfo {
     let geometry = profile.geometry();
     let mut details = Map::new();
-    details.insert("profile".into(), serde_json::to_value(profile).expect("plain data"));
+    details.insert("profile".into(), serde_json::to_value(profile).expect("serializable"));
     details.insert(
         "flash_bytes".into(),
         Value::from(u64::from(geometry.pages()) * u64::from(geometry.shape().page_bytes)),

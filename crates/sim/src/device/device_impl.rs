@@ -105,7 +105,7 @@ impl Device for SimDevice {
     #[inline]
     fn complete(&mut self) -> Result<Completion<SimBreakdown>> {
         self.settle(u64::MAX);
-        let end = self.host.first_end().expect("something is outstanding");
+        let end = self.host.first_end().expect("an I/O is outstanding");
         self.now = self.now.max(end);
         if let Some(io) = self.host.first_failed() {
             self.host.complete(&self.events.accounts);

@@ -55,7 +55,7 @@ impl InflightFlushes {
     #[inline]
     pub(super) fn end(&mut self, page: Lpn) {
         let Entry::Occupied(mut entry) = self.pages.entry(page) else {
-            unreachable!("a page that was flushed had left the cache")
+            unreachable!("a flushed page was in flight")
         };
         entry.get_mut().flushes -= 1;
         if entry.get().flushes == 0 {

@@ -60,7 +60,7 @@ impl SimDevice {
     /// pending.
     #[cold]
     pub(super) fn posted(&mut self, io: IoIdx, at: u64) {
-        let interrupts = self.interrupts.as_mut().expect("it waits for one");
+        let interrupts = self.interrupts.as_mut().expect("interrupts are coalesced");
         interrupts.waiting.push((io, at));
         let (waiting, raised) = (interrupts.waiting.len(), interrupts.raised);
         if waiting >= interrupts.of.coalesced_completions as usize {
@@ -95,7 +95,7 @@ impl SimDevice {
     /// Notify the host of all I/Os that have completed by `at`.
     fn notify_host(&mut self, at: u64) {
         let SimDevice { interrupts, host, events, .. } = self;
-        let interrupts = interrupts.as_mut().expect("somebody waits for one");
+        let interrupts = interrupts.as_mut().expect("interrupts are coalesced");
         interrupts.raised = interrupts.raised.wrapping_add(1);
         let InterruptsPart { host_completion, host_completion_ns, .. } = interrupts.of;
         let notified_at = host_completion.noticed(at, host_completion_ns);

@@ -275,7 +275,7 @@ impl Backend for MergingBackend {
     }
 
     fn fail_stuck_ios(&mut self, _: u64, _: &mut Hardware<'_>) {
-        unreachable!("a plan under way ends")
+        unreachable!("a running plan always completes")
     }
 
     #[inline]

@@ -105,8 +105,9 @@ impl PageMapBackend {
         None
     }
 
-    /// Whether a page that prefers `plane` certainly gets no free page: the plane lacks blocks, and it
-    /// collects; or no collection may begin, and the first other plane to try waits for its own.
+    /// Return whether a page that prefers `plane` certainly gets no free page: the plane lacks
+    /// blocks, and it collects; or no collection may begin, and the first other plane to try waits
+    /// for its own.
     #[inline]
     fn waits(&self, plane: PlaneIdx, supply: BlockSupply) -> bool {
         let (ftl, collector) = (&self.ftl, &self.collector);
@@ -128,8 +129,8 @@ impl PageMapBackend {
         }
     }
 
-    /// Whether no waiting page can get a free page, because nothing has changed since a pass in
-    /// which each waited for lack of blocks.
+    /// Return whether no waiting page can get a free page, because nothing has changed since a pass
+    /// in which each waited for lack of blocks.
     #[inline]
     fn is_stuck(&mut self) -> bool {
         let stuck =
@@ -144,7 +145,8 @@ impl PageMapBackend {
         stuck
     }
 
-    /// Whether an attempt on `plane` and on the others after it ends at a plane that collects.
+    /// Return whether an attempt on `plane` and on the others after it ends at a plane that
+    /// collects.
     fn is_tried_in_vain(&mut self, plane: PlaneIdx) -> bool {
         for plane in self.ftl.planes_from(plane) {
             if self.ftl.has_free_page::<AllFeatures>(plane) {

@@ -224,7 +224,7 @@ impl PageBuffer {
 
     /// Return the unit that was read, and its write; `None` for a cancelled write.
     pub(crate) fn modified(&mut self, index: u32) -> (Lpn, Option<Write>) {
-        let write = self.modifying[index as usize].take().expect("it was read for a write");
+        let write = self.modifying[index as usize].take().expect("the slot has a pending write");
         let cancelled = self.cancelled.iter().position(|forgotten| *forgotten == index);
         if let Some(position) = cancelled {
             self.cancelled.swap_remove(position);

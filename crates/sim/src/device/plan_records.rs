@@ -75,7 +75,7 @@ impl MergingBackend {
     #[inline(never)]
     fn decide(&mut self, written: Written, hardware: &mut Hardware<'_>) {
         let Hardware { flash, events } = hardware;
-        let contents = events.contents.as_mut().expect("it is kept what is on flash");
+        let contents = events.contents.as_mut().expect("flash contents are recorded");
         let pages: Vec<(u32, Origin)> = match written {
             Written::Nothing => Vec::new(),
             Written::Page(page, target) => vec![(page.0, MergingBackend::origin(target))],

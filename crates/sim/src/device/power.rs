@@ -123,7 +123,7 @@ impl SimDevice {
     /// Return the profile of the device.
     pub(super) fn profile(&self) -> Profile {
         let profile = self.info.details.get("profile").cloned().unwrap_or_default();
-        serde_json::from_value(profile).expect("a device knows what it is made of")
+        serde_json::from_value(profile).expect("the device info has the profile")
     }
 
     /// Cut power at `at`, after all earlier events. Work in progress is lost without a completion.
@@ -151,7 +151,7 @@ impl SimDevice {
         let trimmed = self.unmapped();
         let pages_in_cache = self.cache.as_ref().map_or(0, |cache| cache.volatile()) as u32;
         let protected = part.power_loss_protection;
-        let mut contents = self.events.contents.take().expect("it was there");
+        let mut contents = self.events.contents.take().expect("flash contents are recorded");
         let cut = contents.cut(at.0, protected);
         if let Some(defects) = contents.defects() {
             self.flash.reset_after_power_loss(defects.listed(), contents.erased_blocks());
@@ -190,7 +190,7 @@ impl SimDevice {
 
     /// Reset everything but the flash and the clock. Return the number of outstanding I/Os.
     fn lose_memory(&mut self, profile: &Profile, at: u64) -> u32 {
-        self.backend = profile.backend().expect("the device was made of it");
+        self.backend = profile.backend().expect("the profile was valid before");
         self.events = Timeline::new(self.flash.geometry, profile.timing());
         self.events.advance_to(at);
         let absorbed = self.cache.as_ref().map_or(0, |cache| cache.absorbed);

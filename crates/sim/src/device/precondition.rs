@@ -62,7 +62,7 @@ fn zone_writes(profile: &Profile, zone_bytes: u64) -> impl Iterator<Item = Io> +
         InitialState::Empty => 0,
         _ => u64::from(shape.logical_pages) * u64::from(shape.page_bytes),
     };
-    let capacity = profile.zone_capacity_bytes().expect("it was checked");
+    let capacity = profile.zone_capacity_bytes().expect("the profile was checked");
     let longest = LARGEST_BYTES.next_multiple_of(u64::from(shape.page_bytes));
     (0..end).step_by(zone_bytes as usize).flat_map(move |zone| {
         (0..capacity).step_by(longest as usize).map(move |at| {

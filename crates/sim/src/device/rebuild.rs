@@ -34,7 +34,8 @@ impl SimDevice {
         time: bool,
     ) -> (FlashPlan, Vec<u32>) {
         self.restore_flash(contents);
-        let mut ftl = Merging::by_name(&profile.merging_options()).expect("it was made of it");
+        let mut ftl =
+            Merging::by_name(&profile.merging_options()).expect("the options were valid before");
         let mut plan = FlashPlan::default();
         let mut records = Vec::new();
         if !self.flash.is_used_up() {
@@ -49,7 +50,9 @@ impl SimDevice {
         if !time {
             contents.apply_all();
         }
-        let AnyBackend::Merged(merged) = &mut self.backend else { unreachable!("it merges") };
+        let AnyBackend::Merged(merged) = &mut self.backend else {
+            unreachable!("the device has a merging FTL")
+        };
         (merged.ftl, merged.at_end, merged.read_only) = (ftl, None, false);
         if self.flash.is_used_up() {
             merged.keep_readable(contents, |_| true);

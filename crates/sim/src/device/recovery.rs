@@ -80,7 +80,7 @@ impl SimDevice {
     /// The device has power.
     pub fn recover(&mut self) -> Result<Recovery> {
         let profile = self.lost_power()?;
-        let mut contents = self.events.contents.take().expect("it lost power");
+        let mut contents = self.events.contents.take().expect("flash contents are recorded");
         let mut scan = Scan::read_spare_areas(&self.flash, &contents, &profile, self.now);
         let (begin, read) = (self.now, scan.end);
         let erases = scan.repeat_erases();
@@ -140,7 +140,7 @@ impl SimDevice {
     /// The device has power; `at` is past.
     pub fn recover_until(&mut self, at: Nanos) -> Result<bool> {
         let profile = self.lost_power()?;
-        let mut contents = self.events.contents.take().expect("it lost power");
+        let mut contents = self.events.contents.take().expect("flash contents are recorded");
         let mut scan = Scan::read_spare_areas(&self.flash, &contents, &profile, self.now);
         let erases = scan.repeat_erases();
         let erased = scan.end;
@@ -210,7 +210,9 @@ impl SimDevice {
         contents: &mut Contents,
         erases: &[(BlockIdx, bool)],
     ) -> Vec<BlockIdx> {
-        let AnyBackend::Paged(paged) = &mut self.backend else { unreachable!("it lost power") };
+        let AnyBackend::Paged(paged) = &mut self.backend else {
+            unreachable!("the device has a page map")
+        };
         let uses = paged.ftl.restore(contents, erases, &mut self.flash);
         let blocks = paged.ftl.blocks();
         contents.set_erases(|block| blocks.wear(block));
@@ -237,7 +239,7 @@ impl SimDevice {
         for (page, version) in unplaced {
             // A merging FTL has recorded its own work.
             let at = self.place_of(page).filter(|_| matches!(self.backend, AnyBackend::Paged(_)));
-            let contents = self.events.contents.as_mut().expect("it lost power");
+            let contents = self.events.contents.as_mut().expect("flash contents are recorded");
             contents.mark_saved(page.0, at, version);
         }
     }

@@ -80,7 +80,7 @@ impl<'a> Scan<'a> {
 
     /// Create a scan that starts at `at`.
     pub(super) fn clocks(flash: &'a Flash, profile: &Profile, at: u64) -> Scan<'a> {
-        let part = profile.power_loss.expect("only then power is lost");
+        let part = profile.power_loss.expect("the profile has a power_loss table");
         let timing = profile.timing();
         let whole = profile.geometry.page_bytes + profile.geometry.spare_bytes;
         let unit = common(whole, part.spare_read_bytes).max(whole.div_ceil(u16::MAX.into()));
@@ -275,7 +275,7 @@ impl<'a> Scan<'a> {
                         .for_each(|(from, to)| self.copy(from, to, &mut operations));
                 }
                 Cmd::Count(_) | Cmd::Barrier | Cmd::Settle => {}
-                other => unreachable!("{other:?} is not done to recover"),
+                other => unreachable!("{other:?} is not a command of a recovery"),
             }
         }
         self.erase_all(&mut erases, &mut operations);

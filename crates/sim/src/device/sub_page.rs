@@ -75,7 +75,7 @@ impl AnyBackend {
                 ftl.lookup(page).filter(|from| !ftl.is_in_open_flash_page(*from))
             }
             AnyBackend::Zoned(zoned) => zoned.lookup(page),
-            AnyBackend::Merged(_) => unreachable!("merging FTLs map pages"),
+            AnyBackend::Merged(_) => unreachable!("a merging FTL maps whole pages"),
         }
     }
 }
@@ -203,7 +203,7 @@ impl PageMapBackend {
         at: u64,
         hardware: &mut Hardware<'_>,
     ) {
-        let gather = self.gather.as_mut().expect("units are gathered");
+        let gather = self.gather.as_mut().expect("the device has page buffers");
         match event {
             DeviceEvent::UnitRead(index) => {
                 let (unit, write) = gather.modified(index);
@@ -232,7 +232,7 @@ impl PageMapBackend {
                     hardware.events.end(at, at, target.op());
                 }
             }
-            event => unreachable!("{event:?} is about nothing that is gathered"),
+            event => unreachable!("{event:?} is not an event of a page buffer"),
         }
     }
 }

@@ -186,7 +186,7 @@ impl WriteBacklog {
         let (number, plane) = self.pass.candidate;
         let queue = &mut self.queues[plane as usize];
         let at = position_of(queue, number);
-        let pending = queue.remove(at).expect("the candidate is in its queue");
+        let pending = queue.remove(at).expect("the candidate is queued");
         let page = |at| queue.get(at).map(|waiter: &PendingWrite| waiter.write.page);
         coming(page(at), page(at + 1));
         self.length -= 1;
@@ -302,7 +302,7 @@ mod tests {
                 }
                 let mut expected = Vec::new();
                 for _ in 0..all.len() {
-                    let (page, plane) = all.pop_front().expect("the queue has this length");
+                    let (page, plane) = all.pop_front().expect("the queue is not empty");
                     match naive_world.try_for(plane) {
                         Try::Found => expected.push(page),
                         Try::Waits | Try::Changes => all.push_back((page, plane)),

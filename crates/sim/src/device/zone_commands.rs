@@ -41,7 +41,9 @@ impl SimDevice {
         self.events.advance_to(at);
         self.host.command_processed(index, at);
         let SimDevice { backend, flash, events, host, .. } = self;
-        let AnyBackend::Zoned(zoned) = backend else { unreachable!("it was admitted") };
+        let AnyBackend::Zoned(zoned) = backend else {
+            unreachable!("a zone command is admitted only on a zoned device")
+        };
         let first = Lpn((io.offset.0 / u64::from(flash.geometry.shape().page_bytes)) as u32);
         let lost = zoned.is_lost(first);
         let work = if lost { Vec::new() } else { zoned.manage(io, flash) };

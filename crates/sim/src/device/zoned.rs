@@ -326,13 +326,13 @@ impl Backend for ZonedBackend {
     }
 
     fn handle_event(&mut self, event: DeviceEvent, _at: u64, _hardware: &mut Hardware<'_>) {
-        unreachable!("{event:?} is about no zone")
+        unreachable!("{event:?} is not an event of a zone")
     }
 
     fn begin_idle(&mut self, _now: u64, _until: u64, _hardware: &mut Hardware<'_>) {}
 
     fn fail_stuck_ios(&mut self, _at: u64, _hardware: &mut Hardware<'_>) {
-        unreachable!("what a zone takes ends")
+        unreachable!("an accepted zone command always completes")
     }
 
     /// An accepted I/O fails if its zone is lost meanwhile.
@@ -363,6 +363,6 @@ impl Backend for ZonedBackend {
     }
 
     fn trim(&mut self, _page: Lpn) {
-        unreachable!("a trim is refused")
+        unreachable!("a zoned device refuses trims")
     }
 }

@@ -127,7 +127,7 @@ impl Geometry {
         Geometry { planes_in_step: planes, ..self }
     }
 
-    /// Whether the planes of a die execute one operation at a time together.
+    /// Return whether the planes of a die execute one operation at a time together.
     pub(crate) fn has_planes_in_step(&self) -> bool {
         self.planes_in_step > 1
     }
@@ -175,7 +175,7 @@ impl Geometry {
         if self.units & mask == 0 { page.0 & mask } else { page.0 % self.units }
     }
 
-    /// Whether `page` is the last unit of its flash page.
+    /// Return whether `page` is the last unit of its flash page.
     #[inline]
     pub(crate) fn ends_flash_page(&self, page: Ppn) -> bool {
         self.begun_in_flash_page(page) + 1 == self.units

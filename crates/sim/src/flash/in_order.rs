@@ -57,7 +57,7 @@ impl InOrder {
         }
     }
 
-    /// Whether the page of the FTL at `address` is programmed at its own offset.
+    /// Return whether the page of the FTL at `address` is programmed at its own offset.
     #[inline]
     pub(super) fn is_in_place(&self, address: PageAddress) -> bool {
         let BlockFill { table, next } = self.blocks[address.block.0 as usize];
@@ -90,7 +90,8 @@ impl InOrder {
         }
     }
 
-    /// Whether the pages of `piece` are at their places in the source block, and will be in the target block.
+    /// Return whether the pages of `piece` are at their places in the source block, and will be in
+    /// the target block.
     #[inline]
     pub(super) fn can_move(&self, piece: &RowPiece) -> bool {
         let RowPiece { from, to, first, pages } = *piece;

@@ -189,7 +189,7 @@ mod tests {
             wear[stands_in[block]] += 1;
             levelling.is_erased(at, wear[stands_in[block]]);
             let of = |other: usize| wear[stands_in[other]];
-            let most = of_plane().map(of).max().expect("blocks");
+            let most = of_plane().map(of).max().expect("a plane has blocks");
             let cold = of_plane().filter(|other| holds[*other]).map(of).min();
             let most_erased = of_plane().filter(|other| !holds[*other]).map(of).max();
             let moves = levelling.next_move(at, |other| of(other.0 as usize));

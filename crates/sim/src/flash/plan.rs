@@ -73,7 +73,7 @@ pub(crate) enum Cmd {
 }
 
 impl Cmd {
-    /// Whether it serves the host, and not the firmware.
+    /// Return whether it serves the host, and not the firmware.
     #[inline]
     pub(crate) fn is_of_host(&self) -> bool {
         matches!(self, Cmd::Read(_) | Cmd::Program { .. })
@@ -133,7 +133,7 @@ impl FlashPlan {
         self.commands.iter().copied().find(Cmd::is_of_host)
     }
 
-    /// Whether no command takes time.
+    /// Return whether no command takes time.
     pub(crate) fn is_timeless(&self) -> bool {
         self.timed == 0
     }

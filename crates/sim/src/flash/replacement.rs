@@ -148,8 +148,8 @@ impl ReplacementTable {
         }
     }
 
-    /// Whether `row` can move piece by piece: no block is replaced, its pages are at their places in the
-    /// source and will be in the target, and no notes are recorded.
+    /// Return whether `row` can move piece by piece: no block is replaced, its pages are at their
+    /// places in the source and will be in the target, and no notes are recorded.
     #[inline]
     pub(super) fn collect_pieces(&mut self, row: &PageRow) -> bool {
         let is_minimal = self.is_identity && self.levelling.is_none() && !self.records_notes;
@@ -167,7 +167,7 @@ impl ReplacementTable {
     /// Move its pieces, and return them.
     #[inline]
     pub(super) fn take_pieces(&mut self) -> &[RowPiece] {
-        let table = self.in_order.as_mut().expect("it moves piece by piece");
+        let table = self.in_order.as_mut().expect("pages are programmed in order");
         self.pieces.iter().for_each(|piece| table.record_move(piece));
         &self.pieces
     }
@@ -242,7 +242,7 @@ impl ReplacementTable {
         }
     }
 
-    /// Whether a table stores the places of the pages of a block.
+    /// Return whether a table stores the places of the pages of a block.
     pub(super) fn is_by_table(&self) -> bool {
         self.in_order.is_some()
     }

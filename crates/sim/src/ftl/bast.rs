@@ -175,7 +175,7 @@ impl Bast {
     fn open(&mut self, logical: u32, plan: &mut FlashPlan) -> u32 {
         if self.order.len() as usize == self.most {
             plan.begin_reclaim();
-            self.merge(self.order.oldest().expect("all are in use"), plan);
+            self.merge(self.order.oldest().expect("all log blocks are in use"), plan);
         }
         let block = self.data.take_free(self.data.home(logical));
         self.enter(logical, block)

@@ -175,7 +175,7 @@ impl DataBlocks {
     /// # Panics
     /// If no plane has one. The accounting is then wrong: a valid profile leaves a free block.
     pub(crate) fn take_free(&mut self, plane: PlaneIdx) -> BlockIdx {
-        BlockIdx(self.free.take_near(plane.0).expect("a profile leaves an erased block"))
+        BlockIdx(self.free.take_near(plane.0).expect("a valid profile leaves an erased block"))
     }
 
     /// Remove `block`, which is not erased, from the free blocks.

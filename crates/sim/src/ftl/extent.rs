@@ -73,7 +73,7 @@ impl PageExtent {
         self.stream = stream;
     }
 
-    /// Whether every page is covered as a whole.
+    /// Return whether every page is covered as a whole.
     #[inline]
     pub(crate) fn is_whole(&self) -> bool {
         self.begin == self.first && self.end == self.until && self.first < self.end
@@ -89,12 +89,12 @@ impl PageExtent {
         self.first..self.end
     }
 
-    /// Whether `page` is the last covered page, in whole or in part.
+    /// Return whether `page` is the last covered page, in whole or in part.
     pub(crate) fn ends_with(&self, page: Lpn) -> bool {
         self.until == page.0 + 1
     }
 
-    /// Whether the host writes all of `page`.
+    /// Return whether the host writes all of `page`.
     #[inline]
     pub(crate) fn covers(&self, page: Lpn) -> bool {
         self.first <= page.0 && page.0 < self.end
@@ -111,7 +111,7 @@ impl PageExtent {
         if self.covers(page) { None } else { old() }
     }
 
-    /// Whether the host will write a part of `other` after `page`.
+    /// Return whether the host will write a part of `other` after `page`.
     #[inline]
     pub(crate) fn covers_part_later(&self, page: Lpn, other: Lpn) -> bool {
         page < other && other.0 < self.until
@@ -123,25 +123,25 @@ impl PageExtent {
         self.begin
     }
 
-    /// Whether the host writes all of the `pages` pages from `first` on.
+    /// Return whether the host writes all of the `pages` pages from `first` on.
     #[inline]
     pub(crate) fn covers_all(&self, first: Lpn, pages: u32) -> bool {
         self.first <= first.0 && first.0 + pages <= self.end
     }
 
-    /// Whether it ends just before `page`.
+    /// Return whether it ends just before `page`.
     #[inline]
     pub(crate) fn end_before(&self, page: u32) -> bool {
         self.end == page
     }
 
-    /// Whether it brings everything from `page` up to `end`, and ends there.
+    /// Return whether it brings everything from `page` up to `end`, and ends there.
     #[inline]
     pub(crate) fn is_last_before(&self, page: Lpn, end: u32) -> bool {
         self.covers(page) && self.end == end
     }
 
-    /// Whether the host will write all of `other` after `page`: pages come in order.
+    /// Return whether the host will write all of `other` after `page`: pages come in order.
     #[inline]
     pub(crate) fn covers_later(&self, page: Lpn, other: Lpn) -> bool {
         other > page && self.covers(other)

@@ -134,7 +134,7 @@ impl MergingFtl for Linear {
 
     fn new(options: &FtlOptions<'_, LinearPart>) -> Linear {
         let part = options.table.clone();
-        let layout = layout(&part, options.geometry).expect("checked");
+        let layout = layout(&part, options.geometry).expect("the options were checked");
         let pages = options.geometry.shape().logical_pages as usize;
         Linear {
             layout,
@@ -244,7 +244,7 @@ impl Linear {
         self.open.len() - 1
     }
 
-    /// Whether an open unit can take `page` without a merge.
+    /// Return whether an open unit can take `page` without a merge.
     fn takes(&self, index: usize, page: Lpn, extent: &PageExtent) -> bool {
         let open = &self.open[index];
         let (logical, offset) = self.unit_of(page);

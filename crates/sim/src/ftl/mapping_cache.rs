@@ -107,7 +107,7 @@ impl MappingCache {
         self.changed_of.len() as u32
     }
 
-    /// Whether the entry of `page` is cached; does not count as a use.
+    /// Return whether the entry of `page` is cached; does not count as a use.
     #[inline]
     pub(crate) fn has(&self, page: u32) -> bool {
         self.slot_of[page as usize] != NONE

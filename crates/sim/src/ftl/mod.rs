@@ -158,7 +158,7 @@ macro_rules! ftls {
                 }
             }
 
-            /// Whether the FTL `name` has no fixed place for the pages of a block.
+            /// Return whether the FTL `name` has no fixed place for the pages of a block.
             pub(crate) fn appends(name: &str) -> bool {
                 match name {
                     $($(#[$only])? $name => $module::$ftl::APPENDS,)+

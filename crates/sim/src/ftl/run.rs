@@ -28,7 +28,7 @@ impl Run {
         Run { low, high, missing: (0, 0) }
     }
 
-    /// Whether page `offset` is in the run.
+    /// Return whether page `offset` is in the run.
     #[inline]
     pub(crate) fn has(&self, offset: u32) -> bool {
         let missing = self.missing.0 <= offset && offset < self.missing.1;
@@ -41,8 +41,8 @@ impl Run {
         if self.missing.0 < self.missing.1 { self.missing.0 } else { self.high }
     }
 
-    /// Whether `page` begins a host write that ends just below the run, in a unit that starts at page
-    /// `first`.
+    /// Return whether `page` begins a host write that ends just below the run, in a unit that
+    /// starts at page `first`.
     #[inline]
     pub(crate) fn ends_below(&self, page: Lpn, extent: &PageExtent, first: u32) -> bool {
         self.missing.0 >= self.missing.1 && extent.is_last_before(page, first + self.low)
@@ -61,7 +61,7 @@ impl Run {
         }
     }
 
-    /// Whether it has all of `pages` pages.
+    /// Return whether it has all of `pages` pages.
     #[inline]
     pub(crate) fn is_full(&self, pages: u32) -> bool {
         self.low == 0 && self.high == pages && self.missing.0 >= self.missing.1

@@ -174,7 +174,7 @@ impl Superblock {
     /// Return the next page of the open block of `group`, which has one.
     fn take_page(&mut self, group: usize) -> PageAddress {
         let group = &mut self.groups[group];
-        let (block, _) = *group.blocks.last().expect("an open block");
+        let (block, _) = *group.blocks.last().expect("the superblock has an open block");
         group.next += 1;
         self.geometry.address_at(block, group.next - 1)
     }
@@ -184,14 +184,14 @@ impl Superblock {
         self.invalidate(group, page);
         self.map[page.0 as usize] = to.page.0;
         self.reverse[to.page.0 as usize] = page.0;
-        self.groups[group].blocks.last_mut().expect("an open block").1 += 1;
+        self.groups[group].blocks.last_mut().expect("the superblock has an open block").1 += 1;
     }
 
     fn invalidate(&mut self, group: usize, page: Lpn) {
         if let Some(old) = self.lookup(page) {
             let blocks = &mut self.groups[group].blocks;
             let of = blocks.iter_mut().find(|block| block.0 == old.block);
-            of.expect("a page is in a block of its superblock").1 -= 1;
+            of.expect("the page is in a block of its superblock").1 -= 1;
         }
     }
 
@@ -216,7 +216,8 @@ impl Superblock {
     fn open(&mut self, group: usize) {
         self.opened += 1;
         let plane = self.opened % self.geometry.shape().planes;
-        let block = BlockIdx(self.free.take_near(plane).expect("a profile leaves an erased block"));
+        let block =
+            BlockIdx(self.free.take_near(plane).expect("a valid profile leaves an erased block"));
         let group = &mut self.groups[group];
         group.blocks.push((block, 0));
         group.next = 0;
@@ -248,7 +249,7 @@ impl Superblock {
         };
         let oldest =
             (0..self.groups.len()).filter(updated).min_by_key(|group| self.groups[*group].written);
-        let oldest = oldest.expect("somebody has the update blocks");
+        let oldest = oldest.expect("a superblock has update blocks");
         while self.groups[oldest].blocks.len() as u32 > self.groups[oldest].own_blocks {
             self.collect(oldest, plan);
         }
@@ -262,7 +263,9 @@ impl Superblock {
         // An open block that is not full yet cannot be a victim.
         let candidates = self.groups[group].blocks.len() - usize::from(!full);
         let blocks = &self.groups[group].blocks;
-        let index = (0..candidates).min_by_key(|index| blocks[*index].1).expect("a block beside");
+        let index = (0..candidates)
+            .min_by_key(|index| blocks[*index].1)
+            .expect("a superblock has several blocks");
         let (victim, valid) = blocks[index];
         // A victim without an invalid page would be collected forever; no sequence of writes leads to that.
         assert!(valid < pages, "a superblock with an update block has a page that is not valid");

@@ -84,8 +84,8 @@ impl OpenChannelDevice {
         let geometry = profile.geometry();
         let mut details = Map::new();
         details.insert("interface".into(), "open_channel".into());
-        details.insert("geometry".into(), serde_json::to_value(geometry).expect("plain data"));
-        details.insert("profile".into(), serde_json::to_value(profile).expect("plain data"));
+        details.insert("geometry".into(), serde_json::to_value(geometry).expect("serializable"));
+        details.insert("profile".into(), serde_json::to_value(profile).expect("serializable"));
         DeviceInfo {
             url: format!("sim:{name}"),
             model: name.into(),
@@ -181,7 +181,7 @@ impl Device for OpenChannelDevice {
     #[inline]
     fn complete(&mut self) -> Result<FlashCompletion> {
         self.settle(u64::MAX);
-        let completion = self.outstanding.take().expect("something is outstanding");
+        let completion = self.outstanding.take().expect("a command is outstanding");
         self.now = self.now.max(completion.completed.0);
         Ok(completion)
     }

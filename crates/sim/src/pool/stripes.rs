@@ -92,7 +92,7 @@ impl Stripes {
         if what == StripeContent::Data { &mut self.data } else { &mut self.map }
     }
 
-    /// Whether the next page needs another stripe.
+    /// Return whether the next page needs another stripe.
     #[inline]
     pub(crate) fn is_filled(&self, what: StripeContent) -> bool {
         let filling = if what == StripeContent::Data { &self.data } else { &self.map };
@@ -107,7 +107,7 @@ impl Stripes {
 
     /// Open an erased stripe for this content.
     pub(crate) fn open(&mut self, what: StripeContent) {
-        let stripe = self.free.take(0).expect("a profile leaves an erased stripe");
+        let stripe = self.free.take(0).expect("a valid profile leaves an erased stripe");
         self.holds[stripe as usize] = what;
         let filling = self.filling(what);
         (filling.stripe, filling.next) = (Some(stripe), 0);
@@ -118,7 +118,7 @@ impl Stripes {
     #[inline]
     pub(crate) fn take_page(&mut self, what: StripeContent) -> PageAddress {
         let filling = self.filling(what);
-        let (stripe, offset) = (filling.stripe.expect("one was opened"), filling.next);
+        let (stripe, offset) = (filling.stripe.expect("a stripe is open"), filling.next);
         filling.next += 1;
         let place = self.address_of(stripe, offset);
         bits::insert(&mut self.valid, place.page.0 as usize);

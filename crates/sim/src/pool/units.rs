@@ -238,7 +238,9 @@ impl FreeUnits {
         if let Some(unit) = self.clean.take(bank) {
             return UnitIdx(unit);
         }
-        let unit = UnitIdx(self.dirty.take(bank).expect("a profile leaves room in a bank"));
+        let unit = UnitIdx(
+            self.dirty.take(bank).expect("a valid profile leaves an erased unit in each bank"),
+        );
         self.layout.blocks(unit).for_each(|block| plan.erase(block));
         unit
     }

@@ -210,7 +210,7 @@ fn write_to<D: Snapshot>(
     device: &D,
     is_stopped: &dyn Fn() -> bool,
 ) -> std::io::Result<()> {
-    let header = serde_json::to_vec(&Header::describe(device.info())).expect("plain data");
+    let header = serde_json::to_vec(&Header::describe(device.info())).expect("serializable");
     let mut out = HashingWriter::new(BufWriter::with_capacity(1 << 20, file), is_stopped);
     out.inner.write_all(&[0; FIXED_BYTES as usize])?;
     out.inner.write_all(&header)?;

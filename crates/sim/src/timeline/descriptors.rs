@@ -129,7 +129,7 @@ impl<T> Descriptors<T> {
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     fn descriptors(&mut self) -> &mut Descriptors<T> {
-        self.descriptors.as_deref_mut().expect("there are rings")
+        self.descriptors.as_deref_mut().expect("the firmware has descriptor rings")
     }
 
     /// [`Timeline::issue`] with descriptor rings; separate, so that devices without them keep `op`

@@ -79,7 +79,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     fn start_waiting_read(&mut self, channel: usize, die: DieIdx, now: u64) {
         let Timeline { channels, ops, .. } = self;
         let read = channels[channel].take_matching(|index| ops[index as usize].die == die);
-        let (at, index) = read.expect("a die that waits for its channel is on the list of that");
+        let (at, index) = read.expect("the channel queues the read of a waiting die");
         self.serve_one::<AllFeatures>(channel, at, index, now);
     }
 }

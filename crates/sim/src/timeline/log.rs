@@ -286,14 +286,14 @@ impl OpLog {
     }
 
     fn store(&mut self, operation: Operation) {
-        let mut newest = self.segments.back_mut().expect("there always is one");
+        let mut newest = self.segments.back_mut().expect("at least one segment");
         if newest.operations.len() == SEGMENT_OPS {
             if self.segments.len() == SEGMENTS_MAX {
                 self.drop_segment();
             }
             self.segments.push_back(LogSegment::new(self.segments_begun));
             self.segments_begun += 1;
-            newest = self.segments.back_mut().expect("it was put there");
+            newest = self.segments.back_mut().expect("a segment was just added");
         }
         newest.from = newest.from.min(operation.arrived);
         newest.until = newest.until.max(operation.end);
@@ -325,7 +325,7 @@ impl OpLog {
         until: u64,
     ) {
         let (io, kind) = (self.io_of(account), 1);
-        let newest = self.segments.back_mut().expect("there always is one");
+        let newest = self.segments.back_mut().expect("at least one segment");
         if let Some(last) = newest.waits.last()
             && (last.io, last.kind, last.until) == (io, kind, until)
         {
@@ -337,7 +337,7 @@ impl OpLog {
 
     fn wait(&mut self, wait: Wait) {
         if wait.from < wait.until {
-            self.segments.back_mut().expect("there always is one").waits.push(wait);
+            self.segments.back_mut().expect("at least one segment").waits.push(wait);
         }
     }
 

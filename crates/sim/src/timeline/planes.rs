@@ -96,7 +96,7 @@ impl<T> Op<T> {
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     fn op_of(&mut self, die: DieIdx) -> &mut MultiPlaneOp<T> {
-        let planes = self.planes.as_mut().expect("planes work together");
+        let planes = self.planes.as_mut().expect("multi-plane operations are enabled");
         &mut planes.dies[die.0 as usize]
     }
 

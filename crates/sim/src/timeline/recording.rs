@@ -53,7 +53,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Record the cell time of an operation, from `begin` to `end`.
     fn note_cells(&mut self, record: u32, begin: u64, end: u64) {
         let Timeline { contents, calendar, .. } = self;
-        let contents = contents.as_mut().expect("it made the record");
+        let contents = contents.as_mut().expect("flash contents are recorded");
         for (at, token) in contents.set_times(record, begin, end, calendar.now) {
             calendar.add_report(at.max(calendar.now), token);
         }
@@ -89,7 +89,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// false if all have.
     pub(crate) fn wait_for_earlier_programs(&mut self, record: u32, token: T) -> bool {
         let Timeline { contents, calendar, .. } = self;
-        let contents = contents.as_mut().expect("it made the record");
+        let contents = contents.as_mut().expect("flash contents are recorded");
         let until = contents.after_programs_before(record, token.into());
         if let Some(until) = until.filter(|until| *until > calendar.now) {
             calendar.add_report(until, token.into());
@@ -104,7 +104,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         if suspend.is_none_or(|suspend| suspend.stop_ns(what.kind, what.purpose).is_none()) {
             return self.note_cells(what.writes, begin, end);
         }
-        let contents = self.contents.as_mut().expect("it made the record");
+        let contents = self.contents.as_mut().expect("flash contents are recorded");
         contents.set_begin(what.writes, begin);
     }
 

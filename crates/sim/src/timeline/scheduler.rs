@@ -50,7 +50,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 self.begin_when(end, at, op);
             }
             Stage::Ring => self.join_die_queue::<AllFeatures>(at, op),
-            Stage::Channel => unreachable!("who has a die arrives at a channel by its list"),
+            Stage::Channel => unreachable!(
+                "an operation that holds its die arrives through the queue of its channel"
+            ),
             Stage::Cells => self.cells_ended(at, op),
             Stage::BusOut => {
                 let end = self.bus(at, &op);

@@ -92,7 +92,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline(never)]
     pub(super) fn begin_suspendable(&mut self, index: u32, now: u64) {
         let op = &mut self.ops[index as usize];
-        let suspend = self.timing.suspend.expect("who asks knows");
+        let suspend = self.timing.suspend.expect("suspension is enabled");
         if op.kind == OpKind::Read || suspend.stop_ns(op.kind, op.purpose).is_none() {
             return;
         }

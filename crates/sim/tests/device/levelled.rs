@@ -44,7 +44,7 @@ fn levelling_move_time_is_copies_and_erase() {
             "write {number}: {took} of {at_least} to {apart}"
         );
     }
-    let first = with.iter().position(|(_, moved)| *moved > 0).expect("blocks move");
+    let first = with.iter().position(|(_, moved)| *moved > 0).expect("a block is moved");
     assert!((3 * 13..=5 * 13).contains(&first), "the first block moves after {first} writes");
     assert!(before > 10, "{before} blocks in 200 writes");
 }

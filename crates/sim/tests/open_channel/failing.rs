@@ -140,7 +140,7 @@ fn read_disturb_lasts_until_erase() {
         });
         // About three times the errors are too many: after roughly 400 page reads, two per read
         // command.
-        reads_until_lost.push(lost.expect("it is lost in the end"));
+        reads_until_lost.push(lost.expect("the page is lost eventually"));
         command(&mut device, FlashOp::Erase, &[at(0, 0)]);
     }
     for reads in reads_until_lost {

@@ -64,7 +64,7 @@ impl CardClocks {
         parts.insert("dispatch_ns", channel.thread - self.submission);
         let ready = channel.thread;
         let does = &mut self.luns[lun];
-        let &(free, last) = does.last().expect("the beginning of time");
+        let &(free, last) = does.last().expect("a LUN has an initial state");
         let end = match op {
             FlashOp::Write => {
                 let held = ready.max(channel.bus);
@@ -207,7 +207,7 @@ fn check_serial(overrides: &str, seed: u64) -> Result<(), TestCaseError> {
         let now = device.now().0;
         device.submit(&io).unwrap();
         let ends = pages.iter().map(|page| clocks.serve(op, *page, now));
-        let (end, parts) = ends.max_by_key(|(end, _)| *end).expect("a page");
+        let (end, parts) = ends.max_by_key(|(end, _)| *end).expect("at least one page");
         let completion = device.complete().unwrap();
         prop_assert_eq!(completion.status.failed(), 0);
         prop_assert_eq!(completion.completed.0, end, "command {}: {:?} {:?}", number, op, pages);

@@ -168,7 +168,7 @@ impl CardQueues {
         }
         self.channels[number].held_by = Some(next);
         let lun = &self.luns[self.lun(next)];
-        let first = *lun.queue.front().expect("the write is there");
+        let first = *lun.queue.front().expect("the queue has the write");
         if first == next && !lun.works {
             return self.send(next);
         }
@@ -293,7 +293,8 @@ fn check_concurrent(overrides: &str, seed: u64, pause: u64) -> Result<(), TestCa
     // Ties have no expected order.
     prop_assume!(!queues.has_tie);
     for (ticket, jobs) in commands {
-        let end = queues.jobs[jobs.clone()].iter().map(|job| job.end).max().expect("a page");
+        let end =
+            queues.jobs[jobs.clone()].iter().map(|job| job.end).max().expect("at least one page");
         let (op, at) = (queues.jobs[jobs.start].op, queues.jobs[jobs.start].at);
         prop_assert_eq!(got[&ticket], end + back, "{:?}: {:?} {}", ticket, op, at);
     }

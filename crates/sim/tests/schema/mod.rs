@@ -198,7 +198,7 @@ fn snapshot_types_match_schema() {
 fn snapshot_of_schema_1_is_read() {
     let path = data("schema-1.snapshot");
     if snapshot::SCHEMA != 1 {
-        let error = SimDevice::restore(&path).expect_err("of another schema");
+        let error = SimDevice::restore(&path).expect_err("the snapshot has another schema");
         assert_eq!(error.kind(), ErrorKind::Results);
         assert!(error.to_string().contains("schema 1, written by uflip 0.1.0+"), "{error}");
         return;

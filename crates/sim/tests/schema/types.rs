@@ -14,7 +14,9 @@ use serde::ser::{
 /// Record every type in `value`: `Struct.3.field: type`, `Enum::2.Variant: type`.
 pub fn record_types(value: &impl Serialize, types: &mut BTreeSet<String>) {
     let lines = Rc::new(RefCell::new(std::mem::take(types)));
-    value.serialize(TypeRecorder { lines: Rc::clone(&lines) }).expect("nothing is refused");
+    value
+        .serialize(TypeRecorder { lines: Rc::clone(&lines) })
+        .expect("the recorder accepts every type");
     *types = lines.take();
 }
 

@@ -45,7 +45,7 @@ impl SwarmCase {
         let folders = [shipped_profiles(), regression_profiles(), swarm_profiles()];
         let text =
             folders.iter().find_map(|folder| std::fs::read_to_string(folder.join(&file)).ok());
-        text.unwrap_or_else(|| panic!("no profile {file}"))
+        text.unwrap_or_else(|| panic!("the profile {file} does not exist"))
     }
 
     /// Return the FTL of the unchanged profile.

@@ -106,7 +106,7 @@ impl HostDriver<'_> {
     pub fn submit_trim(&mut self, device: &mut SimDevice) {
         let io = Io { mode: Mode::Trim, stream: 0, ..self.io(false) };
         device.prefetch(&io);
-        device.submit(&io).expect("a trim needs no flash");
+        device.submit(&io).expect("a trim is accepted");
         self.outstanding += 1;
         self.check_work(device, 1 + u64::from(self.outstanding));
     }
@@ -123,7 +123,7 @@ impl HostDriver<'_> {
     }
 
     pub fn complete(&mut self, device: &mut SimDevice) {
-        let due = device.next_completion(Nanos(u64::MAX)).expect("something is outstanding");
+        let due = device.next_completion(Nanos(u64::MAX)).expect("an I/O is outstanding");
         self.outstanding -= 1;
         let done = match device.complete() {
             Ok(done) => done,

@@ -32,8 +32,9 @@ pub fn check_durable(device: &mut SimDevice, seed: u64) {
     let request = REQUESTS[(seed / 4 % 4) as usize];
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut driver = HostDriver::new(device, &mut rng);
-    let pages_written =
-        |device: &SimDevice| device.counters().expect("it counts").host_pages_written;
+    let pages_written = |device: &SimDevice| {
+        device.counters().expect("a simulated device has counters").host_pages_written
+    };
     for _ in 0..10 {
         let first = driver.io(false);
         // Twice to the same place, which a device may keep in memory.
@@ -59,9 +60,9 @@ fn submit_durable(
         if let DurabilityRequest::Always(durability) = asked { durability } else { "cached" };
     let while_submitted =
         if matches!(asked, DurabilityRequest::SingleWrite) { "fua" } else { default };
-    device.set_durability(while_submitted.parse().expect("one of the forms"));
+    device.set_durability(while_submitted.parse().expect("a valid durability"));
     let submitted = device.submit(io);
-    device.set_durability(default.parse().expect("one of the forms"));
+    device.set_durability(default.parse().expect("a valid durability"));
     submitted.and_then(|_| device.complete())?;
     if matches!(asked, DurabilityRequest::FlushCommand) {
         device.submit_flush();

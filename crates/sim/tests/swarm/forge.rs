@@ -26,7 +26,7 @@ const FIXED_BYTES: usize = 40;
 /// # Panics
 /// If one does anything forbidden; the message reproduces it.
 pub fn run_cases(seed: u64, cases: u64, watch: &Watchdog) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let (mut refused, mut lived, mut spent) = (0, 0, 0);
     for index in 0.. {
         let case = draw::case(seed, index);
@@ -61,8 +61,8 @@ pub fn rerun(line: &str, watch: &Watchdog) -> bool {
         Some((number, index.parse().ok()?, seed.trim().parse().ok()?))
     };
     let Some((number, index, seed)) = numbers() else { return false };
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let whole = save_case(&draw::case(seed, index), folder.path()).expect("a device that is saved");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
+    let whole = save_case(&draw::case(seed, index), folder.path()).expect("save the device");
     watch.begin(line.to_owned());
     let outcome = match changed(&whole, number, index, folder.path()) {
         Ok(ForgedSnapshot::Refused) => "refused".to_owned(),
@@ -85,9 +85,9 @@ fn save_case(case: &SwarmCase, folder: &Path) -> Option<Vec<u8>> {
     let mut device = SimDevice::new("swarm", profile).ok()?;
     drive(&mut device, &case.host, 100);
     let path = folder.join("saved.snapshot");
-    device.save(&path).expect("a new file");
-    let whole = std::fs::read(&path).expect("just written");
-    std::fs::remove_file(&path).expect("just written");
+    device.save(&path).expect("save the device");
+    let whole = std::fs::read(&path).expect("read the file");
+    std::fs::remove_file(&path).expect("remove the file");
     Some(whole)
 }
 
@@ -105,7 +105,7 @@ fn changed(whole: &[u8], number: u64, index: u64, folder: &Path) -> Result<Forge
     let summed = !number.is_multiple_of(4);
     change(&mut file, &mut rng, summed);
     let path = folder.join("changed.snapshot");
-    std::fs::write(&path, &file).expect("a file of ours");
+    std::fs::write(&path, &file).expect("write the file");
     let mut device = match catch_panic(|| SimDevice::restore(&path))? {
         Err(_) => return Ok(ForgedSnapshot::Refused),
         Ok(_) if !summed => return Err("a change was not seen".into()),

@@ -190,7 +190,7 @@ fn is_laborious(profile: &Profile, case: &SwarmCase) -> bool {
     };
     let mut empty = profile.clone();
     empty.state.state = InitialState::Empty;
-    let mut device = SimDevice::new("swarm", empty).expect("an accepted device");
+    let mut device = SimDevice::new("swarm", empty).expect("create the device");
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(case.host.seed);
     let mut driver = HostDriver::new(&device, &mut rng);
     let sectors = driver.sectors as f64 * (1.0 + overwrites);
@@ -234,15 +234,15 @@ fn durability(rng: &mut Xoshiro256PlusPlus) -> Durability {
         1 => "fua".into(),
         _ => format!("flush:{every}"),
     };
-    text.parse().expect("one of the forms")
+    text.parse().expect("a valid durability")
 }
 
 /// Return the device, saved and restored.
 fn save_and_restore(device: &SimDevice) -> SimDevice {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let path = folder.path().join("device.snapshot");
-    device.save(&path).expect("a new file");
-    let restored = SimDevice::restore(&path).expect("a whole file");
+    device.save(&path).expect("save the device");
+    let restored = SimDevice::restore(&path).expect("restore the device");
     assert_eq!(restored.info(), device.info(), "a restored device is the saved one");
     restored
 }
@@ -295,7 +295,7 @@ pub fn drive(device: &mut SimDevice, host: &HostLoad, steps: u64) -> DeviceResul
         }
     }
     // I/Os stay outstanding for the next host.
-    let counters = device.counters().expect("a simulated device counts");
+    let counters = device.counters().expect("a simulated device has counters");
     check(&counters);
     format!("{counters:?} {}", device.now()).hash(&mut driver.hash);
     DeviceResults { hash: driver.hash.finish(), spent: driver.spent }
@@ -319,11 +319,11 @@ fn check(counters: &Counters) {
 pub fn pages_of(device: &SimDevice) -> u64 {
     let part = &device.info().details["profile"]["geometry"];
     let keys = ["channels", "dies_per_channel", "blocks_per_die", "pages_per_block"];
-    keys.iter().map(|key| part[key].as_u64().expect("a count")).product()
+    keys.iter().map(|key| part[key].as_u64().expect("a number")).product()
 }
 
 /// Return the flash work so far.
 pub fn work(device: &SimDevice) -> u64 {
-    let counters = device.counters().expect("a simulated device counts");
+    let counters = device.counters().expect("a simulated device has counters");
     counters.pages_read + counters.pages_programmed + counters.blocks_erased
 }

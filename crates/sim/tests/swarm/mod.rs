@@ -119,7 +119,7 @@ fn regression_cases_are_refused_or_live() {
 /// Return cases of `tests/hostile/profiles`, with several hosts.
 fn profiles() -> impl Iterator<Item = SwarmCase> {
     let mut names: Vec<_> = std::fs::read_dir(case::regression_profiles())
-        .expect("a folder")
+        .expect("list the regression profiles")
         .filter_map(|entry| entry.ok()?.path().file_stem()?.to_str().map(str::to_owned))
         .collect();
     names.sort();

@@ -36,7 +36,7 @@ pub fn run_case(seed: u64, index: u64) -> bool {
         if luns * u64::from(part.blocks_per_plane) > BLOCKS_MAX {
             return true;
         }
-        let mut device = OpenChannelDevice::new("swarm", &profile).expect("an accepted device");
+        let mut device = OpenChannelDevice::new("swarm", &profile).expect("create the device");
         let mut driver = VectorDriver::new(hosts);
         (0..COMMANDS / 2).for_each(|_| driver.step(&mut device));
         let copies = [device.clone(), save_and_restore(&device)];
@@ -46,7 +46,7 @@ pub fn run_case(seed: u64, index: u64) -> bool {
         }
         true
     });
-    outcome.unwrap_or_else(|why| panic!("an open-channel device broke: {line}: {why}"))
+    outcome.unwrap_or_else(|why| panic!("an open-channel device failed: {line}: {why}"))
 }
 
 /// Draw overrides, some of them implausible.
@@ -121,7 +121,7 @@ impl VectorDriver {
     fn step(&mut self, device: &mut OpenChannelDevice) {
         if self.outstanding < 16 && uniform(&mut self.rng, 3) > 0 {
             let io = command(device, &mut self.rng);
-            device.submit(&io).expect("there is time left");
+            device.submit(&io).expect("the command is accepted");
             self.outstanding += 1;
         } else if self.outstanding > 0 {
             self.take(device);
@@ -132,8 +132,8 @@ impl VectorDriver {
     }
 
     fn take(&mut self, device: &mut OpenChannelDevice) {
-        let due = device.next_completion(Nanos(u64::MAX)).expect("something is outstanding");
-        let done = device.complete().expect("a completion");
+        let due = device.next_completion(Nanos(u64::MAX)).expect("a command is outstanding");
+        let done = device.complete().expect("the command completes");
         self.outstanding -= 1;
         assert!(done.completed == due && due >= self.last, "in the order of time");
         self.last = due;
@@ -155,10 +155,10 @@ impl VectorDriver {
 
 /// Return the device, saved and restored.
 fn save_and_restore(device: &OpenChannelDevice) -> OpenChannelDevice {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let path = folder.path().join("saved.snapshot");
-    device.save(&path).expect("a new file");
-    OpenChannelDevice::restore(&path).expect("a whole file")
+    device.save(&path).expect("save the device");
+    OpenChannelDevice::restore(&path).expect("restore the device")
 }
 
 /// Return a command on one block: its next page, or a random one.
@@ -191,5 +191,5 @@ fn command(device: &OpenChannelDevice, rng: &mut Xoshiro256PlusPlus) -> FlashIo 
         .flat_map(|plane| (0..sectors).map(move |sector| Ppa { plane, sector, ..at }))
         .collect();
     let some = if below(6) == 0 { 1 } else { ppas.len() };
-    FlashIo::new(op, &ppas[..some]).expect("no more than a vector")
+    FlashIo::new(op, &ppas[..some]).expect("at most 64 addresses")
 }

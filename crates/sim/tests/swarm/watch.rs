@@ -21,7 +21,7 @@ impl Watchdog {
         let weak = Arc::downgrade(&trying);
         std::thread::spawn(move || {
             while let Some(trying) = weak.upgrade() {
-                if let Some((line, since)) = &*trying.lock().expect("no panic while held") {
+                if let Some((line, since)) = &*trying.lock().expect("the lock is not poisoned") {
                     let what = match () {
                         () if spent() > *since + CASE_TIMEOUT => "HANGS",
                         () if resident() > MEMORY_MAX => "GROWS",
@@ -41,12 +41,12 @@ impl Watchdog {
 
     /// Start the case `line`.
     pub fn begin(&self, line: String) {
-        *self.trying.lock().expect("no panic while held") = Some((line, spent()));
+        *self.trying.lock().expect("the lock is not poisoned") = Some((line, spent()));
     }
 
     /// End the case.
     pub fn end(&self) {
-        *self.trying.lock().expect("no panic while held") = None;
+        *self.trying.lock().expect("the lock is not poisoned") = None;
     }
 }
 

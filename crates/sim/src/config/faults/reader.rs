@@ -321,7 +321,7 @@ impl<'de> MapAccess<'de> for TableAccess<'_, '_> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ReadError> {
-        let (key, node) = self.next.take().expect("a key comes before its value");
+        let (key, node) = self.next.take().expect("the key was read before its value");
         let below = self.at.child(&key, node);
         let place = self.at.child(&key, node);
         seed.deserialize(below).map_err(|error| error.inside(&place))

@@ -195,7 +195,7 @@ impl PlanJobs {
                 phase.step_planned(index, step, order.account(), at, hardware.events);
             }
             DeviceEvent::StepDone(job, step) => self.step_ended(job, step, at, until, hardware),
-            other => unreachable!("{other:?} is about no plan"),
+            other => unreachable!("{other:?} is not an event of a plan"),
         }
     }
 

@@ -62,7 +62,7 @@ impl PlanStep {
             Cmd::Program { to, merge_from: rest } => {
                 (StepKind::Program, Purpose::HostWrite, to, site.program_ns(to), rest)
             }
-            other => unreachable!("{other:?} is the firmware's"),
+            other => unreachable!("the firmware executes {other:?}, not a die"),
         };
         let die = site.geometry.die_at(address);
         let rest = rest.map(|from| (site.geometry.die_at(from), site.kind(from)));

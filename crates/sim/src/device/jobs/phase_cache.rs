@@ -115,7 +115,7 @@ impl PhaseCache {
                         charged = at;
                     }
                 }
-                other => unreachable!("{other:?} is of no phase"),
+                other => unreachable!("{other:?} is not an event of a phase"),
             }
         }
         took.ns = charged;

@@ -34,7 +34,7 @@ fn cut_when(mut device: SimDevice, found: impl Fn(&SimDevice) -> bool) -> SimDev
         }
         device.complete().unwrap();
     }
-    panic!("it never came to that");
+    panic!("no defect was found before the I/Os ran out");
 }
 
 fn blocks(device: &SimDevice, are: impl Fn(&SimDevice, BlockIdx) -> bool) -> Vec<BlockIdx> {
@@ -116,7 +116,9 @@ fn recovery_reads_or_estimates_erase_counts() {
     let mean = sum / read.len() as u32;
     assert!(mean > 0 && read.len() < truth.len());
     device.recover().unwrap();
-    let super::AnyBackend::Paged(paged) = &device.backend else { panic!("a page map") };
+    let super::AnyBackend::Paged(paged) = &device.backend else {
+        panic!("the device has a page map")
+    };
     for (block, erases) in (0..).map(BlockIdx).zip(truth) {
         let expected = if read.contains(&block) { erases } else { mean };
         assert_eq!(paged.ftl().blocks().wear(block), expected, "{block:?}");

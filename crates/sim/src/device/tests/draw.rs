@@ -35,9 +35,9 @@ pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, flash: Endurance) -> (Profil
 /// Draw flash whose blocks and pages fail within the few dozen erases of a test.
 fn wear(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
     failures(rng, keys);
-    let data = keys["pages_per_block"].as_u64().expect("drawn")
-        - keys["metadata_pages"].as_u64().expect("drawn");
-    let planes = keys["planes_per_die"].as_u64().expect("drawn");
+    let data = keys["pages_per_block"].as_u64().expect("the key was drawn")
+        - keys["metadata_pages"].as_u64().expect("the key was drawn");
+    let planes = keys["planes_per_die"].as_u64().expect("the key was drawn");
     let mut below = |end: u64| uniform(rng, end);
     let mut set = |key: &str, value: Value| {
         keys.insert(key.to_owned(), value);

@@ -46,8 +46,8 @@ pub(super) fn profile(
 fn replacement_keys(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>, flash: Endurance) {
     if flash == Endurance::WearsOut {
         failures(rng, keys);
-        let blocks = keys["blocks_per_die"].as_u64().expect("drawn");
-        let planes = keys["planes_per_die"].as_u64().expect("drawn");
+        let blocks = keys["blocks_per_die"].as_u64().expect("the key was drawn");
+        let planes = keys["planes_per_die"].as_u64().expect("the key was drawn");
         let spares = planes * [1, 3, 10, 40][uniform(rng, 4) as usize];
         for (key, value) in [
             ("blocks_per_die", json!(blocks + spares)),

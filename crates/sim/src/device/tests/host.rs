@@ -54,13 +54,13 @@ pub(super) struct TestHost {
 impl TestHost {
     pub(super) fn new(device: &SimDevice, seed: u64, depth: u64) -> TestHost {
         let profile = device.profile();
-        let part = profile.power_loss.expect("it can lose power");
+        let part = profile.power_loss.expect("the profile has a power_loss table");
         let buffered = profile.streams.as_ref().is_some_and(|part| part.rewrite_buffer);
         let cached = profile.cache.write_cache_bytes > 0;
         let volatile = cached || buffered || device.flash.geometry.units() > 1;
         let shape = *device.flash.geometry.shape();
         let pages = (0..shape.logical_pages).map(|page| {
-            let version = device.version_of(page).expect("an account is kept");
+            let version = device.version_of(page).expect("flash contents are recorded");
             PageHistory {
                 written: version,
                 acknowledged: version,
@@ -136,7 +136,7 @@ impl TestHost {
         } else {
             "cached"
         };
-        device.set_durability(durability.parse::<Durability>().expect("one of the forms"));
+        device.set_durability(durability.parse::<Durability>().expect("a valid durability"));
         let Ok(ticket) = device.submit(&io) else {
             assert!(super::wears_out(device), "a device that has room");
             self.refused = true;
@@ -190,7 +190,8 @@ impl TestHost {
             self.refused = true;
             return;
         };
-        let io_state = self.outstanding.remove(&completion.ticket).expect("it was submitted");
+        let io_state =
+            self.outstanding.remove(&completion.ticket).expect("the ticket is outstanding");
         if let Some(acknowledged) = &io_state.flushes {
             for (page, acknowledged) in self.pages.iter_mut().zip(acknowledged) {
                 if *acknowledged > page.trimmed {
@@ -247,7 +248,7 @@ impl TestHost {
         }
         let at_its_end = super::is_read_only(device);
         assert!(!at_its_end || super::wears_out(device), "a device that has room");
-        let cut = device.cut_power(at).expect("it can lose power");
+        let cut = device.cut_power(at).expect("the profile has a power_loss table");
         self.outstanding.clear();
         self.refused = false;
         cut
@@ -256,7 +257,7 @@ impl TestHost {
     /// Compare the device with the acknowledged writes.
     pub(super) fn check(&mut self, device: &SimDevice) {
         for (page, history) in (0..).zip(&mut self.pages) {
-            let version = device.version_of(page).expect("an account is kept");
+            let version = device.version_of(page).expect("flash contents are recorded");
             assert!(
                 (history.durable..=history.written).contains(&version),
                 "page {page} has version {version}, and {history:?}"

@@ -64,7 +64,7 @@ fn untimed_mode_completes_levelling_in_progress() {
 fn recovery_erases_block_of_interrupted_move() {
     let mut device = device();
     let versions = |device: &SimDevice| -> Vec<u64> {
-        (0..64).map(|page| device.version_of(page).expect("an account is kept")).collect()
+        (0..64).map(|page| device.version_of(page).expect("flash contents are recorded")).collect()
     };
     let (mut interrupted, mut unmoved) = (0, 0);
     for number in 0..40 {

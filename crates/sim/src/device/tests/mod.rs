@@ -85,7 +85,7 @@ fn audit(device: &SimDevice) {
     let paged = match &device.backend {
         AnyBackend::Paged(paged) => paged,
         AnyBackend::Merged(merged) => return audit_merged(device, merged),
-        AnyBackend::Zoned(_) => panic!("an FTL"),
+        AnyBackend::Zoned(_) => panic!("the device has an FTL"),
     };
     let ftl = paged.ftl();
     ftl.check();
@@ -138,7 +138,7 @@ fn audit_merged(device: &SimDevice, merged: &MergingBackend) {
 
 /// Return the flash contents, including operations in progress.
 fn contents(device: &SimDevice) -> &Contents {
-    device.events.contents.as_ref().expect("an account is kept")
+    device.events.contents.as_ref().expect("flash contents are recorded")
 }
 
 /// Return whether blocks may fail until too few are left.
@@ -165,9 +165,9 @@ fn is_read_only(device: &SimDevice) -> bool {
 
 /// No counter decreases.
 fn assert_counted_on(before: &Counters, after: &Counters) {
-    let counted = |counters: &Counters| serde_json::to_value(counters).expect("numbers");
+    let counted = |counters: &Counters| serde_json::to_value(counters).expect("serializable");
     let (before, after) = (counted(before), counted(after));
-    for (name, count) in before.as_object().expect("by name") {
+    for (name, count) in before.as_object().expect("counters are an object") {
         assert!(count.as_u64() <= after[name].as_u64(), "{name}: {count}, {}", after[name]);
     }
 }
@@ -181,7 +181,7 @@ fn cut(
     coverage: &EventCoverage,
 ) {
     let in_memory = contents(device).in_memory();
-    let before = device.counters().expect("it counts");
+    let before = device.counters().expect("a simulated device has counters");
     let cut = host.cut(device);
     let saved =
         |(page, version): &(u32, u64)| contents(device).saved_version(*page) == Some(*version);
@@ -196,8 +196,8 @@ fn cut(
     coverage.add(&coverage.interrupted_moves, left.count() as u64);
     assert!(device.submit(&host.any_io()).is_err(), "nobody is served without power");
     let mut again = device.clone();
-    let recovery = device.recover().expect("it lost power");
-    assert_counted_on(&before, &device.counters().expect("it counts"));
+    let recovery = device.recover().expect("the device has lost power");
+    assert_counted_on(&before, &device.counters().expect("a simulated device has counters"));
     host.clone().check(device);
     audit(device);
     assert!(recovery.ready >= recovery.begin && recovery.begin == cut.at);
@@ -218,9 +218,9 @@ fn cut(
     let whole = (recovery.ready - recovery.begin).0;
     for _ in 0..2 {
         let at = again.now() + Nanos(uniform(rng, whole + 2));
-        again.recover_until(at).expect("it has no power");
+        again.recover_until(at).expect("the device has lost power");
     }
-    again.recover().expect("it has no power");
+    again.recover().expect("the device has lost power");
     assert_eq!(versions(&again), versions(device), "recovery can be interrupted");
     audit(&again);
     host.check(device);

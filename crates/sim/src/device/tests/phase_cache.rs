@@ -16,7 +16,7 @@ fn trace(device: &mut SimDevice, at_once: u64, rng: &mut Xoshiro256PlusPlus) -> 
     let sectors = device.info().capacity_bytes.0 / 512;
     let mut trace = Vec::new();
     let mut complete = |device: &mut SimDevice| {
-        let done = device.complete().expect("nothing wears out");
+        let done = device.complete().expect("no block wears out");
         trace.extend([done.ticket.0, done.submitted.0, done.completed.0]);
         trace.extend(done.breakdown.parts());
     };
@@ -28,7 +28,7 @@ fn trace(device: &mut SimDevice, at_once: u64, rng: &mut Xoshiro256PlusPlus) -> 
         let begin = uniform(rng, sectors - size + 1);
         let mode = if uniform(rng, 5) == 0 { Mode::Read } else { Mode::Write };
         let io = Io { offset: Bytes(begin * 512), size: Bytes(size * 512), mode, stream: 0 };
-        device.submit(&io).expect("nothing wears out");
+        device.submit(&io).expect("no block wears out");
         if uniform(rng, 20) == 0 {
             device.wait_until(device.now() + Nanos(uniform(rng, 20_000_000)));
         }
@@ -50,14 +50,16 @@ fn phase_cache_matches_simulated_merge() {
         // history.
         profile.power_loss = None;
         profile.cache.write_cache_bytes = 0;
-        let mut device = SimDevice::new("test", profile).expect("drawn until it is one");
+        let mut device = SimDevice::new("test", profile).expect("the drawn profile is valid");
         let mut watched = device.clone();
         watched.record_operations();
         let at_once = [1, 1, 2, 8][uniform(&mut rng, 4) as usize];
         let traces = [&mut device, &mut watched]
             .map(|device| trace(device, at_once, &mut Xoshiro256PlusPlus::seed_from_u64(seed)));
         assert!(traces[0] == traces[1], "{text}, {at_once} at once");
-        let AnyBackend::Merged(merged) = &device.backend else { panic!("it merges") };
+        let AnyBackend::Merged(merged) = &device.backend else {
+            panic!("the device has a merging FTL")
+        };
         cached += usize::from(merged.jobs.has_cached_phase());
     }
     assert!(cached as u64 > DEVICES / 4, "of {cached} devices only");

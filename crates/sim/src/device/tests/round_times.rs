@@ -24,8 +24,8 @@ pub(super) fn device(others: Value) -> SimDevice {
         "buses": 0, "idle_free_blocks": 0, "state": "empty", "write_cache_bytes": 0, "copy_back": false,
         "power_loss_protection": false, "spare_read_bytes": 16,
     });
-    let others: Map<String, Value> = serde_json::from_value(others).expect("an object");
-    keys.as_object_mut().expect("an object").extend(others);
+    let others: Map<String, Value> = serde_json::from_value(others).expect("a JSON object");
+    keys.as_object_mut().expect("a JSON object").extend(others);
     let demo = include_str!("../../../../../python/uflip/profiles/demo.toml");
     let profile = Profile::parse(demo, "demo.toml", &keys.to_string()).unwrap();
     SimDevice::new("test", profile).unwrap()

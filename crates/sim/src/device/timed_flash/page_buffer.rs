@@ -25,7 +25,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         let to = PageAddress { page, block, plane };
         let writes = self.events.contents.as_mut().map_or(0, |contents| contents.program(to));
         let purpose = if relocated { self.relocation_purpose() } else { Purpose::HostWrite };
-        let gather = self.gather.as_mut().expect("units are gathered");
+        let gather = self.gather.as_mut().expect("the device has page buffers");
         let op = match gather.send_to_flash(to, relocated) {
             None => self.program_op(to, purpose, self.target.token),
             Some((number, last)) => {
@@ -46,7 +46,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         let programmed = self.flash.program(to, None);
         self.note(to, None, programmed);
         let fills = self.flash.geometry.ends_flash_page(to.page);
-        let gather = self.gather.as_mut().expect("units are gathered");
+        let gather = self.gather.as_mut().expect("the device has page buffers");
         if programmed && gather.add(to, self.target, self.at, fills || self.through) {
             self.events.end(self.at, self.at, self.target.op());
         }

@@ -56,17 +56,17 @@ impl Defects {
         Defects { blocks: none.clone(), programs: none.clone(), pages, broken: none }
     }
 
-    /// Whether `block` is listed as a whole.
+    /// Return whether `block` is listed as a whole.
     pub(crate) fn has_block(&self, block: BlockIdx) -> bool {
         self.blocks[block.0 as usize]
     }
 
-    /// Whether a program of `block` is listed as failed.
+    /// Return whether a program of `block` is listed as failed.
     pub(crate) fn has_program(&self, block: BlockIdx) -> bool {
         self.programs[block.0 as usize]
     }
 
-    /// Whether `page` is listed.
+    /// Return whether `page` is listed.
     pub(crate) fn has_page(&self, page: Ppn) -> bool {
         bits::has(&self.pages, page.0 as usize)
     }
@@ -109,7 +109,7 @@ impl Contents {
     /// List `defect` of `block`; its listed pages are those marked as torn in `cells`.
     pub(super) fn list_defect(&mut self, defect: Defect, block: BlockIdx, cells: &[PhysicalPage]) {
         let pages = self.pages_of(block);
-        let defects = self.defects.as_mut().expect("it is there where anything is listed");
+        let defects = self.defects.as_mut().expect("the flash has a defect list");
         match defect {
             Defect::Block => defects.blocks[block.0 as usize] = true,
             Defect::Program => defects.programs[block.0 as usize] = true,
@@ -156,12 +156,12 @@ impl Contents {
         self.defects.iter_mut().for_each(|defects| defects.broken[block.0 as usize] = true);
     }
 
-    /// Whether an erase of `block` has failed.
+    /// Return whether an erase of `block` has failed.
     pub(crate) fn is_broken(&self, block: BlockIdx) -> bool {
         self.defects.as_ref().is_some_and(|defects| defects.broken[block.0 as usize])
     }
 
-    /// Whether `block` is listed as a whole.
+    /// Return whether `block` is listed as a whole.
     pub(crate) fn is_listed(&self, block: BlockIdx) -> bool {
         self.defects.as_ref().is_some_and(|defects| defects.has_block(block))
     }

@@ -203,7 +203,7 @@ impl Contents {
         match from {
             Origin::Account(account) => self.arrivals[account as usize],
             Origin::Cache => {
-                let leaving = self.flushing.get_mut(&page).expect("it has left the cache");
+                let leaving = self.flushing.get_mut(&page).expect("the page is being flushed");
                 let version = leaving[0];
                 if programmed {
                     leaving.pop_front();
@@ -213,7 +213,7 @@ impl Contents {
                 }
                 version
             }
-            Origin::InMemory => self.in_memory.remove(&page).expect("the FTL holds it in memory"),
+            Origin::InMemory => self.in_memory.remove(&page).expect("the FTL buffers the page"),
             Origin::Page(from) => match self.decided[from.0 as usize] {
                 PhysicalPage::Holds { version, .. } => version,
                 _ => 0,

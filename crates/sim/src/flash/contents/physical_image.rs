@@ -213,7 +213,7 @@ impl Contents {
         self.erase_physical(None, block, !erased);
     }
 
-    /// Whether blocks can be replaced by others.
+    /// Return whether blocks can be replaced by others.
     pub(crate) fn tracks_physical_blocks(&self) -> bool {
         self.physical_image.is_some()
     }

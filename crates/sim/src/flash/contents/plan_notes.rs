@@ -23,11 +23,11 @@ pub(crate) fn notes_of(plan: &FlashPlan) -> Vec<Note> {
             Cmd::CopyRow(row) => {
                 notes.extend(plan.row(row).moves().map(|(from, to)| copy(from, to)));
             }
-            Cmd::CopyStream(pages) => {
-                notes.extend(plan.moves(pages).iter().map(|moved| {
-                    copy(moved.from.expect("a page that moves is somewhere"), moved.to)
-                }))
-            }
+            Cmd::CopyStream(pages) => notes.extend(
+                plan.moves(pages)
+                    .iter()
+                    .map(|moved| copy(moved.from.expect("a moved page has a source"), moved.to)),
+            ),
             Cmd::StoreMap(pages) => {
                 notes.extend(
                     plan.moves(pages).iter().map(|moved| program(moved.to, PageContent::Map)),

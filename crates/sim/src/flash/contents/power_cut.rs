@@ -156,7 +156,7 @@ impl Contents {
         newest
     }
 
-    /// Whether capacitors have saved any page.
+    /// Return whether capacitors have saved any page.
     pub(crate) fn has_saved(&self) -> bool {
         !self.saved.is_empty()
     }
@@ -180,7 +180,7 @@ impl Contents {
         std::mem::take(&mut self.saved).into_keys().collect()
     }
 
-    /// Whether the spare area of `at` can be read, and `at` is not erased.
+    /// Return whether the spare area of `at` can be read, and `at` is not erased.
     pub(crate) fn is_readable(&self, at: Ppn) -> bool {
         matches!(self.on_flash[at.0 as usize], PhysicalPage::Nothing | PhysicalPage::Holds { .. })
     }
@@ -250,7 +250,7 @@ impl Contents {
         }
     }
 
-    /// Whether `at` was not programmed since its block was erased.
+    /// Return whether `at` was not programmed since its block was erased.
     pub(crate) fn is_erased(&self, at: Ppn) -> bool {
         self.cell(at) == PhysicalPage::Erased
     }

@@ -33,7 +33,7 @@ pub(super) struct PageCopy {
 }
 
 impl RecordKind {
-    /// Whether an erase waits for it.
+    /// Return whether an erase waits for it.
     fn programs(&self) -> bool {
         matches!(self, RecordKind::Program(_) | RecordKind::Copy(_))
     }
@@ -118,7 +118,8 @@ impl OpRecords {
 
     /// Record that the cells of a record are busy from `begin` on, unless they already were.
     pub(super) fn set_begin(&mut self, record: u32, begin: u64) {
-        let record = self.records[record as usize - 1].as_mut().expect("it has not ended");
+        let record =
+            self.records[record as usize - 1].as_mut().expect("the operation has not completed");
         record.begin = record.begin.min(begin);
     }
 
@@ -126,7 +127,8 @@ impl OpRecords {
     /// completes, with their times.
     pub(super) fn set_times(&mut self, record: u32, begin: u64, end: u64) -> Vec<(u64, u64)> {
         let index = record - 1;
-        let record = self.records[index as usize].as_mut().expect("it has not ended");
+        let record =
+            self.records[index as usize].as_mut().expect("the operation has not completed");
         if record.what.erases().is_some() {
             self.erases.retain(|(_, erase)| *erase != index);
         }
@@ -159,7 +161,8 @@ impl OpRecords {
 
     /// Like [`OpRecords::after_programs`], for the programs queued before `record`.
     pub(super) fn after_programs_before(&mut self, record: u32, token: u64) -> Option<u64> {
-        let record = self.records[record as usize - 1].as_ref().expect("it has not ended");
+        let record =
+            self.records[record as usize - 1].as_ref().expect("the operation has not completed");
         self.after_programs_until(record.number, token)
     }
 
@@ -191,19 +194,20 @@ impl OpRecords {
         }
         if let Some(erase) = self.erase_before(index) {
             let record =
-                self.records[erase as usize].as_mut().expect("a pending erase has a record");
+                self.records[erase as usize].as_mut().expect("a pending erase is recorded");
             record.ended = true;
             return Some((record.what, std::mem::take(&mut record.cells), record.label));
         }
         self.ends.pop();
         self.unused.push(index);
-        let record = self.records[index as usize].take().expect("it has not ended");
+        let record = self.records[index as usize].take().expect("the operation has not completed");
         Some((record.what, record.cells, record.label))
     }
 
     /// Return the erase before the program `index` in the same block, if its end is unknown.
     fn erase_before(&self, index: u32) -> Option<u32> {
-        let record = self.records[index as usize].as_ref().expect("it has not ended");
+        let record =
+            self.records[index as usize].as_ref().expect("the operation has not completed");
         let target_block = match record.what {
             RecordKind::Program(_) => record.label.by,
             RecordKind::Copy(copied) => copied.into,
@@ -212,7 +216,7 @@ impl OpRecords {
         let mut erases = self.erases.iter().filter(|(block, _)| *block == target_block);
         let (_, erase) = erases.find(|(_, erase)| {
             let erase =
-                self.records[*erase as usize].as_ref().expect("a pending erase has a record");
+                self.records[*erase as usize].as_ref().expect("a pending erase is recorded");
             !erase.ended && erase.number < record.number
         })?;
         Some(*erase)

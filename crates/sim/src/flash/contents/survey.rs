@@ -169,7 +169,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Whether `at` was not programmed since its block was erased.
+    /// Return whether `at` was not programmed since its block was erased.
     pub(crate) fn is_erased_at(&self, at: PageAddress) -> bool {
         self.contents.cell(at.page) == PhysicalPage::Erased
     }
@@ -201,6 +201,6 @@ impl<'a> Survey<'a> {
                 _ => return Holding::Mixed,
             };
         }
-        holding.expect("a group that is kept has a readable page")
+        holding.expect("a surviving group has a readable page")
     }
 }

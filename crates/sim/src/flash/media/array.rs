@@ -83,13 +83,14 @@ impl Flash {
         self
     }
 
-    /// Whether pages may need read retries, or fail.
+    /// Return whether pages may need read retries, or fail.
     #[inline]
     pub(super) fn wears_out(&self) -> bool {
         self.wear_out.is_some()
     }
 
-    /// Whether pages are programmed in order, none is retired, all hold the same number of bits a cell, and no operation fails.
+    /// Return whether pages are programmed in order, none is retired, all hold the same number of
+    /// bits a cell, and no operation fails.
     pub(crate) fn is_minimal(&self) -> bool {
         self.wear_out.is_none() && self.slc.is_none() && self.nand.is_regular()
     }

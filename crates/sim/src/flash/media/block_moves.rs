@@ -33,7 +33,7 @@ impl PlanExecutor<'_> {
         let programmed = self.flash.nand.programmed(old);
         self.executed.barrier();
         if !self.move_block(BlockMove { logical: cold, failed: None }, by, &programmed) {
-            let next = self.flash.replacements().next(free).expect("one is left");
+            let next = self.flash.replacements().next(free).expect("a replacement block is left");
             self.flash.replacements().replace(free, next);
             return self.record_erased(free);
         }
@@ -142,7 +142,7 @@ impl Flash {
     /// returns false if it moved none. No page can fail.
     pub(super) fn moves_in_order(&mut self, row: &PageRow) -> bool {
         let Flash { replacements, nand, counters, .. } = self;
-        let replacements = replacements.as_mut().expect("pages are programmed in order");
+        let replacements = replacements.as_mut().expect("the replacement table exists");
         if !nand.is_regular() || !replacements.collect_pieces(row) {
             return false;
         }

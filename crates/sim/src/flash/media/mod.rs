@@ -51,7 +51,7 @@ pub(crate) trait CollectMedia: Media {
     fn relocate(&mut self, from: PageAddress, to: PageAddress) -> bool;
     /// Erase `block`; returns false if that fails.
     fn erase(&mut self, block: BlockIdx) -> bool;
-    /// Whether `page`, which is erased, has too many bit errors to be used again.
+    /// Return whether `page`, which is erased, has too many bit errors to be used again.
     fn is_worn(&self, page: PageAddress) -> bool;
     /// Return a number that grows with the bit errors of `page` when it is read.
     fn errors(&self, page: PageAddress) -> u32;

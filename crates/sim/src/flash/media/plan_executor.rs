@@ -35,23 +35,23 @@ impl Flash {
         self.replacements().planned = Some(requested);
     }
 
-    /// Whether a block has failed and no replacement was left.
+    /// Return whether a block has failed and no replacement was left.
     #[inline]
     pub(crate) fn is_used_up(&self) -> bool {
         self.replacements.as_ref().is_some_and(|replacements| replacements.used_up)
     }
 
     pub(super) fn replacements(&mut self) -> &mut ReplacementTable {
-        self.replacements.as_mut().expect("blocks are replaced")
+        self.replacements.as_mut().expect("the replacement table exists")
     }
 
-    /// Whether executed operations are recorded as notes.
+    /// Return whether executed operations are recorded as notes.
     #[inline]
     pub(crate) fn records_notes(&self) -> bool {
         self.replacements.as_ref().is_some_and(|replacements| replacements.records_notes)
     }
 
-    /// Whether blocks or pages can be replaced by others.
+    /// Return whether blocks or pages can be replaced by others.
     pub(crate) fn replaces_blocks(&self) -> bool {
         self.replacements.is_some()
     }
@@ -62,7 +62,7 @@ impl Flash {
         self.replacements.as_ref().map_or(logical, |replacements| replacements.block(logical))
     }
 
-    /// Whether pages of a block are programmed in the FTL's order.
+    /// Return whether pages of a block are programmed in the FTL's order.
     pub(crate) fn is_ordered(&self) -> bool {
         let by_table =
             self.replacements.as_ref().is_some_and(|replacements| replacements.is_by_table());
@@ -134,7 +134,7 @@ impl PlanExecutor<'_> {
             }
             Cmd::Barrier => self.executed.barrier(),
             Cmd::FailedRead(_) | Cmd::FailedProgram(_) | Cmd::List(_) | Cmd::Settle => {
-                unreachable!("no FTL asks for it")
+                unreachable!("an FTL does not plan this command")
             }
         }
     }
@@ -160,9 +160,9 @@ impl PlanExecutor<'_> {
         }
     }
 
-    /// Whether to stop executing the plan: a block has failed without a replacement, and the content of the
-    /// flash is tracked. The data must stay as it is, since the rest of the plan erases pages that should
-    /// have been copied by now.
+    /// Return whether to stop executing the plan: a block has failed without a replacement, and the content
+    /// of the flash is tracked. The data must stay as it is, since the rest of the plan erases pages that
+    /// should have been copied by now.
     #[inline]
     fn should_stop(&self) -> bool {
         self.flash.records_notes() && self.flash.is_used_up()
@@ -219,7 +219,7 @@ impl PlanExecutor<'_> {
         if !self.flash.wears_out() {
             // No read is retried, and no program fails.
             let Flash { replacements, geometry, .. } = &mut *self.flash;
-            let replacements = replacements.as_mut().expect("blocks are replaced");
+            let replacements = replacements.as_mut().expect("the replacement table exists");
             replacements.allocate(to);
             let (at, by) = (
                 replacements.physical_address(from, geometry),
@@ -267,7 +267,7 @@ impl PlanExecutor<'_> {
                 let programmed = if of_map {
                     executor.flash.program_mapping(to, from)
                 } else {
-                    executor.flash.relocate(from.expect("a page that moves is somewhere"), to)
+                    executor.flash.relocate(from.expect("a moved page has a source"), to)
                 };
                 from.into_iter().for_each(|from| executor.record_internal_retries(from));
                 moved.push(Move { from, to });
@@ -303,7 +303,7 @@ impl PlanExecutor<'_> {
         self.is_erased(logical, erased);
         let may_fail = self.flash.wears_out();
         let Flash { replacements, nand, .. } = &mut *self.flash;
-        let replacements = replacements.as_mut().expect("blocks are replaced");
+        let replacements = replacements.as_mut().expect("the replacement table exists");
         if let Some((cold, free)) =
             replacements.next_levelling_move(logical, may_fail, |block| nand.erases(block))
         {

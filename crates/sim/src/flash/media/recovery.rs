@@ -37,7 +37,7 @@ impl Flash {
                 false => nand.restore_programmed(*block, 0),
             }
         }
-        let replacements = replacements.as_mut().expect("blocks can be replaced");
+        let replacements = replacements.as_mut().expect("the replacement table exists");
         replacements.reset_after_power_loss(named, &erased, geometry, |block| nand.erases(block));
     }
 }

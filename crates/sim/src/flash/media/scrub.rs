@@ -10,7 +10,7 @@ use crate::flash::geometry::BlockIdx;
 use crate::flash::plan::FlashPlan;
 
 impl Flash {
-    /// Whether a block may be due at `clock`.
+    /// Return whether a block may be due at `clock`.
     #[inline]
     pub(crate) fn has_scrubs(&self, clock: u64) -> bool {
         self.wear_out.as_ref().is_some_and(|wear_out| wear_out.has_due(clock))

@@ -50,7 +50,7 @@ fn flash(cycles_before: u32, failures: f64) -> Flash {
         erase_failures: failures,
         retire_rber: 0.5,
     };
-    let laws = Reliability::new(&laws, 4096).expect("good numbers");
+    let laws = Reliability::new(&laws, 4096).expect("valid parameters");
     let wear_out = WearOut::new(laws, geometry, options);
     Flash::new(geometry, PageOrder::Ascending).wearing_out(wear_out, &[], false)
 }
@@ -58,7 +58,7 @@ fn flash(cycles_before: u32, failures: f64) -> Flash {
 /// An erase of each front end; false if it fails.
 const FRONT_ENDS: [fn(&mut Flash, BlockIdx) -> bool; 2] = [
     |flash, block| flash.erase(block),
-    |flash, block| flash.try_erase(block).expect("a block that may be erased"),
+    |flash, block| flash.try_erase(block).expect("the block is not retired"),
 ];
 
 /// The number of erases of `block` before one fails.
@@ -67,7 +67,7 @@ fn count_erases_until_failure(
     block: BlockIdx,
     erase: fn(&mut Flash, BlockIdx) -> bool,
 ) -> u32 {
-    (0..).find(|_| !erase(flash, block)).expect("none is erased for ever")
+    (0..).find(|_| !erase(flash, block)).expect("an erase fails eventually")
 }
 
 /// 10 erases without a step, 10 with one, … 10 with four: 50, including earlier ones.

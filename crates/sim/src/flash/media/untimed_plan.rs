@@ -35,7 +35,7 @@ impl Flash {
             }
             Cmd::CopyStream(pages) => {
                 for Move { from, to } in plan.moves(pages) {
-                    self.relocate(from.expect("a page that moves is somewhere"), *to);
+                    self.relocate(from.expect("a moved page has a source"), *to);
                 }
             }
             Cmd::Erase { block, .. } => {
@@ -52,7 +52,7 @@ impl Flash {
             }
             Cmd::Count(counted) => self.count(counted),
             Cmd::FailedRead(_) | Cmd::FailedProgram(_) | Cmd::List(_) | Cmd::Settle => {
-                unreachable!("no FTL asks for it")
+                unreachable!("an FTL does not plan this command")
             }
             Cmd::Barrier => {}
         }

@@ -197,8 +197,8 @@ impl Nand {
         if programmed { Ok(()) } else { Err(Violation::Unwritten) }
     }
 
-    /// Whether pages are programmed in order and none is retired: then a valid read of the last page of a
-    /// block implies valid reads of those before it.
+    /// Return whether pages are programmed in order and none is retired: then a valid read of the
+    /// last page of a block implies valid reads of those before it.
     #[inline]
     pub(crate) fn is_regular(&self) -> bool {
         !self.irregular
@@ -263,7 +263,7 @@ impl Nand {
             .for_each(|page| bits::insert(&mut self.programmed, (first + page) as usize));
     }
 
-    /// Whether pages of a block may be programmed in any order.
+    /// Return whether pages of a block may be programmed in any order.
     pub(crate) fn is_in_any_order(&self) -> bool {
         !self.programmed.is_empty()
     }
@@ -279,7 +279,7 @@ impl Nand {
         self.next[block.0 as usize] - self.geometry.first_page(block).0
     }
 
-    /// Whether `block` is usable and has no programmed page.
+    /// Return whether `block` is usable and has no programmed page.
     pub(crate) fn is_erased(&self, block: BlockIdx) -> bool {
         let first = self.geometry.first_page(block).0;
         let usable = !self.bad.get(block.0 as usize).is_some_and(|bad| *bad);

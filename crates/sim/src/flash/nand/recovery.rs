@@ -11,12 +11,12 @@ impl Nand {
         (self.bad, self.retired) = (bad.to_vec(), pages.to_vec());
     }
 
-    /// Whether `block` is retired.
+    /// Return whether `block` is retired.
     pub(crate) fn is_bad(&self, block: BlockIdx) -> bool {
         self.bad.get(block.0 as usize).is_some_and(|bad| *bad)
     }
 
-    /// Whether `page` is retired individually.
+    /// Return whether `page` is retired individually.
     pub(crate) fn is_page_retired(&self, page: Ppn) -> bool {
         !self.retired.is_empty() && bits::has(&self.retired, page.0 as usize)
     }

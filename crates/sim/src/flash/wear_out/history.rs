@@ -83,7 +83,8 @@ impl BlockHistory {
         }
     }
 
-    /// Whether a block may be due at `clock`; data written before the hand-over was `before` old then.
+    /// Return whether a block may be due at `clock`; data written before the hand-over was `before`
+    /// old then.
     pub(super) fn has_due(&self, clock: u64, before: u64) -> bool {
         let due = |scrub: &Scrub| scrub.is_due(|block| self.age_ns(block, clock, before));
         self.scrub.as_ref().is_some_and(due)

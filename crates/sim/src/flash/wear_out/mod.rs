@@ -141,7 +141,7 @@ impl WearOut {
         WearOut { history: Some(history), ..self }
     }
 
-    /// Whether `block` is bad from the factory, with the probability `chance`.
+    /// Return whether `block` is bad from the factory, with the probability `chance`.
     pub(crate) fn is_factory_bad(seed: u64, chance: u64, block: BlockIdx) -> bool {
         draw(seed, RandomPurpose::Factory, block.0, 0) < chance
     }
@@ -194,7 +194,7 @@ impl WearOut {
         }
     }
 
-    /// Whether a block may be due for scrubbing at `clock`.
+    /// Return whether a block may be due for scrubbing at `clock`.
     pub(crate) fn has_due(&self, clock: u64) -> bool {
         self.history.as_ref().is_some_and(|history| history.has_due(clock, self.data_age_ns))
     }
@@ -211,7 +211,7 @@ impl WearOut {
         self.laws.age(age_ns) + history.disturbed(block)
     }
 
-    /// Whether programming `to` fails.
+    /// Return whether programming `to` fails.
     #[inline]
     pub(crate) fn program_fails(&self, to: PageAddress, erases: u32) -> bool {
         self.program_failures > 0 && self.draws_failure(to, erases)
@@ -224,8 +224,9 @@ impl WearOut {
             < self.scaled(self.program_failures, erases)
     }
 
-    /// Whether the next erase of a block with `erases` erases fails: by chance, or because it would take too
-    /// long. A block endures the cycles of its data sheet, so the one after these is judged first.
+    /// Return whether the next erase of a block with `erases` erases fails: by chance, or because
+    /// it would take too long. A block endures the cycles of its data sheet, so the one after these
+    /// is judged first.
     pub(crate) fn erase_fails(&self, block: BlockIdx, erases: u32) -> bool {
         self.laws.erase_extra_ns(self.cycles_before.saturating_add(erases)).is_none()
             || draw(self.seed, RandomPurpose::Erase, block.0, erases)
@@ -239,7 +240,7 @@ impl WearOut {
         self.laws.erase_extra_ns(cycles).unwrap_or_else(|| self.laws.erase_extra_most_ns())
     }
 
-    /// Whether `page` has too many errors to be programmed again.
+    /// Return whether `page` has too many errors to be programmed again.
     pub(crate) fn is_worn(&self, page: PageAddress, erases: u32) -> bool {
         self.rate(page, erases) + self.age > self.retire
     }

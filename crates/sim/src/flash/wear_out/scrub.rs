@@ -84,7 +84,7 @@ impl Scrub {
         self.ages.push_back((block, clock));
     }
 
-    /// Whether a block may be due; `age` computes the age of its data.
+    /// Return whether a block may be due; `age` computes the age of its data.
     pub(super) fn is_due(&self, age: impl Fn(BlockIdx) -> u64) -> bool {
         !self.read.is_empty() || self.oldest().is_some_and(|(block, limit)| age(block) >= limit)
     }

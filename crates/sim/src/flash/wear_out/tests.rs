@@ -54,7 +54,7 @@ fn options() -> WearOutOptions {
 }
 
 fn wear_out(part: &ReliabilityPart, options: WearOutOptions) -> WearOut {
-    WearOut::new(Reliability::new(part, 4096).expect("good numbers"), geometry(), options)
+    WearOut::new(Reliability::new(part, 4096).expect("valid parameters"), geometry(), options)
 }
 
 fn pages() -> impl Iterator<Item = PageAddress> {

@@ -26,8 +26,8 @@ pub(crate) struct FailingSectors {
 }
 
 impl WearOut {
-    /// Whether the flash page of `from`, in a block with `erases` erases, may need a read retry at `clock`;
-    /// `None` if even the worst page can be corrected at once.
+    /// Return whether the flash page of `from`, in a block with `erases` erases, may need a read
+    /// retry at `clock`; `None` if even the worst page can be corrected at once.
     #[inline]
     pub(crate) fn reading(&self, from: PageAddress, erases: u32, clock: u64) -> Option<Reading> {
         let wear = self.laws.wear(self.cycles_before.saturating_add(erases));

@@ -94,7 +94,7 @@ impl RandomLog {
         (at != UNMAPPED).then(|| self.geometry.address_of(Ppn(at)))
     }
 
-    /// Whether a version of `page` is in the log.
+    /// Return whether a version of `page` is in the log.
     #[inline]
     pub(crate) fn has(&self, page: Lpn) -> bool {
         bits::has(&self.is_logged, page.0 as usize)
@@ -112,13 +112,13 @@ impl RandomLog {
         huge::prefetch(&self.logged, page.0 as usize);
     }
 
-    /// Whether the block being filled has no page left.
+    /// Return whether the block being filled has no page left.
     #[inline]
     pub(crate) fn is_filled(&self, ring: usize) -> bool {
         self.rings[ring].next == self.geometry.shape().pages_per_block
     }
 
-    /// Whether `ring` may have another block.
+    /// Return whether `ring` may have another block.
     pub(crate) fn may_grow(&self, ring: usize) -> bool {
         self.rings[ring].blocks.len() < self.most
     }
@@ -141,7 +141,7 @@ impl RandomLog {
     #[inline]
     pub(crate) fn take_page(&mut self, ring: usize, page: Lpn) -> PageAddress {
         let ring = &mut self.rings[ring];
-        let log = ring.blocks.back_mut().expect("one was opened");
+        let log = ring.blocks.back_mut().expect("the ring has an open log block");
         let place = self.geometry.address_at(log.block, ring.next);
         log.pages[ring.next as usize] = page.0;
         ring.next += 1;
@@ -152,14 +152,14 @@ impl RandomLog {
     #[inline]
     pub(crate) fn record(&mut self, ring: usize, page: Lpn) {
         let ring = &self.rings[ring];
-        let log = ring.blocks.back().expect("one was opened");
+        let log = ring.blocks.back().expect("the ring has an open log block");
         self.logged[page.0 as usize] = self.geometry.first_page(log.block).0 + ring.next - 1;
         bits::insert(&mut self.is_logged, page.0 as usize);
     }
 
     /// Remove the block that was filled first from `ring`.
     pub(crate) fn take_oldest(&mut self, ring: usize) -> LogBlock {
-        self.rings[ring].blocks.pop_front().expect("a ring that has run out has blocks")
+        self.rings[ring].blocks.pop_front().expect("a full ring has log blocks")
     }
 
     /// Return the logical page in `slot` of `log`, if this is its newest version.

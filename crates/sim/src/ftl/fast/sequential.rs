@@ -25,8 +25,8 @@ impl Fast {
         valid.then(|| self.data.address_in(log.block, page))
     }
 
-    /// Whether a write of the first page of `logical` counts as the beginning of a sequential run, or as its
-    /// continuation.
+    /// Return whether a write of the first page of `logical` counts as the beginning of a
+    /// sequential run, or as its continuation.
     #[inline]
     pub(super) fn opens_sequential(&self, logical: u32) -> bool {
         self.superblock_blocks == 1
@@ -60,7 +60,7 @@ impl Fast {
         plan: &mut FlashPlan,
     ) {
         let merge_from = self.merge_source(page, extent);
-        let log = self.sequential.as_mut().expect("a sequential log block");
+        let log = self.sequential.as_mut().expect("the sequential log block is open");
         plan.program(self.data.address_in(log.block, page), merge_from);
         bits::insert(&mut self.sequential_valid, log.next as usize);
         log.next += 1;

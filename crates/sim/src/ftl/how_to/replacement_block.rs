@@ -146,7 +146,8 @@ impl ReplacementBlock {
         let pages: Vec<Lpn> = self.data.pages_of(logical).map(Lpn).collect();
         let copied: Vec<Option<PageAddress>> =
             pages.iter().map(|page| self.data.lookup(*page)).collect();
-        let old = self.data.set_block(logical, block).expect("a replacement stands for a block");
+        let old =
+            self.data.set_block(logical, block).expect("a replacement block replaces a data block");
         for (offset, (page, from)) in pages.into_iter().zip(copied).enumerate() {
             if let Some(from) = from {
                 plan.copy(from, self.data.address_in(block, page));

@@ -166,12 +166,12 @@ impl MapOnFlash {
         at.map(|at| closed.remove(at)).is_some()
     }
 
-    /// Whether `block` of `plane` is a full mapping block.
+    /// Return whether `block` of `plane` is a full mapping block.
     pub(super) fn is_closed(&self, plane: PlaneIdx, block: BlockIdx) -> bool {
         self.closed[plane.0 as usize].contains(&block)
     }
 
-    /// Whether a full mapping block of `plane` has an invalid page.
+    /// Return whether a full mapping block of `plane` has an invalid page.
     pub(super) fn has_reclaimable(&self, plane: PlaneIdx, blocks: &Blocks) -> bool {
         let closed = &mut self.closed[plane.0 as usize].iter();
         closed.any(|block| u32::from(blocks.valid_count(*block)) < blocks.usable(*block))
@@ -303,8 +303,8 @@ impl PageMap {
         flash_map.moved[plane.0 as usize] = pages;
     }
 
-    /// Whether the host can write a page, which opens a block if `opens`. There must be space for that page,
-    /// for an entry that is written back, and for one more collection.
+    /// Return whether the host can write a page, which opens a block if `opens`. There must be
+    /// space for that page, for an entry that is written back, and for one more collection.
     pub(super) fn has_space_with_map(&self, opens: bool) -> bool {
         let (relocated, mapping) = self.needed_to_collect();
         self.blocks.fits_after(PageStream::Host, opens, relocated, mapping + 1)
@@ -342,7 +342,8 @@ impl PageMap {
         Some(block)
     }
 
-    /// Whether opening another block for `stream` leaves space for everything that is reserved.
+    /// Return whether opening another block for `stream` leaves space for everything that is
+    /// reserved.
     pub(super) fn may_open(&self, stream: PageStream) -> bool {
         self.blocks.fits_after(stream, true, self.reserved, self.flash_map().reserved)
     }

@@ -83,7 +83,7 @@ impl PageMap {
         }
     }
 
-    /// Whether a page waits because no plane has space.
+    /// Return whether a page waits because no plane has space.
     #[inline]
     pub(super) fn is_urgent(&self) -> bool {
         self.urgent
@@ -128,7 +128,8 @@ impl PageMap {
         if self.has_space_for(oldest, valid, 0) { self.fold_oldest(plane) } else { None }
     }
 
-    /// Whether `moved` pages of `victim` and `mapping` mapping pages fit in addition to everything reserved.
+    /// Return whether `moved` pages of `victim` and `mapping` mapping pages fit in addition to
+    /// everything reserved.
     fn has_space_for(&self, victim: BlockIdx, moved: u32, mapping: u32) -> bool {
         match &self.on_flash {
             Some(flash_map) => {
@@ -146,7 +147,7 @@ impl PageMap {
         }
     }
 
-    /// Whether the emptiest block is the victim, whatever the policy.
+    /// Return whether the emptiest block is the victim, whatever the policy.
     #[inline]
     pub(super) fn is_overruled(&self) -> bool {
         self.overruled

@@ -10,7 +10,7 @@ impl PageMap {
         self.options.load.number().min(self.options.geometry.data_pages())
     }
 
-    /// Whether `collection` moves no more valid pages; see [`RelocationLoad::Exactly`].
+    /// Return whether `collection` moves no more valid pages; see [`RelocationLoad::Exactly`].
     #[inline(always)]
     pub(super) fn has_reached_load(&self, collection: &Collection) -> bool {
         matches!(self.options.load, RelocationLoad::Exactly(_))
@@ -33,7 +33,8 @@ impl PageMap {
         if self.may_revalidate() { self.pages_for_any_victim() } else { self.pages_to_move(valid) }
     }
 
-    /// Whether a power loss may make invalid pages valid again; a map on flash prevents that.
+    /// Return whether a power loss may make invalid pages valid again; a map on flash prevents
+    /// that.
     fn may_revalidate(&self) -> bool {
         self.options.power_loss && self.on_flash.is_none()
     }

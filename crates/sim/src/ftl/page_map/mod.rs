@@ -304,7 +304,7 @@ impl PageMap {
         }
     }
 
-    /// Whether any page of `block` is valid.
+    /// Return whether any page of `block` is valid.
     pub(crate) fn holds_valid(&self, block: BlockIdx) -> bool {
         self.blocks.valid_count(block) > 0
     }

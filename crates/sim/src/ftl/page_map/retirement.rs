@@ -99,7 +99,7 @@ pub(crate) fn read_only() -> Error {
 }
 
 impl PageMap {
-    /// Whether the device is read-only because too little is left.
+    /// Return whether the device is read-only because too little is left.
     #[inline]
     pub(crate) fn is_read_only(&self) -> bool {
         self.full || self.retirement.as_ref().is_some_and(|retirement| retirement.read_only)
@@ -155,7 +155,8 @@ impl PageMap {
     /// Record a failed program of `block`, which will be retired.
     #[cold]
     pub(super) fn program_failed(&mut self, block: BlockIdx, media: &mut impl CollectMedia) {
-        let retirement = self.retirement.as_mut().expect("programs fail where flash wears out");
+        let retirement =
+            self.retirement.as_mut().expect("programs fail only on flash that wears out");
         if retirement.program_failed(block) {
             media.list_defect(Defect::Program, block);
         }
@@ -169,7 +170,7 @@ impl PageMap {
     /// Restore the retired blocks and pages from the lists on flash after a power loss.
     pub(super) fn find_defects(&mut self, listed: &Defects) {
         let geometry = self.options.geometry;
-        let retirement = self.retirement.as_mut().expect("there are lists where flash wears out");
+        let retirement = self.retirement.as_mut().expect("only flash that wears out has defects");
         for block in (0..geometry.blocks()).map(BlockIdx) {
             if listed.has_block(block) {
                 if retirement.options.bad.binary_search(&block).is_err() {
@@ -192,7 +193,7 @@ impl PageMap {
     /// Make the device read-only if too few usable pages are left.
     fn end_if_used_up(&mut self) {
         let left = self.blocks.usable_pages();
-        let retirement = self.retirement.as_mut().expect("it was there");
+        let retirement = self.retirement.as_mut().expect("the flash wears out");
         retirement.read_only |= left < retirement.options.needed_pages;
     }
 
@@ -229,7 +230,7 @@ impl PageMap {
 
     fn retire_block(&mut self, block: BlockIdx, media: &mut impl CollectMedia) {
         let partial = self.blocks.usable(block) < self.options.geometry.data_pages();
-        let retirement = self.retirement.as_mut().expect("it was there");
+        let retirement = self.retirement.as_mut().expect("the flash wears out");
         retirement.partial_blocks -= u32::from(partial);
         self.blocks.retire_block(block);
         media.retire_block(block);
@@ -243,7 +244,7 @@ impl PageMap {
         block: BlockIdx,
         media: &mut impl CollectMedia,
     ) -> bool {
-        let retirement = self.retirement.as_ref().expect("it was there");
+        let retirement = self.retirement.as_ref().expect("the flash wears out");
         let RetirementOptions { retire, partial_blocks_max, usable_pages_min, .. } =
             retirement.options;
         if retire == Retire::Nothing {
@@ -295,7 +296,7 @@ impl PageMap {
                 self.blocks.retire_page(page);
                 media.retire_page(page);
             }
-            let retirement = self.retirement.as_mut().expect("it was there");
+            let retirement = self.retirement.as_mut().expect("the flash wears out");
             retirement.partial_blocks += u32::from(begins);
             if !worn.is_empty() {
                 media.list_defect(Defect::Pages, block);

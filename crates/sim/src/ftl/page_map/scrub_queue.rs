@@ -34,11 +34,11 @@ impl PageMap {
     /// Queue `block` to be moved.
     pub(crate) fn queue_scrub(&mut self, block: BlockIdx) {
         let plane = self.options.geometry.plane_of(block);
-        let scrubs = self.scrubs.as_mut().expect("blocks are due where they are scrubbed");
+        let scrubs = self.scrubs.as_mut().expect("scrubbing is configured");
         scrubs.due[plane.0 as usize].push_back(block);
     }
 
-    /// Whether a block of `plane` waits that can be moved.
+    /// Return whether a block of `plane` waits that can be moved.
     #[inline]
     pub(crate) fn has_scrub_waiting(&self, plane: PlaneIdx) -> bool {
         self.scrubs.is_some() && self.next_scrub(plane).is_some()
@@ -50,7 +50,7 @@ impl PageMap {
         due.iter().position(|block| self.is_full(plane, *block))
     }
 
-    /// Whether `block` of `plane` is full, with data or mapping pages, and not a victim.
+    /// Return whether `block` of `plane` is full, with data or mapping pages, and not a victim.
     fn is_full(&self, plane: PlaneIdx, block: BlockIdx) -> bool {
         let of_map =
             || self.on_flash.as_ref().is_some_and(|flash_map| flash_map.is_closed(plane, block));
@@ -97,7 +97,7 @@ impl PageMap {
         block
     }
 
-    /// Whether `victim`, chosen last of `plane`, is moved because of its reads or its age.
+    /// Return whether `victim`, chosen last of `plane`, is moved because of its reads or its age.
     pub(super) fn is_scrub_victim(&mut self, plane: PlaneIdx, victim: BlockIdx) -> bool {
         let moving = self.scrubs.as_mut().and_then(|scrubs| scrubs.moving[plane.0 as usize].take());
         moving == Some(victim)

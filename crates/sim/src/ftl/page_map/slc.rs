@@ -122,21 +122,21 @@ impl PageMap {
         plane
     }
 
-    /// Whether a unit on `plane` continues a partly filled flash page outside the cache.
+    /// Return whether a unit on `plane` continues a partly filled flash page outside the cache.
     #[inline]
     pub(super) fn has_open_page_past_cache(&self, plane: PlaneIdx) -> bool {
         self.blocks.selected_role() != CACHE
             && self.plane_in_progress(PageStream::Host) == Some(plane)
     }
 
-    /// Whether `plane` has an SLC block to fold in idle time.
+    /// Return whether `plane` has an SLC block to fold in idle time.
     #[inline]
     pub(crate) fn has_block_to_fold(&self, plane: PlaneIdx) -> bool {
         self.slc.as_ref().is_some_and(|slc| slc.full_in(plane) > 0)
     }
 
-    /// Whether the host's next page fits into the cache of `plane`. Selects the cache if so, and ordinary
-    /// blocks otherwise.
+    /// Return whether the host's next page fits into the cache of `plane`. Selects the cache if so,
+    /// and ordinary blocks otherwise.
     #[inline]
     pub(super) fn fits_cache(&mut self, plane: PlaneIdx) -> bool {
         let Some(slc) = &self.slc else { return false };
@@ -151,7 +151,7 @@ impl PageMap {
         finds
     }
 
-    /// Whether the cache may open another block of `plane`.
+    /// Return whether the cache may open another block of `plane`.
     fn may_open_cache(&self, plane: PlaneIdx) -> bool {
         let Some(slc) = &self.slc else { return false };
         let free = self.blocks.free_in(plane);

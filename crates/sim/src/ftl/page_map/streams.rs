@@ -68,7 +68,7 @@ impl PageMap {
         }
     }
 
-    /// Whether the host has several streams.
+    /// Return whether the host has several streams.
     #[inline]
     pub(crate) fn has_write_streams(&self) -> bool {
         self.host_streams.is_some()
@@ -116,8 +116,8 @@ impl PageMap {
         }
     }
 
-    /// Whether all reserved pages and the page of `request` fit, if each stream fills blocks of its own; and
-    /// `more` pages of another victim, in its stream or in any.
+    /// Return whether all reserved pages and the page of `request` fit, if each stream fills blocks
+    /// of its own; and `more` pages of another victim, in its stream or in any.
     pub(super) fn fits_streams(
         &self,
         host_streams: &HostStreams,
@@ -130,8 +130,9 @@ impl PageMap {
             || self.fits_counted(host_streams, request, more)
     }
 
-    /// Whether everything fits in the worst case: no open block has a page left, and every stream opens one
-    /// that it does not fill. Usually true. Called with every unit, hence no division.
+    /// Return whether everything fits in the worst case: no open block has a page left, and every
+    /// stream opens one that it does not fill. Usually true. Called with every unit, hence no
+    /// division.
     #[inline]
     fn fits_easily(&self, host_streams: &HostStreams, opens: bool, more: u32) -> bool {
         let least = u64::from(self.blocks.least_usable());
@@ -176,7 +177,7 @@ impl PageMap {
         needed <= free
     }
 
-    /// Whether a host page fits into the open block on `plane`, or into one that is opened.
+    /// Return whether a host page fits into the open block on `plane`, or into one that is opened.
     #[inline]
     pub(super) fn fits_host_page(&self, plane: PlaneIdx, opens: bool) -> bool {
         let Some(host_streams) = &self.host_streams else { return true };

@@ -24,7 +24,7 @@ use crate::flash::media::CollectMedia;
 use crate::pool::blocks::PageStream;
 
 impl PageMap {
-    /// Whether several units make a flash page.
+    /// Return whether several units make a flash page.
     #[inline]
     pub(super) fn packs_units(&self) -> bool {
         self.options.geometry.units() > 1
@@ -92,8 +92,8 @@ impl PageMap {
         self.options.geometry.units()
     }
 
-    /// Whether [`PageMap::has_free_page`] is certainly false for every plane: collections under way need all pages
-    /// that are left. This saves one check per plane.
+    /// Return whether [`PageMap::has_free_page`] is certainly false for every plane: collections
+    /// under way need all pages that are left. This saves one check per plane.
     #[inline]
     pub(crate) fn no_plane_has_space(&self) -> bool {
         if self.on_flash.is_some() || self.host_streams.is_some() {
@@ -106,9 +106,9 @@ impl PageMap {
         left < needed + cost || left < needed + most && left < needed + self.least_taken()
     }
 
-    /// Whether [`PageMap::has_free_page`] is certainly false for `plane`, which has no open page and may not open a
-    /// block. `may_open` is [`PageMap::may_open_any`]; while it is the same, the result is true until
-    /// [`PageMap::supply_changes`] grows.
+    /// Return whether [`PageMap::has_free_page`] is certainly false for `plane`, which has no open page and
+    /// may not open a block. `may_open` is [`PageMap::may_open_any`]; while it is the same, the result is
+    /// true until [`PageMap::supply_changes`] grows.
     #[inline]
     pub(crate) fn lacks_block(&self, plane: PlaneIdx, may_open: bool) -> bool {
         self.slc.is_none()
@@ -117,15 +117,16 @@ impl PageMap {
             && (!may_open || self.blocks.free_in(plane) <= self.options.reserved_blocks)
     }
 
-    /// Whether collections under way leave enough pages to open a block for the host.
+    /// Return whether collections under way leave enough pages to open a block for the host.
     #[inline]
     pub(crate) fn may_open_any(&self) -> bool {
         let needed = self.reserved + self.reserved_for_next + self.blocks.cost_of_host_page(true);
         self.on_flash.is_some() || self.blocks.pages_for_relocation() >= needed
     }
 
-    /// Whether a collection may begin. False only if it certainly may not on any plane: relocated pages have
-    /// blocks of their own, and too few pages remain for collections under way and another one.
+    /// Return whether a collection may begin. False only if it certainly may not on any plane:
+    /// relocated pages have blocks of their own, and too few pages remain for collections under way
+    /// and another one.
     #[inline]
     pub(crate) fn may_begin_collection(&self) -> bool {
         self.is_urgent()
@@ -163,7 +164,7 @@ impl PageMap {
         })
     }
 
-    /// Whether `at` is in a flash page that is not full yet.
+    /// Return whether `at` is in a flash page that is not full yet.
     #[inline]
     pub(crate) fn is_in_open_flash_page(&self, at: PageAddress) -> bool {
         self.packs_units() && self.blocks.is_in_open_flash_page(at)

@@ -12,13 +12,14 @@ use crate::flash::media::{CollectMedia as _, Flash};
 use crate::pool::blocks::PageStream;
 
 impl PageMap {
-    /// Whether the fast path applies: no map on flash, no retirement, no separate streams.
+    /// Return whether the fast path applies: no map on flash, no retirement, no separate streams.
     #[inline]
     pub(super) fn has_fast_path(&self) -> bool {
         self.on_flash.is_none() && self.retirement.is_none() && self.host_streams.is_none()
     }
 
-    /// Whether the FTL has only map, accounting and policies: see [`crate::flash::fast_path`].
+    /// Return whether the FTL has only map, accounting and policies: see
+    /// [`crate::flash::fast_path`].
     pub(crate) fn is_minimal(&self) -> bool {
         self.has_fast_path() && self.slc.is_none() && self.scrubs.is_none() && !self.packs_units()
     }

@@ -53,7 +53,7 @@ impl PageMap {
         self.options.allocator.choose(&self.blocks, page)
     }
 
-    /// Whether a host page may go to `plane` without collecting first.
+    /// Return whether a host page may go to `plane` without collecting first.
     #[inline]
     pub(crate) fn has_free_page<M: FastPath>(&mut self, plane: PlaneIdx) -> bool {
         if !M::MINIMAL && self.slc.is_some() {
@@ -137,13 +137,13 @@ impl PageMap {
         false
     }
 
-    /// Whether the host has opened the last block of `plane` that it may.
+    /// Return whether the host has opened the last block of `plane` that it may.
     #[inline]
     pub(crate) fn wants_collection<M: FastPath>(&self, plane: PlaneIdx) -> bool {
         self.blocks.free_in(plane) <= self.reserved_free::<M>(plane)
     }
 
-    /// Whether `plane` has fewer than `goal` free blocks.
+    /// Return whether `plane` has fewer than `goal` free blocks.
     pub(crate) fn has_fewer_free(&self, plane: PlaneIdx, goal: usize) -> bool {
         self.blocks.free_in(plane) < goal + self.reserved_for_cache(plane)
     }

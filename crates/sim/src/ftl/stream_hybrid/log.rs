@@ -36,7 +36,7 @@ impl StreamHybrid {
             }
             _ => self.merge_source(page, extent),
         };
-        let to = self.logs[which].erased_page(cluster, within).expect("a new place is erased");
+        let to = self.logs[which].erased_page(cluster, within).expect("a new slot is erased");
         plan.program(to, merge_from);
         self.logs[which].set_programmed(cluster, within);
         let others = self.logs.iter_mut().enumerate().filter(|(other, _)| *other != which);
@@ -66,7 +66,7 @@ impl StreamHybrid {
         let (unit, first, valid) = log.renew(cluster, &mut self.free, plan)?;
         for within in (0..log.cluster_pages()).filter(|within| valid >> within & 1 == 1) {
             if !is_brought(Lpn(log.first_page(cluster).0 + within)) {
-                let to = log.erased_page(cluster, within).expect("a new place is erased");
+                let to = log.erased_page(cluster, within).expect("a new slot is erased");
                 plan.copy(self.layout.address_of(unit, first + within), to);
                 log.set_programmed(cluster, within);
             }

@@ -117,7 +117,7 @@ impl StreamHybrid {
         self.set_data_unit(logical, target, plan);
     }
 
-    /// Whether the log has newer versions of pages of `stream`.
+    /// Return whether the log has newer versions of pages of `stream`.
     fn superseded(&self, stream: &SequentialStream) -> bool {
         let first = stream.logical * self.layout.unit_pages;
         (stream.run.low..stream.run.high)
@@ -187,7 +187,7 @@ impl StreamHybrid {
         plan: &mut FlashPlan,
     ) {
         let (logical, offset) = self.unit_of(page);
-        let unit = self.map[logical as usize].expect("a merge made it");
+        let unit = self.map[logical as usize].expect("a merge has mapped the unit");
         let to = self.layout.address_of(unit, offset);
         plan.program(to, extent.merge_source(page, || merge_from));
         self.expect_next(page, extent, merge_from, plan);

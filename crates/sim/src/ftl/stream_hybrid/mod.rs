@@ -157,8 +157,9 @@ impl MergingFtl for StreamHybrid {
 
     fn new(options: &FtlOptions<'_, StreamsPart>) -> StreamHybrid {
         let part = options.table.clone();
-        let layout = layout(&part, options.geometry, part.cluster_bytes).expect("checked");
-        let small = small_layout(&part, options.geometry).expect("checked");
+        let layout =
+            layout(&part, options.geometry, part.cluster_bytes).expect("the options were checked");
+        let small = small_layout(&part, options.geometry).expect("the options were checked");
         let whole = LogLimits {
             clusters: part.log_clusters,
             units: part.log_units,
@@ -282,7 +283,7 @@ impl StreamHybrid {
         (page.0 / self.layout.unit_pages, page.0 % self.layout.unit_pages)
     }
 
-    /// Whether the log has an erased page for `page`, which the host was to write.
+    /// Return whether the log has an erased page for `page`, which the host was to write.
     #[inline]
     fn is_awaited(&mut self, page: Lpn) -> bool {
         let awaited = std::mem::take(&mut self.awaited);
@@ -344,7 +345,7 @@ impl StreamHybrid {
         extent.merge_source(page, || self.lookup(page))
     }
 
-    /// Whether the host writes all of the cluster of `page`.
+    /// Return whether the host writes all of the cluster of `page`.
     fn is_whole_cluster(&self, page: Lpn, extent: &PageExtent) -> bool {
         let pages = self.layout.cluster_pages;
         extent.covers_all(Lpn(page.0 / pages * pages), pages)

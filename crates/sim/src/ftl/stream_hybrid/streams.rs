@@ -20,13 +20,13 @@ impl StreamHybrid {
         (offset == stream.run.next() || below).then_some(index)
     }
 
-    /// Whether page `offset` continues a displaced stream of the unit.
+    /// Return whether page `offset` continues a displaced stream of the unit.
     pub(super) fn resumes_stream(&self, logical: u32, offset: u32) -> bool {
         self.closed_streams.contains(&(logical, offset))
             && self.streams.iter().all(|stream| stream.logical != logical)
     }
 
-    /// Whether `page` is the first of a new stream.
+    /// Return whether `page` is the first of a new stream.
     pub(super) fn begins_stream(&self, page: Lpn, extent: &PageExtent) -> bool {
         let (logical, offset) = self.unit_of(page);
         // Writes that run downwards end where the previous write began.
@@ -44,7 +44,7 @@ impl StreamHybrid {
         self.streams.iter().position(|stream| stream.logical == logical)
     }
 
-    /// Whether a stream is so short that its clusters go to the log.
+    /// Return whether a stream is so short that its clusters go to the log.
     pub(super) fn folds(&self, stream: &SequentialStream) -> bool {
         stream.run.pages().div_ceil(self.layout.cluster_pages) <= self.part.fold_clusters
     }
@@ -156,7 +156,7 @@ impl StreamHybrid {
         }
         for (within, from) in newest {
             let log = &mut self.logs[WHOLE];
-            let to = log.erased_page(cluster, within).expect("a place for every page");
+            let to = log.erased_page(cluster, within).expect("a new slot is erased");
             plan.copy(from, to);
             log.set_programmed(cluster, within);
         }

@@ -287,7 +287,7 @@ impl StripeMap {
             return;
         }
         plan.begin_reclaim();
-        let victim = self.stripes.emptiest(StripeContent::Data).expect("most stripes are full");
+        let victim = self.stripes.emptiest(StripeContent::Data).expect("a full data stripe");
         let mut concerned = std::mem::take(&mut self.concerned);
         self.move_all(victim, StripeContent::Data, plan);
         let pages = self.moves.iter().map(|(from, _)| self.reverse[from.page.0 as usize]);
@@ -308,7 +308,7 @@ impl StripeMap {
         let all = self.stripes.holding(StripeContent::Map) == self.most_map_stripes;
         self.stripes.open(StripeContent::Map);
         if all {
-            let victim = self.stripes.emptiest(StripeContent::Map).expect("all but one are full");
+            let victim = self.stripes.emptiest(StripeContent::Map).expect("a full map stripe");
             self.move_all(victim, StripeContent::Map, plan);
             self.erase(victim, plan);
         }

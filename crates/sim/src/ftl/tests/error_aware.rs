@@ -105,7 +105,7 @@ fn wear_out_matches_naive_model() {
                     wear(Retire::Blocks, seed),
                     "cyclic",
                 )
-                .expect("nothing is bad");
+                .expect("no factory-bad block exceeds the limit");
                 let written = in_order(&mut ftl, &mut media);
                 let expected = naive(order, &flash, &geometry, reserved);
                 assert_eq!(written, expected, "{order:?}, {reserved} in reserve, seed {seed}");
@@ -125,7 +125,8 @@ fn lifetime(retire: Retire, order: FreeOrder) -> f64 {
     let geometry = large(0.4, 64);
     let shape = Shape { blocks_per_plane: 128, logical_pages: 16_384, ..*geometry.shape() };
     let variant = Variant { separate: true, ..variant(Geometry::from(shape), 4, order) };
-    let (mut ftl, mut media) = device(variant, wear(retire, 3), "greedy").expect("nothing is bad");
+    let (mut ftl, mut media) =
+        device(variant, wear(retire, 3), "greedy").expect("no factory-bad block exceeds the limit");
     let pages = u64::from(shape.logical_pages);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     while !ftl.is_read_only() {

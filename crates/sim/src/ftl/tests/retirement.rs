@@ -64,7 +64,7 @@ pub(super) fn flash_of(geometry: Geometry, wear: WearRate) -> (WearOut, Vec<Bloc
     let blocks = (0..geometry.blocks()).map(BlockIdx);
     let bad: Vec<BlockIdx> =
         blocks.filter(|block| WearOut::is_factory_bad(wear.seed, share, *block)).collect();
-    let laws = Reliability::new(&laws, 4096).expect("good numbers");
+    let laws = Reliability::new(&laws, 4096).expect("valid parameters");
     (WearOut::new(laws, geometry, options), bad)
 }
 
@@ -174,7 +174,7 @@ fn worn_out_device(retire: Retire, partial_blocks_max: u32) -> (PageMap, Shadow)
         write_streams: 1,
     };
     let wear = WearRate { retire, failures: 0.0, factory_bad: 0.0, partial_blocks_max, seed: 3 };
-    device(variant, wear, "greedy").expect("nothing is bad")
+    device(variant, wear, "greedy").expect("no factory-bad block exceeds the limit")
 }
 
 /// The writes that a device accepts before it is worn out, in its own size.

@@ -142,7 +142,7 @@ impl Shadow {
                 }
                 Cmd::CopyStream(pages) => {
                     for Move { from, to } in plan.moves(pages) {
-                        self.relocate(from.expect("a page that moves"), *to);
+                        self.relocate(from.expect("a moved page has a source"), *to);
                     }
                 }
                 Cmd::Erase { block, .. } => {

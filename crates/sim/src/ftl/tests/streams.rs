@@ -21,7 +21,7 @@ fn streams_of_blocks(separate: bool) -> Vec<Vec<u8>> {
     ftl.check();
     let mut by_block = vec![Vec::new(); geometry.blocks() as usize];
     for page in 0..pages {
-        let at = ftl.lookup(Lpn(page as u32)).expect("it was written");
+        let at = ftl.lookup(Lpn(page as u32)).expect("the page was written");
         by_block[at.block.0 as usize].push(stream(page));
     }
     by_block.iter_mut().for_each(|streams| {

@@ -16,8 +16,8 @@ use crate::ftl::{Merging, MergingOptions, Tables};
 fn measure_counters(geometry: Geometry, part: &StripesPart, settle: u64, writes: u64) -> Counters {
     let tables = Tables { stripes: Some(part.clone()), ..Tables::default() };
     let options = MergingOptions::with_tables("stripe_map", geometry, tables);
-    Merging::check(&options).expect("a device");
-    let mut ftl = Merging::by_name(&options).expect("a known name");
+    Merging::check(&options).expect("the options are valid");
+    let mut ftl = Merging::by_name(&options).expect("a known FTL");
     let mut flash = Flash::new(geometry, PageOrder::Any);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
     let pages = u64::from(geometry.shape().logical_pages);

@@ -20,7 +20,8 @@ impl Blocks {
         self.free_pages + self.open_pages[self.kind(PageStream::Relocated)]
     }
 
-    /// Whether `relocated` and `mapping` pages fit together. Each stream fills blocks of its own.
+    /// Return whether `relocated` and `mapping` pages fit together. Each stream fills blocks of its
+    /// own.
     pub(crate) fn fits(&self, relocated: u32, mapping: u32) -> bool {
         self.fits_with(relocated, mapping, self.free_blocks, &self.open_pages)
     }

@@ -207,13 +207,13 @@ impl Blocks {
         plane.0 as usize * self.streams + self.kind(stream)
     }
 
-    /// Whether the open block of `stream` on `plane` has a free page.
+    /// Return whether the open block of `stream` on `plane` has a free page.
     #[inline]
     pub(crate) fn has_open_page(&self, plane: PlaneIdx, stream: PageStream) -> bool {
         !self.open[self.open_of(plane, stream)].is_full()
     }
 
-    /// Whether `plane` can take a page of `stream` at all.
+    /// Return whether `plane` can take a page of `stream` at all.
     #[inline]
     pub(crate) fn has_page(&self, plane: PlaneIdx, stream: PageStream) -> bool {
         self.has_open_page(plane, stream) || self.free_in(plane) > 0
@@ -297,7 +297,7 @@ impl Blocks {
         self.usable_pages -= 1;
     }
 
-    /// Whether `page` was retired individually.
+    /// Return whether `page` was retired individually.
     pub(crate) fn is_retired(&self, page: Ppn) -> bool {
         !self.retired.is_empty() && bits::has(&self.retired, page.0 as usize)
     }

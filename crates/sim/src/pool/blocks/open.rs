@@ -74,14 +74,14 @@ impl Blocks {
         AllocatedPage { address, is_last: open.is_full() }
     }
 
-    /// Whether the next page of `stream` on `plane` continues a partly filled flash page.
+    /// Return whether the next page of `stream` on `plane` continues a partly filled flash page.
     #[inline]
     pub(crate) fn has_open_flash_page(&self, plane: PlaneIdx, stream: PageStream) -> bool {
         let open = &self.open[self.open_of(plane, stream)];
         open.next != open.end && self.geometry.begun_in_flash_page(Ppn(open.next)) > 0
     }
 
-    /// Whether the flash page of `at` is partly filled, and so not programmed yet.
+    /// Return whether the flash page of `at` is partly filled, and so not programmed yet.
     pub(crate) fn is_in_open_flash_page(&self, at: PageAddress) -> bool {
         let first = at.plane.0 as usize * self.streams;
         let page = self.geometry.flash_page(at.page);
@@ -114,7 +114,7 @@ impl Blocks {
         let free = &mut self.free;
         let cold = self.cold.is_some_and(|cold| cold & 1 << (index % self.streams) != 0);
         let block = if cold { free.take_for_cold(plane.0) } else { free.take(plane.0) };
-        let block = BlockIdx(block.expect("a plane that has a page"));
+        let block = BlockIdx(block.expect("the plane has a free block"));
         let usable = self.usable(block);
         self.free_blocks -= 1;
         self.free_in[plane.0 as usize] -= 1;

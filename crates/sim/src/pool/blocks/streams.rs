@@ -73,13 +73,13 @@ impl Blocks {
         }
     }
 
-    /// Whether `block` belongs to an SLC cache, or did when it was last opened.
+    /// Return whether `block` belongs to an SLC cache, or did when it was last opened.
     #[inline]
     pub(crate) fn is_cache(&self, block: BlockIdx) -> bool {
         self.slc_pages.is_some() && self.role_of(block) == CACHE
     }
 
-    /// Whether `plane` has an open SLC cache block with a free page.
+    /// Return whether `plane` has an open SLC cache block with a free page.
     pub(crate) fn has_open_cache(&self, plane: PlaneIdx) -> bool {
         let open = &self.open[plane.0 as usize * self.streams + usize::from(CACHE)];
         open.next != open.end

@@ -5,7 +5,8 @@ use crate::collections::{bits, huge};
 use crate::flash::geometry::{BlockIdx, PageAddress, PlaneIdx, Ppn};
 
 impl Blocks {
-    /// Whether collecting a closed block of `plane` would free a page. Usually the first block decides.
+    /// Return whether collecting a closed block of `plane` would free a page. Usually the first
+    /// block decides.
     pub(crate) fn has_reclaimable(&self, plane: PlaneIdx) -> bool {
         self.geometry.blocks_of(plane).any(|block| {
             let block = block.0 as usize;
@@ -34,7 +35,7 @@ impl Blocks {
         blocks.min_by_key(|block| self.counts[block.0 as usize])
     }
 
-    /// Whether `block` was filled with data and not chosen as a victim since.
+    /// Return whether `block` was filled with data and not chosen as a victim since.
     pub(crate) fn is_closed(&self, block: BlockIdx) -> bool {
         self.counts[block.0 as usize] < NOT_CLOSED
     }
@@ -135,7 +136,8 @@ impl Blocks {
         huge::prefetch(&self.counts, self.geometry.block_of(at).0 as usize);
     }
 
-    /// Whether `page` is in an open block and not programmed yet: it counts as valid in advance.
+    /// Return whether `page` is in an open block and not programmed yet: it counts as valid in
+    /// advance.
     #[cfg(test)]
     pub(crate) fn is_pending(&self, page: Ppn) -> bool {
         self.open.iter().any(|open| (open.next..open.end).contains(&page.0))

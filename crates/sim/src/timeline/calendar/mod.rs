@@ -184,7 +184,7 @@ impl Calendar {
     #[inline]
     pub(super) fn count(&mut self) {
         self.events_left =
-            self.events_left.checked_sub(1).expect("the events of one host call are limited");
+            self.events_left.checked_sub(1).expect("one host call causes too many events");
     }
 
     /// Set the event budget to `most`.

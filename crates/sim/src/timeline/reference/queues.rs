@@ -183,8 +183,8 @@ impl Reference {
                 self.queue_lane(channel, number, length);
             }
             Stage::Link => self.queue_lane(self.lanes.len() - 1, number, LINK_NS),
-            Stage::BusOut | Stage::Bus => unreachable!("there is no bus"),
-            Stage::Submit | Stage::Cells => unreachable!("nobody arrives there"),
+            Stage::BusOut | Stage::Bus => unreachable!("the reference has no bus"),
+            Stage::Submit | Stage::Cells => unreachable!("no operation arrives at this stage"),
         }
     }
 

@@ -41,14 +41,14 @@ proptest! {
             match most {
                 0 => {
                     // Save and restore it.
-                    let bytes = postcard::to_allocvec(&calendar).expect("it is written");
-                    calendar = postcard::from_bytes(&bytes).expect("it is read");
+                    let bytes = postcard::to_allocvec(&calendar).expect("save the calendar");
+                    calendar = postcard::from_bytes(&bytes).expect("restore the calendar");
                     calendar.set_event_budget(u64::MAX);
                 }
                 1 => {
                     if let Some(gone) = list.iter().position(|(_, what)| what.is_ok()) {
                         let (_, die) = list.remove(gone);
-                        calendar.withdraw_release(DieIdx(die.expect("a release was looked for")));
+                        calendar.withdraw_release(DieIdx(die.expect("the event is a release")));
                     }
                 }
                 _ => {}
@@ -56,7 +56,7 @@ proptest! {
             if most < busy && !list.is_empty() {
                 let (at, what) = next_of(&mut list);
                 prop_assert!(calendar.is_due(at) && (at == 0 || !calendar.is_due(at - 1)));
-                let event = calendar.take(u64::MAX).expect("one was added");
+                let event = calendar.take(u64::MAX).expect("an event was just added");
                 prop_assert_eq!(event.at, at);
                 match event.what::<u64>() {
                     EventKind::Report(token) => prop_assert_eq!(what, Err(token)),

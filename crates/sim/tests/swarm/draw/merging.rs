@@ -41,7 +41,7 @@ pub(super) fn log(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     set(overrides, "superblock_blocks", draw.choose(&[1, 1, 2, 3, 8]));
     let per_die = overrides["ftl"] == "fast" && draw.chance(40);
     set(overrides, "log_per_die", per_die);
-    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let number = |key: &str| overrides[key].as_u64().expect("the key was drawn");
     let dies = number("channels") * number("dies_per_channel") * number("planes_per_die");
     let least = if per_die { 1 + dies } else { 2 };
     set(overrides, "log_blocks", least + draw.choose(&[0, 0, 1, 2, 3, 7, 15]));
@@ -51,7 +51,7 @@ pub(super) fn log(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
 
 /// Draw a merge unit of a few rows of blocks, on several banks.
 fn unit(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
-    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let number = |key: &str| overrides[key].as_u64().expect("the key was drawn");
     let dies = number("channels") * number("dies_per_channel") * number("planes_per_die");
     let divisors: Vec<u64> = (1..=dies).filter(|banks| dies.is_multiple_of(*banks)).collect();
     let banks = draw.choose(&divisors);
@@ -74,7 +74,7 @@ fn unit(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
 
 pub(super) fn streams(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     unit(draw, overrides);
-    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let number = |key: &str| overrides[key].as_u64().expect("the key was drawn");
     let (cluster, banks) = (number("cluster_bytes"), number("banks"));
     let clusters = number("unit_bytes") / cluster;
     let (page, cluster_pages) = (number("page_bytes"), cluster / number("page_bytes"));
@@ -121,7 +121,7 @@ pub(super) fn linear(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
 }
 
 pub(super) fn stripes(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
-    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let number = |key: &str| overrides[key].as_u64().expect("the key was drawn");
     let dies = number("channels") * number("dies_per_channel") * number("planes_per_die");
     let page = number("page_bytes");
     let divisors: Vec<u64> = (1..=dies).filter(|width| dies.is_multiple_of(*width)).collect();
@@ -133,9 +133,9 @@ pub(super) fn stripes(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
 
 /// Draw flash that wears out, with additional reserve blocks.
 pub(super) fn worn_blocks(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
-    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let number = |key: &str| overrides[key].as_u64().expect("the key was drawn");
     let (planes, blocks) = (number("planes_per_die"), number("blocks_per_die"));
-    let spare = overrides["spare_factor"].as_f64().expect("drawn");
+    let spare = overrides["spare_factor"].as_f64().expect("the key was drawn");
     let spares = planes * draw.choose(&[0, 1, 2, 5, 12]);
     let whole = blocks + spares;
     set(overrides, "blocks_per_die", whole);

@@ -168,8 +168,8 @@ fn common(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     set(overrides, "state", draw.choose(&["empty", "sequential", "random", "scattered"]));
     set(overrides, "random_overwrites", draw.choose(&[0.0, 0.5, 1.0, 3.0]));
     set(overrides, "seed", draw.below(1 << 32));
-    let page = overrides["page_bytes"].as_u64().expect("just drawn");
-    let sectors = page / overrides["sector_bytes"].as_u64().expect("just drawn");
+    let page = overrides["page_bytes"].as_u64().expect("the key was drawn");
+    let sectors = page / overrides["sector_bytes"].as_u64().expect("the key was drawn");
     let places = if sectors > 64 { 0 } else { draw.choose(&[0, 0, 1, 2, 9, 40]) };
     set(overrides, "write_cache_bytes", places * page);
     set(overrides, "flush", draw.choose(&["eager", "when_needed"]));
@@ -198,8 +198,8 @@ fn page_map(draw: &mut CaseRng, ftl: &str, case: &mut SwarmCase) {
     set(overrides, "copy_back", same_die && draw.chance(50));
     set(overrides, "separate_streams", draw.chance(50));
     features::rings(draw, overrides);
-    let data = overrides["pages_per_block"].as_u64().expect("drawn")
-        - overrides["metadata_pages"].as_u64().expect("drawn");
+    let data = overrides["pages_per_block"].as_u64().expect("the key was drawn")
+        - overrides["metadata_pages"].as_u64().expect("the key was drawn");
     let load = draw.choose(&[0, 0, 0, 1, data / 2, data.saturating_sub(1), data]);
     if draw.chance(85) {
         set(overrides, "relocate_at_least", load);
@@ -233,7 +233,7 @@ fn page_map(draw: &mut CaseRng, ftl: &str, case: &mut SwarmCase) {
 
 /// Draw mapping units smaller than a flash page.
 fn units(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
-    let number = |key: &str| overrides[key].as_u64().expect("drawn");
+    let number = |key: &str| overrides[key].as_u64().expect("the key was drawn");
     let sectors = number("page_bytes") / number("sector_bytes");
     let units = draw.choose(&[2, 3, 4, 8, 16]);
     if !sectors.is_multiple_of(units) {
@@ -264,8 +264,8 @@ fn wear(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     set(overrides, "retire", draw.choose(&["nothing", "blocks", "pages", "parity", "halves"]));
     set(overrides, "retire_rber", draw.choose(&[1e-4, 2.8e-3, 0.1]));
     set(overrides, "partial_blocks_max", draw.choose(&[0, 1, 1280]));
-    let data = overrides["pages_per_block"].as_u64().expect("drawn")
-        - overrides["metadata_pages"].as_u64().expect("drawn");
+    let data = overrides["pages_per_block"].as_u64().expect("the key was drawn")
+        - overrides["metadata_pages"].as_u64().expect("the key was drawn");
     set(overrides, "usable_pages_min", draw.choose(&[1, 1, data.div_ceil(2).max(1), data.max(1)]));
     set(overrides, "erase_step_cycles", draw.choose(&[0, 5, 1000]));
     set(overrides, "erase_steps_max", draw.choose(&[1, 8, 20]));
@@ -284,7 +284,7 @@ fn draw_edge_values(draw: &mut CaseRng, case: &mut SwarmCase) {
     };
     // Whole pages, or whole units if units must divide the capacity.
     let number = |key: &str| case.overrides.get(key).and_then(Value::as_u64);
-    let count = |key| number(key).expect("drawn");
+    let count = |key| number(key).expect("the key was drawn");
     let pages = count("channels")
         * count("dies_per_channel")
         * (count("blocks_per_die") / count("planes_per_die") * count("planes_per_die"))

@@ -101,7 +101,7 @@ impl WriteLog {
         self.order.len()
     }
 
-    /// Whether `cluster` is in the log.
+    /// Return whether `cluster` is in the log.
     #[inline]
     pub(crate) fn has(&self, cluster: u32) -> bool {
         self.slot_of[cluster as usize] != NONE
@@ -131,7 +131,7 @@ impl WriteLog {
         self.layout.cluster_pages
     }
 
-    /// Whether it cannot take `cluster` until another one leaves it.
+    /// Return whether it cannot take `cluster` until another one leaves it.
     pub(crate) fn lacks_space(&self, cluster: u32) -> bool {
         let LogLimits { clusters, members, compacts, .. } = self.limits;
         let another =
@@ -139,13 +139,13 @@ impl WriteLog {
         another || (!self.has(cluster) && self.len() >= clusters) || (!compacts && self.is_full())
     }
 
-    /// Whether `logical` has clusters in the log.
+    /// Return whether `logical` has clusters in the log.
     #[inline]
     pub(crate) fn is_member(&self, logical: u32) -> bool {
         self.members[logical as usize] > 0
     }
 
-    /// Whether every place was used and some cluster is still in the log.
+    /// Return whether every place was used and some cluster is still in the log.
     fn is_full(&self) -> bool {
         self.open.is_none_or(|(_, next)| next == self.layout.clusters_per_unit())
             && self.units.len() == self.limits.units as usize

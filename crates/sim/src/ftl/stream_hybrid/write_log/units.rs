@@ -19,14 +19,15 @@ impl WriteLog {
                 self.compact(victim, free, plan);
             }
         }
-        let (unit, next) = self.open.as_mut().expect("one was just opened");
+        let (unit, next) = self.open.as_mut().expect("a unit was just opened");
         *next += 1;
         (*unit, *next - 1)
     }
 
     fn open_unit(&mut self, free: &mut FreeUnits, plan: &mut FlashPlan) {
         let banks = 0..self.layout.banks;
-        let bank = banks.min_by_key(|bank| self.in_bank[*bank as usize]).expect("a bank");
+        let bank =
+            banks.min_by_key(|bank| self.in_bank[*bank as usize]).expect("at least one bank");
         self.in_bank[bank as usize] += 1;
         let slots = vec![NONE; self.layout.clusters_per_unit() as usize];
         self.units.push(LogUnit { unit: free.take(bank, plan), slots, live: 0 });
@@ -45,7 +46,7 @@ impl WriteLog {
     /// Return the unit with the fewest clusters.
     fn emptiest(&self) -> usize {
         let units = 0..self.units.len();
-        units.min_by_key(|unit| self.units[*unit].live).expect("a log that is full has units")
+        units.min_by_key(|unit| self.units[*unit].live).expect("a full log has units")
     }
 
     /// Copy the clusters of `victim` to the unit being filled, in order.
@@ -56,7 +57,7 @@ impl WriteLog {
             self.units[victim].slots.iter().copied().filter(|slot| *slot != NONE).collect();
         for slot in moved {
             let ClusterSlot { index, valid, .. } = self.slots[slot as usize];
-            let (unit, next) = self.open.expect("one was just opened");
+            let (unit, next) = self.open.expect("a unit was just opened");
             let (from, to) = (self.units[victim].unit, self.units[unit].unit);
             for within in (0..pages).filter(|within| valid >> within & 1 == 1) {
                 let from = self.layout.address_of(from, index * pages + within);

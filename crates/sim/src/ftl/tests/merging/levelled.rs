@@ -15,7 +15,7 @@ use crate::ftl::{MERGING_FTLS, Merging, MergingOptions};
 fn spread(name: &str, dynamic: bool, threshold: u32) -> (u32, u64, u64) {
     let (geometry, tables) = one_for_all();
     let options = MergingOptions::with_tables(name, geometry, tables);
-    let mut ftl = Merging::by_name(&options).expect("a device");
+    let mut ftl = Merging::by_name(&options).expect("a known FTL");
     let replaced = ReplacementTable::identity(geometry).levelled(dynamic, threshold);
     let mut flash = Flash::new(geometry, PageOrder::Any).replacing(replaced);
     let pages = geometry.shape().logical_pages;
@@ -29,10 +29,11 @@ fn spread(name: &str, dynamic: bool, threshold: u32) -> (u32, u64, u64) {
     let of_plane = |plane| {
         let wear = geometry.blocks_of(plane).map(|block: BlockIdx| flash.nand.erases(block));
         let wear: Vec<u32> = wear.collect();
-        wear.iter().max().expect("blocks") - wear.iter().min().expect("blocks")
+        wear.iter().max().expect("a plane has blocks")
+            - wear.iter().min().expect("a plane has blocks")
     };
     let planes = (0..geometry.shape().planes).map(crate::flash::geometry::PlaneIdx);
-    let most = planes.map(of_plane).max().expect("planes");
+    let most = planes.map(of_plane).max().expect("at least one plane");
     (most, flash.counters.blocks_levelled, flash.counters.blocks_erased)
 }
 

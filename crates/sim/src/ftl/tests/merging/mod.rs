@@ -89,7 +89,7 @@ fn ftls_without_table() -> impl Iterator<Item = &'static str> {
 fn random_table(name: &str, rng: &mut Xoshiro256PlusPlus) -> Tables {
     let Some(table) = Merging::table(name) else { return Tables::default() };
     let drawn = BLOCK.drawn(table, |end| uniform(rng, end));
-    serde_json::from_value(json!({ table: drawn })).expect("keys in their ranges")
+    serde_json::from_value(json!({ table: drawn })).expect("each key is in its range")
 }
 
 fn with_streams(geometry: Geometry, part: StreamsPart) -> MergingOptions<'static> {
@@ -190,8 +190,8 @@ fn work(
     mut worn: Option<&mut Flash>,
 ) {
     let MergingOptions { name, geometry, .. } = *options;
-    Merging::check(options).expect("a device");
-    let mut ftl = Merging::by_name(options).expect("a known name");
+    Merging::check(options).expect("the options are valid");
+    let mut ftl = Merging::by_name(options).expect("a known FTL");
     let whole = worn.as_ref().map_or(geometry, |worn| worn.geometry);
     let appends = worn.is_none() && Merging::appends(name);
     let order = if appends { PageOrder::Ascending } else { PageOrder::Any };
@@ -280,7 +280,7 @@ fn write(
         let old = oracle[page.0 as usize].replace(number);
         let merged = if extent.covers(page) || old.is_none() { None } else { Some(old) };
         assert_eq!(media.merged, merged, "a partial write merges the newest version of {page:?}");
-        let at = place(worn.as_deref(), ftl.lookup(page).expect("it was just written"));
+        let at = place(worn.as_deref(), ftl.lookup(page).expect("the page was written"));
         media.read(at);
         assert_eq!(media.content[at.page.0 as usize], Some(number), "read your write");
     }

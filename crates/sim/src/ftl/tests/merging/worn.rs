@@ -94,7 +94,8 @@ fn failed_blocks_are_replaced_until_spares_run_out() {
         seed: 5,
     };
     let options = MergingOptions::bare("block_map", geometry);
-    let mut flash = flash(geometry, 10, wear, PageOrder::Any).expect("none is bad");
+    let mut flash =
+        flash(geometry, 10, wear, PageOrder::Any).expect("no factory-bad block exceeds the limit");
     super::work(&options, 5, 50, 1_000_000, Some(&mut flash));
     assert!(flash.is_used_up(), "it does not last for a million writes");
     let counters = flash.counters;

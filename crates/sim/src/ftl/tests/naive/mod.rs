@@ -120,8 +120,8 @@ fn pages_written(block: &NaiveBlock) -> u64 {
 fn count_merges(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> MergeCounts {
     let tables = Tables { log: Some(log.clone()), ..Tables::default() };
     let options = MergingOptions::with_tables(name, geometry, tables);
-    Merging::check(&options).expect("a device");
-    let mut ftl = Merging::by_name(&options).expect("a known name");
+    Merging::check(&options).expect("the options are valid");
+    let mut ftl = Merging::by_name(&options).expect("a known FTL");
     let mut flash = Flash::new(geometry, PageOrder::Any);
     trace.iter().for_each(|page| write_whole(&mut ftl, Lpn(*page), &mut flash));
     let counters = flash.counters;
@@ -203,7 +203,7 @@ proptest! {
         let options = log(superblock, Compat::None, false);
         prop_assert_eq!(count_merges("superblock", &trace, geometry, &options), naive.tally);
         let options = MergingOptions::bare("block_map", geometry);
-        let mut ftl = Merging::by_name(&options).expect("a known name");
+        let mut ftl = Merging::by_name(&options).expect("a known FTL");
         let mut flash = Flash::new(geometry, PageOrder::Any);
         trace.iter().for_each(|page| write_whole(&mut ftl, Lpn(*page), &mut flash));
         let expected = block_map(&trace, block_count, in_block);

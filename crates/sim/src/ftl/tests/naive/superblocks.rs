@@ -71,7 +71,7 @@ impl NaiveSuperblocks {
             }
             let updated = (0..self.groups.len()).filter(|group| self.updates(*group) > 0);
             let oldest =
-                updated.min_by_key(|group| self.written[*group]).expect("one with updates");
+                updated.min_by_key(|group| self.written[*group]).expect("a superblock has updates");
             while self.updates(oldest) > 0 {
                 self.collect(oldest);
             }

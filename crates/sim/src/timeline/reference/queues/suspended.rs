@@ -53,7 +53,7 @@ impl Reference {
         };
         let Some(stop_ns) = self.stop_ns(number) else { return };
         let stopped = self.now.max(begin);
-        let most = self.timing.suspend.expect("it can be").most;
+        let most = self.timing.suspend.expect("suspension is enabled").most;
         if self.now >= end || times == most || end - stopped <= stop_ns {
             return;
         }
@@ -69,7 +69,8 @@ impl Reference {
 
     /// Complete the rest of the suspended operation.
     pub(super) fn resume(&mut self, die: usize) {
-        let (number, rest, times) = self.suspended[die].take().expect("who asks looked");
+        let (number, rest, times) =
+            self.suspended[die].take().expect("the die has a suspended operation");
         self.dies[die].busy = true;
         let end = self.now + rest;
         self.events.push((end, die as u64, ReferenceEvent::ReleaseDie(die)));
