@@ -219,20 +219,20 @@ def native_errors() -> Iterator[None]:
 
 
 def wrong_argument(what: str, where: str, got: object, makers: str) -> UsageError:
-    """Return the error for an argument that was not made by the functions `makers`.
+    """Return the error for an argument that is not a pattern made by the functions `makers`.
 
     Examples
     --------
-    >>> print(wrong_argument("A mix is of two basic patterns", "mix", "RW", "uflip.basic"))
-    A mix is of two basic patterns
+    >>> print(wrong_argument("A mix needs two basic patterns", "mix", "RW", "uflip.basic"))
+    A mix needs two basic patterns
       where    mix
       got      'RW'
-      allowed  what uflip.basic makes
-      do       make one of it first
+      allowed  a pattern made by uflip.basic
+      do       make a pattern first
     """
-    several = isinstance(got, list | tuple)
-    action = "hand them over one by one" if several else "make one of it first"
-    return UsageError(what, where, repr(got), f"what {makers} makes", action=action)
+    is_sequence = isinstance(got, list | tuple)
+    action = "pass them as separate arguments" if is_sequence else "make a pattern first"
+    return UsageError(what, where, repr(got), f"a pattern made by {makers}", action=action)
 
 
 def unknown_name(

@@ -192,7 +192,7 @@ def _part(position: str, basic: Basic) -> MixPart:
     """Return a component of a mix; reject parameters that belong to the whole mix."""
     where = f"{position} pattern of the mix"
     if not isinstance(basic, Basic):
-        raise wrong_argument("A mix is of two basic patterns", where, basic, "uflip.basic")
+        raise wrong_argument("A mix needs two basic patterns", where, basic, "uflip.basic")
     for name in MIX_PARAMETERS:
         if (value := getattr(basic, name, None)) is not None:
             raise UsageError(
@@ -238,7 +238,7 @@ def parallel(*patterns: Basic | Mix, seed: int | None = None) -> Parallel:
     for each in patterns:
         if not isinstance(each, Basic | Mix):
             raise wrong_argument(
-                "Streams are patterns", "parallel", each, "uflip.basic or uflip.mix"
+                "A stream must be a pattern", "parallel", each, "uflip.basic or uflip.mix"
             )
     return Parallel(patterns, **_read({"seed": seed}, ("seed",)))
 

@@ -386,9 +386,9 @@ def test_invalid_arguments_raise_usage_errors() -> None:
         ("response_time_ns", lambda: uflip.analyse(["1", "fast"])),
         ("name one device", lambda: uflip.run(["sim:demo", "null"])),  # type: ignore[arg-type]
         ("name a device", lambda: uflip.run(None)),  # type: ignore[arg-type]
-        ("hand them over one by one", lambda: uflip.parallel([RW, RW])),  # type: ignore[arg-type]
-        ("what uflip.basic or ", lambda: uflip.parallel("RW", "RR")),  # type: ignore[arg-type]
-        ("what uflip.basic or ", lambda: uflip.parallel(uflip.parallel(RW, RW), RW)),  # type: ignore[arg-type]
+        ("pass them as separate arguments", lambda: uflip.parallel([RW, RW])),  # type: ignore[arg-type]
+        ("made by uflip.basic or ", lambda: uflip.parallel("RW", "RR")),  # type: ignore[arg-type]
+        ("made by uflip.basic or ", lambda: uflip.parallel(uflip.parallel(RW, RW), RW)),  # type: ignore[arg-type]
         ("SR, RR, SW, RW", lambda: uflip.baseline(["RW"])),  # type: ignore[arg-type]
         ("name of a file or folder", lambda: uflip.run(DEVICE, ["out"])),  # type: ignore[arg-type]
         ("name of a file or folder", lambda: uflip.run(DEVICE, record=3)),  # type: ignore[arg-type]

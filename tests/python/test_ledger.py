@@ -336,7 +336,7 @@ PLAN = [msgspec.to_builtins(run) for run in RUNS]
 def check_unharmed(folder: Path) -> None:
     """All is proven, but that a kill may have kept a manifest from its name after its line."""
     verdicts = [each for each in examine(folder).verdicts if each.state != "proven"]
-    assert all("which a kill left without its name" in each.reason for each in verdicts), (
+    assert all("which was lost or never completed" in each.reason for each in verdicts), (
         folder,
         verdicts,
     )
@@ -490,7 +490,7 @@ def test_format_without_state_cannot_be_resumed(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "results-1", tmp_path / "r")
     with pytest.raises(ResultsError) as caught:
         ResultsWriter.resume(tmp_path / "r")
-    assert "keeps no state" in caught.value.got
+    assert "stores no device state" in caught.value.got
 
 
 # The command

@@ -77,8 +77,8 @@ def read_times(path: Path, column: str | None = None, unit: str | None = None) -
             "All response times are equal",
             where=str(path),
             got=f"{len(times)} times {times[0]:g} ns",
-            allowed="response times that a clock has measured",
-            action="take another column with --column, or look at how it was measured",
+            allowed="response times with more than one value",
+            action="select another column with --column, or check how the times were measured",
         )
     return times
 
@@ -211,7 +211,7 @@ def _csv_error(path: Path, error: csv.Error) -> UsageError:
         where=str(path),
         got=str(error),
         allowed="fields separated by commas, one row a line",
-        action="mend the file, or name another one",
+        action="correct the file, or name another one",
     )
 
 
@@ -267,7 +267,7 @@ def _load(path: Path, index: int, skip: int) -> Times:
             where=str(path),
             got=next(iter(str(error).splitlines()), "").rstrip("."),
             allowed="one number in every line",
-            action="take another column with --column, or mend the line",
+            action="select another column with --column, or correct the line",
         ) from None
     _check_count(path, len(values))
     return values
@@ -321,7 +321,7 @@ def _in_ns(path: Path, name: str, unit: str | None, values: Any) -> Times:
             where=f"{path}, column {name}",
             got=str(values[0]) if len(values) else "nothing",
             allowed="numbers, or durations",
-            action="take another column with --column",
+            action="select another column with --column",
         ) from None
     if np.asarray(values).dtype.kind == "m":
         _check_unit(path, unit, "Durations have a unit of their own")

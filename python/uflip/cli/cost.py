@@ -103,7 +103,7 @@ def command(
     device = document["device"]
     if replay and not device.simulated:
         raise UsageError(
-            "Only a simulated device can be replayed on",
+            "The I/Os can be replayed only on a simulated device",
             where="--replay",
             got=device.url,
             allowed="results of sim:NAME",

@@ -240,7 +240,7 @@ def _explain(error: BaseException) -> UflipError:
             action=f"see `{path} --help`",
         )
     if isinstance(error, (KeyboardInterrupt, click.Abort)) or signals.is_caused_by_signal(error):
-        interrupted = InterruptedRun("Interrupted", action="start again when it suits you")
+        interrupted = InterruptedRun("Interrupted", action="start the command again")
         return interrupted_by(signals.received_signal(), interrupted)
     return _explain_system_error(error) or _explain_bug(error)
 

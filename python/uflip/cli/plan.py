@@ -131,7 +131,7 @@ def _repetitions(plan: Plan) -> str:
     listed = max((run.repetition for run in plan.runs), default=plan.repetitions)
     if listed == plan.repetitions:
         return f"{listed} of each run"
-    return f"{listed} of each run, as listed; `repetitions = {plan.repetitions}` lists no others"
+    return f"{listed} of each run, as listed; `repetitions = {plan.repetitions}` has no effect"
 
 
 def _notes(plan: Plan, *, in_state: bool) -> list[str]:
@@ -145,8 +145,8 @@ def _notes(plan: Plan, *, in_state: bool) -> list[str]:
     if longer:
         most = max(spec.ios * spec.io_bytes for spec in longer)
         notes.append(
-            f"baselines of writes: up to {format_size(most)} each, included above, on a device "
-            "that answers writes from a buffer"
+            f"write baselines: up to {format_size(most)} each, included above, on a device that "
+            "buffers writes"
         )
     if plan.state is None:
         notes.append("state: the device is measured as it is")
@@ -156,8 +156,8 @@ def _notes(plan: Plan, *, in_state: bool) -> list[str]:
         notes.append(f"before the first run: {announce_state(plan.state)}")
     if refreshes(plan):
         notes.append(
-            "clean-up: after each run that writes sequentially, or within a part, "
-            f"random writes all over the target, {TIMES} times as much; included with the run"
+            "clean-up: after each run that writes sequentially or to a part of the target, random "
+            f"writes to the whole target, {TIMES} times as much; included with the run"
         )
     if plan.state is not None and plan.resets:
         noun = "reset" if plan.resets == 1 else "resets"
@@ -165,7 +165,7 @@ def _notes(plan: Plan, *, in_state: bool) -> list[str]:
         notes.append(f"{plan.resets} {noun} of the state, {size}: included with the next run")
         notes.extend(_why_reset(plan))
     elif plan.state is not None:
-        notes.append("no reset of the state: no run touches sequential writes of an earlier one")
+        notes.append("state resets: none, as no run overlaps sequential writes of an earlier one")
     if plan.block_bytes is not None:
         notes.append(
             f"sequential writes: no two runs share a block of {format_size(plan.block_bytes)}"

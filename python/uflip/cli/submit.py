@@ -51,7 +51,7 @@ def command(
     with scratch_folder() as scratch:
         prepared = prepare(result, scratch)
         if not (quiet or as_json):
-            echo(f"{len(prepared.files)} files, {format_size(prepared.bytes)}; left out:")
+            echo(f"{len(prepared.files)} files, {format_size(prepared.bytes)}; not sent:")
             for each in prepared.redacted:
                 echo(f"  {each.where}: {escape_line(each.value)}")
         document = {

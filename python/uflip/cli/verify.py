@@ -126,7 +126,7 @@ def _print(verified: VerifiedFolder, *, quiet: bool) -> None:
     for file in verified.verdicts:
         if file.state == "proven":
             continue
-        costs = f"; costs {file.costs}" if file.costs else ""
+        costs = f"; lost: {file.costs}" if file.costs else ""
         echo(escape_line(f"{file.state:<9} {name}/{file.file}: {file.reason}{costs}"))
     lost = f", {verified.lost} lost" if verified.lost else ""
     unproven = f", {verified.count('unproven')} unproven" if verified.count("unproven") else ""

@@ -213,7 +213,7 @@ class Device(Managed, Saved):
             raise InterruptedRun(
                 "The run was interrupted",
                 where=self.url,
-                action="start it again when it suits you; no part of its trace was kept",
+                action="start it again; no part of its trace was stored",
             ) from None
 
     def enforce(

@@ -58,7 +58,7 @@ def medium_difference(earlier: Mapping[str, object], now: DeviceInfo) -> tuple[s
 
     Parameters
     ----------
-    was : mapping
+    earlier : mapping
         The earlier result of `medium`.
     now : DeviceInfo
         The current device.

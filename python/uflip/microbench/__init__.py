@@ -201,9 +201,9 @@ def _unavailable_error(name: str, addresses: Addresses, suite: str) -> UsageErro
             "what a device can do",
         )
     return UsageError(
-        "This micro-benchmark is of another suite",
+        "This micro-benchmark belongs to another suite",
         where="--only",
         got=f"{name} with --suite {suite}",
         allowed=", ".join(supported),
-        action=f"give --suite {micro_benchmark.suites[0]}; a plan is of one suite",
+        action=f"give --suite {micro_benchmark.suites[0]}; a plan contains one suite only",
     )

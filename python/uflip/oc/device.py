@@ -102,7 +102,7 @@ class FlashDevice(Saved):
             return run_native(lambda: self._native.start(text, prepare, inside), on_progress)
         except KeyboardInterrupt:
             raise InterruptedRun(
-                "The job was interrupted", where=self.url, action="start it again when it suits you"
+                "The job was interrupted", where=self.url, action="start it again"
             ) from None
 
     def command(self, op: str, addresses: Sequence[Address]) -> tuple[int, list[str]]:

@@ -165,7 +165,7 @@ def scalings(
 
     Parameters
     ----------
-    found : mapping
+    measured : mapping
         Results by the name of the line.
     published : mapping, optional
         The paper's values by the same names.

@@ -210,9 +210,9 @@ class Stage:
         run.error = UsageError(
             "The run takes too long for the explorer",
             where=run.request.url,
-            got=f"{run.share:.0%} of it after {MOST_SECONDS} s",
+            got=f"{run.share:.0%} done after {MOST_SECONDS} s",
             allowed=f"at most {MOST_SECONDS} s",
-            action="fewer I/Os or a smaller device, or `uflip run` on the command line",
+            action="use fewer I/Os, a smaller device, or `uflip run` on the command line",
         ).parts()
         _end(process)
 
@@ -250,5 +250,5 @@ def _crash_error(run: Played, code: int, last_lines: "deque[str]") -> UflipError
         "The run ended early",
         where=run.request.url,
         got=words or f"exit code {code}",
-        action="a smaller device needs less memory",
+        action="use a smaller device: it needs less memory",
     )

@@ -100,8 +100,8 @@ def _environment() -> "Environment":
             where="a report, or a comparison in a file .html",
             got="a Python environment without jinja2",
             allowed="jinja2 3.1 or later",
-            action="pip install 'uflip[report]'; `uflip show` needs no pages, nor does `uflip "
-            "compare` with a file .csv",
+            action="pip install 'uflip[report]'; `uflip show`, and `uflip compare` with a .csv "
+            "file, do not need Jinja",
         ) from error
     made = Environment(
         loader=PackageLoader("uflip.report"),

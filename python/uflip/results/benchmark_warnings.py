@@ -27,7 +27,7 @@ def interference_warnings(interference: Interference | None) -> list[StoredWarni
 
     Parameters
     ----------
-    found
+    interference
         `interference` of the manifest.
     """
     if interference is None or interference["over"]:
@@ -35,8 +35,8 @@ def interference_warnings(interference: Interference | None) -> list[StoredWarni
     return [
         StoredWarning(
             "pause_too_short",
-            "Sequential reads after random writes were still slower than before when the last of "
-            "them was made: how long a run affects the next one is unknown",
+            "After random writes, even the last sequential reads were slower than those before: "
+            "the time for which a run affects the next one is unknown",
             {
                 "reads_affected": interference["reads_affected"],
                 "lingering_ns": interference["lingering_ns"],
@@ -63,8 +63,8 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
                 "beyond_endurance",
                 f"The device reports that {used:.4g} % of its rated endurance is used",
                 {"percentage_used": used},
-                "read retries, failing programs and fewer spare blocks may show in these numbers: "
-                "do not take them for those of a younger device",
+                "read retries, failed programs and fewer spare blocks may affect these results: "
+                "they do not represent a less worn device",
             )
         )
     if not device.real:
@@ -77,8 +77,8 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
                 "buffered_io",
                 "The I/Os went through the page cache: response times include cache hits in memory",
                 {"io": device.io},
-                "measure without --buffered, on a file system that supports O_DIRECT; writes "
-                "reach the device for certain with --durability fua or flush:N only",
+                "measure without --buffered, on a file system that supports O_DIRECT; only "
+                "--durability fua or flush:N ensures that writes reach the device",
             )
         )
     if device.data == "zeros":
@@ -87,7 +87,7 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
                 "compressible_data",
                 "All data written was zeros, which some devices compress or do not store at all",
                 {"data": "zeros"},
-                "measure with --data random unless this is what is being studied",
+                "measure with --data random, unless compression is the object of the study",
             )
         )
     allocated = device.details.allocated_bytes
@@ -106,9 +106,9 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
                 "virtual_disk",
                 f"The disk is virtual: {backend}",
                 {"virtual_disk": backend},
-                "caches, limits and neighbours of its host are in these numbers: take them for "
-                "those of what the host offers now, repeat them at another time, and compare only "
-                "with runs on the same kind of disk",
+                "the results include caches, limits and other guests of its host: they describe "
+                "what the host offers now; repeat them at another time, and compare only with "
+                "runs on the same kind of disk",
             )
         )
     load, cpus = host.load_average_1min, host.cpus_usable or host.cpus
@@ -168,8 +168,8 @@ def file_warnings(proof: FolderProof) -> list[StoredWarning]:
                 f"{len(unproven)} of {len(proof.verdicts)} files cannot be verified "
                 f"({unproven[0].reason})",
                 {"files": [each.file for each in unproven]},
-                "they can be read and make sense; results of uflip before format version 3 have no "
-                "digests, others have lost theirs",
+                "the files are readable and consistent; folders before format version 3 have no "
+                "digests, in later ones the ledger is damaged or missing",
             )
         )
     return warnings

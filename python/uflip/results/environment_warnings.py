@@ -47,10 +47,10 @@ def _cache(manifest: Manifest, disk: Disk) -> StoredWarning | None:
         return None
     return StoredWarning(
         "volatile_cache",
-        "Writes counted as done when the disk had them in a cache that may be volatile",
+        "Writes completed when they were in the cache of the disk, which may be volatile",
         {"write_cache": disk.write_cache, "durability": CACHED},
-        "this is what an application sees that does not flush; with --durability fua or flush:N "
-        "writes are measured that outlive a loss of power",
+        "these are the response times of an application that does not flush; measure writes that "
+        "survive a power loss with --durability fua or flush:N",
     )
 
 
@@ -62,10 +62,10 @@ def _splits(manifest: Manifest, disk: Disk) -> StoredWarning | None:
         return None
     return StoredWarning(
         "split_ios",
-        f"I/Os of {len(split)} runs were longer than the {most} bytes that the kernel hands to "
-        "this disk at a time",
+        f"I/Os of {len(split)} runs were larger than {most} bytes, the limit of one request of the "
+        "kernel to this disk",
         {"io_bytes_max": most, "longest_bytes": max(split), "runs": len(split)},
-        "their response times are those of several I/Os: raise max_sectors_kb in "
+        "the kernel split each of them into several requests: raise max_sectors_kb in "
         f"/sys/block/{disk.name}/queue, or omit these sizes",
     )
 
@@ -79,7 +79,7 @@ def _partition(disk: Disk) -> StoredWarning | None:
         "misaligned_partition",
         f"The partition begins at byte {begin}, within a block of {block} bytes",
         {"partition_begin_bytes": begin, "block_bytes": block},
-        "every I/O touches one block more than it need: measure the whole disk, or move the "
+        "every I/O touches one block more than necessary: measure the whole disk, or move the "
         "partition to a multiple of 1 MiB",
     )
 
@@ -94,10 +94,10 @@ def _scheduler(manifest: Manifest, disk: Disk) -> StoredWarning | None:
         return None
     return StoredWarning(
         "scheduler_between",
-        f"In {several} runs with several I/Os under way the scheduler {scheduler} of the kernel "
-        "decided which of them the disk got first",
+        f"In {several} runs with several I/Os in flight the I/O scheduler of the kernel, "
+        f"{scheduler}, chose the order in which the disk received them",
         {"scheduler": scheduler, "runs": several},
-        "order and merging are the kernel's: for those of the disk echo none > "
+        "the results include reordering and merging by the kernel; disable both with: echo none > "
         f"/sys/block/{disk.name}/queue/scheduler",
     )
 
@@ -108,10 +108,10 @@ def _governor(host: Host) -> StoredWarning | None:
         return None
     return StoredWarning(
         "changing_pace",
-        f"The processor changed its pace with its load (governor {governor})",
+        f"The processor changed its frequency with its load (governor {governor})",
         {"cpu_governor": governor},
-        "a processor that has slowed down adds microseconds to each I/O: measure with the governor "
-        "performance (`cpupower frequency-set -g performance`)",
+        "a low frequency adds microseconds to each I/O: measure with the governor performance "
+        "(`cpupower frequency-set -g performance`)",
     )
 
 
@@ -123,7 +123,7 @@ def _temperature(disk: Disk, after: float | None) -> StoredWarning | None:
     hot = ", ".join(f"{celsius:g} °C when the benchmark {at}" for at, celsius in measured.items())
     return StoredWarning(
         "hot_disk",
-        f"The disk had {hot}",
+        f"The disk was hot: {hot}",
         {"temperature_celsius": max(measured.values())},
         "disks slow down when they are hot: cool it, wait, and measure again",
     )
@@ -138,10 +138,11 @@ def _group(disk: Disk, host: Host) -> StoredWarning | None:
     text = ", ".join(f"{name} {limit:g}" for name, limit in limits.items())
     return StoredWarning(
         "limited_by_group",
-        f"The control group of the benchmark held it back: {text}",
+        f"The control group of the benchmark has limits: {text}",
         limits,
-        "the limit was measured where the device is quicker: repeat outside of the container or "
-        "service, or without cpu.max and io.max (CPUQuota=, IOReadBandwidthMax= of systemd)",
+        "runs that reached a limit measured it instead of the device: repeat outside of the "
+        "container or service, or without cpu.max and io.max (CPUQuota=, IOReadBandwidthMax= of "
+        "systemd)",
     )
 
 
@@ -150,9 +151,9 @@ def _stolen(share: float | None) -> StoredWarning | None:
         return None
     return StoredWarning(
         "stolen_time",
-        f"{share:.1%} of the processor time that this machine wanted went to others of its host",
+        f"The host gave {share:.1%} of the processor time of this virtual machine to other guests",
         {"stolen_share": share, "limit": STOLEN_SHARE},
-        f"beyond {STOLEN_SHARE:.0%} one I/O in {1 / STOLEN_SHARE:.0f} can be late because no "
-        "processor submitted it or detected its end: trust medians more than high percentiles, or "
-        "measure on a machine of its own",
+        f"above {STOLEN_SHARE:.0%}, one I/O in {1 / STOLEN_SHARE:.0f} can be late because no "
+        "processor submitted it or detected its completion: prefer medians to high percentiles, "
+        "or measure on a machine without other guests",
     )

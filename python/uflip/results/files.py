@@ -228,7 +228,7 @@ def _check_lost(path: Path, expected: tuple[int, str] | None) -> None:
             where=str(path),
             got=problem or "an error at first, and a valid file now",
             allowed="a file that can be read, whole or damaged",
-            action="try again; if it fails again, move the file away to make the run again",
+            action="try again; if it fails again, move the file away to repeat the run",
         )
 
 

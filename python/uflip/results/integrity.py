@@ -208,16 +208,14 @@ def document_verdict(
 ) -> FileStatus:
     """Verify the manifest of a folder against its ledger."""
     if folder_ledger is None:
-        reason = "there is no ledger: the folder is of an older version, or has lost it"
+        reason = "there is no ledger: the folder is of an older version, or the ledger was lost"
         return FileStatus(path.name, UNPROVEN, len(content), reason)
     digests = [each.digest for each in folder_ledger.manifests]
     digest = _native.digest(content)
     if digests[-1:] == [digest]:
         return FileStatus(path.name, PROVEN, len(content))
     if digest in digests:
-        reason = (
-            "the ledger ends with a newer one, which a kill left without its name, or which is lost"
-        )
+        reason = "the last line of the ledger is of a newer one, which was lost or never completed"
         return FileStatus(path.name, UNPROVEN, len(content), reason)
     if folder_ledger.damaged or not folder_ledger.manifests:
         return FileStatus(path.name, UNPROVEN, len(content), "its line in the ledger is damaged")

@@ -121,7 +121,7 @@ class FlashExaminer:
                     "runs": [run for _, run, _ in self._failed],
                     "worst": {"run": worst, "count": count, "status": name},
                 },
-                "a command that failed is in the throughput, and moved nothing: use a device that "
-                "is less worn, or other blocks",
+                "the throughput includes failed commands, which transferred no data: use a less "
+                "worn device, or other blocks",
             )
         ]

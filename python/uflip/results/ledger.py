@@ -52,7 +52,7 @@ class LedgerWriter:
         ----------
         folder : Path
             The result folder.
-        known : Ledger
+        previous : Ledger
             Its parsed content.
         dangling : bool
             Cut off the last line too: a kill came between it and its file.
@@ -82,7 +82,7 @@ class LedgerWriter:
         try:
             try:
                 if os.write(descriptor, text) < len(text):
-                    raise OSError("the ledger took only a part of a line")
+                    raise OSError("only a part of a line was written")
                 os.fsync(descriptor)
             except BaseException:
                 os.ftruncate(descriptor, self._end)

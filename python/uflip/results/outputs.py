@@ -171,10 +171,10 @@ def check_new_folder(path: Path, kind: str, option: str = "--out") -> None:
     refuse_results(path, kind, str(path))
     if _lstat(path) is not None:
         raise ResultsError(
-            f"A new {kind} never overwrites",
+            f"A new {kind} never overwrites existing files",
             where=str(path),
             got="a name that exists",
-            allowed="a name that is not taken",
+            allowed="an unused name",
             action=f"choose another {option}, or move the old {kind} away",
         )
 

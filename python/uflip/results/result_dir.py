@@ -32,8 +32,8 @@ def refuse_existing(path: Path, *, subject: str = "Results are", option: str = "
     ----------
     path : Path
         The folder to be made.
-    what, called : str
-        The thing that is never overwritten, and the option that names it.
+    subject, option : str
+        The subject and verb of the error, as in "Results are", and the option that names it.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def refuse_existing(path: Path, *, subject: str = "Results are", option: str = "
             what=f"{subject} never overwritten",
             where=str(path),
             got="a folder that exists" if path.is_dir() else "a file that exists",
-            allowed="a name that is not taken",
+            allowed="an unused name",
             action=f"choose another {option}, or move it away",
         )
 
@@ -71,7 +71,7 @@ def create_atomically(
     ----------
     folder : Path
         Its final name.
-    what, called : str
+    kind, option : str
         The kind of folder, and the option that names it.
 
     Raises
@@ -93,7 +93,7 @@ def create_atomically(
         for inside in (hidden, *(path for path in hidden.rglob("*") if path.is_dir())):
             atomic.fsync_directory(inside)
         if folder.is_symlink() or folder.exists():
-            raise FileExistsError(None, "something took its name meanwhile")
+            raise FileExistsError(None, "another process created this name meanwhile")
         hidden.rename(folder)
         atomic.fsync_directory(folder.parent)
     except BaseException as error:
@@ -159,6 +159,6 @@ def _creation_error(folder: Path, error: OSError, kind: str, option: str) -> Res
         what=f"The {kind} folder could not be made",
         where=str(folder),
         got=error.strerror or str(error),
-        allowed="a name that is not taken, in a folder that can be written",
+        allowed="an unused name, in a folder that can be written",
         action=f"choose another {option}",
     )

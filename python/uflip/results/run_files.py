@@ -44,10 +44,10 @@ def run_verdicts(
         The result folder.
     plan : mapping
         Run -> digest of its plan entry.
-    there : iterable of str
+    present_runs : iterable of str
         Runs with a file.
-    found : Ledger or None
-        Read after `there`, so that every file that a writer has renamed has its line.
+    folder_ledger : Ledger or None
+        Read after `present_runs`, so that every file that a writer has renamed has its line.
     folder_id : str or None
         The id of this folder.
     checks : callable

@@ -134,7 +134,7 @@ def check_record_path(path: Path) -> None:
         raise RefusedError(
             "The record of the device's state never replaces a symbolic link",
             where=f"--record {path}",
-            allowed="the name of a file, or one that is free",
+            allowed="the name of a regular file, or an unused name",
             action="name the file that the link leads to",
         )
     if not (reason := why_not_writable(path)):

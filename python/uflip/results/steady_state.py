@@ -198,7 +198,7 @@ def is_flat(values: NDArray[np.float64], limits: tuple[float, float]) -> bool:
 
 
 def _remaining_ns(rounds: Sequence[RoundSummary], remaining_bytes: int) -> float:
-    """Return the time for writing `left_bytes` more at the rate of the last half [ns]."""
+    """Return the time for writing `remaining_bytes` more at the rate of the last half [ns]."""
     window = _window(rounds)
     before = rounds[len(rounds) // 2 - 1]
     written = window[-1]["written_bytes"] - before["written_bytes"]

@@ -284,5 +284,5 @@ def _unfinished(finished: int, planned: int) -> StoredWarning:
         "unfinished",
         f"The benchmark was killed: {finished} of {planned} runs finished",
         {"runs_finished": finished, "runs_planned": planned},
-        "the finished runs are whole; `uflip run --resume FOLDER` makes the others",
+        "the finished runs are complete; `uflip run --resume FOLDER` makes the others",
     )

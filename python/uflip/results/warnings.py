@@ -181,12 +181,12 @@ class Examiner:
         return [
             StoredWarning(
                 "rate_limited",
-                f"{len(limit.runs)} runs, reads and writes of several sizes, all come to {rate} a "
+                f"{len(limit.runs)} runs, reads and writes of several sizes, all reach {rate} per "
                 "second: something other than the device limits their rate",
                 {"unit": limit.unit, "per_s": round(limit.per_s, 3), "runs": list(limit.runs)},
                 "these runs show the limit, not the device: look for it (io.max "
                 "of a control group, the class of a virtual disk, the link), and measure without "
-                "it; a disk that has credit is quicker until that is used up",
+                "it; a virtual disk with burst credit is faster until the credit is used up",
             )
         ]
 
@@ -214,8 +214,8 @@ class Examiner:
                     "z": round(trend.z, 3),
                 },
                 "runs that lie far apart in the plan cannot be compared: enforce the state again "
-                "before them (uFLIP §4.1), let the device cool down or fill up, or look for a "
-                "credit that a virtual disk uses up",
+                "before them (uFLIP §4.1), let the device cool down or fill up, or check whether "
+                "a virtual disk has used up its burst credit",
             )
         ]
 
@@ -229,7 +229,7 @@ class Examiner:
             StoredWarning(
                 "never_left_write_cache",
                 f"{len(checked.never_left)} of {checked.write_runs} write runs never left the "
-                f"write cache ({size}): no write that was measured waited for flash",
+                f"write cache ({size}): no measured write waited for flash",
                 {
                     "runs": checked.never_left,
                     "runs_examined": checked.write_runs,
@@ -253,17 +253,16 @@ class Examiner:
             StoredWarning(
                 "inside_startup",
                 f"In {len(marks)} of {looked_at} runs start-up may change the mean by more than "
-                f"{AGREEMENT:.0%} (worst: {worst.run_id}, {worst.share:.0%} of what was measured: "
-                f"{worst.io_count} I/Os, of which {worst.io_ignore} were left out, and a start-up "
-                f"of {_ios(worst.startup_ios)} by what the baselines show)",
+                f"{AGREEMENT:.0%} (worst: {worst.run_id}, {worst.share:.0%} of its measured I/Os: "
+                f"it made {worst.io_count} I/Os and ignored {worst.io_ignore}; the baselines show "
+                f"a start-up of {_ios(worst.startup_ios)})",
                 {
                     "runs": [inside.run_id for inside in marks],
                     "runs_examined": looked_at,
                     "worst": asdict(worst),
                 },
-                "the device is slower, or quicker, in the long run than these runs show: measure "
-                "longer ones, in the standard scale or with a larger io_count and io_ignore in a "
-                "plan file",
+                "long runs would be slower, or faster, than these: measure longer ones, in the "
+                "standard scale or with a larger io_count and io_ignore in a plan file",
             )
         ]
 
@@ -296,7 +295,8 @@ class Examiner:
                     "repeatability": repeatability(results),
                 },
                 f"ignore differences below {factor:.2g} times: something other than the pattern "
-                "was at work. Possible causes: the runs before (use a longer --pause), a longer "
+                "affected the runs. Possible causes: the runs before (use a longer --pause), a "
+                "longer "
                 "start-up, another target space, or other load (use an idle host, and a disk that "
                 "is neither virtual nor throttled)",
             )

@@ -121,14 +121,14 @@ class ResultsWriter:
                 what="These results are complete",
                 where=str(folder),
                 got=f"{len(content.plan)} finished runs",
-                allowed="a folder whose benchmark was interrupted, or a run of it damaged",
+                allowed="a folder with an interrupted benchmark or a damaged run",
                 action="start another benchmark with a new --out",
             )
         if content.format_version < manifest.STATE_SINCE:
             raise ResultsError(
                 what="These results cannot be resumed",
                 where=str(folder),
-                got=f"format_version {content.format_version}, which keeps no state",
+                got=f"format_version {content.format_version}, which stores no device state",
                 allowed=f"format_version from {manifest.STATE_SINCE} on",
                 action="start another benchmark with a new --out",
             )

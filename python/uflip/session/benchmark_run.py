@@ -114,7 +114,7 @@ def new_benchmark_run(
         For this device.
     out : Path
         An unused name.
-    begun : DeviceState
+    initial_state : DeviceState
         The state of the device (`uflip.session.state`).
     record : StateRecord, optional
         The state record of the device.

@@ -54,7 +54,7 @@ def prepare(
         The device.
     info : DeviceInfo
         From `inspect_device`, with the same options.
-    wanted : Enforcement
+    enforcement : Enforcement
         The state.
     on_event : callable
         Receives events.

@@ -92,7 +92,7 @@ def replay(
     ----------
     request : BenchmarkRequest
         The device, and the options for opening it; options of a plan are ignored.
-    wanted : ReplayRequest
+    replay_request : ReplayRequest
         The trace.
     out : Path, optional
         New folder for the results; without it one under `results/`.
@@ -166,7 +166,7 @@ def resume(
     ----------
     folder : Path
         Its results.
-    wanted : ReplayRequest
+    replay_request : ReplayRequest
         The trace, and the options of its first start.
     device : str, optional
         The device, as a check: the results contain its name.

@@ -207,7 +207,7 @@ class BenchmarkRequest:
                 where=info.url,
                 got=f"{format_size(info.capacity_bytes)} in sectors of {info.sector_bytes} B",
                 allowed="the device that the plan was made for",
-                action="see who else uses it, and give the command again",
+                action="check which other process uses it, and repeat the command",
             )
         if self.plan_file is not None:
             # The content of a file is known only when it is open.

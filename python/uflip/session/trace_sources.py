@@ -38,7 +38,7 @@ def read_recording(path: Path, trace_format: str | None = None) -> _native.Recor
     path : Path
         A file of one of `uflip._native.recording_formats`, or a table with `COLUMNS`, CSV or
         Parquet.
-    form : str, optional
+    trace_format : str, optional
         Its format; without it, detect it.
 
     Returns

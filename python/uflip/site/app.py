@@ -243,7 +243,7 @@ def _explain(app: FastAPI) -> None:
         parts = UnavailableError(
             "The database does not answer in time",
             where="the server",
-            action="try again in a minute; sent data is not sent again",
+            action="try again in a minute; data that the site has received is not sent again",
         ).parts()
         return _answer(request, 503, parts)
 

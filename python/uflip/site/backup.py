@@ -300,7 +300,7 @@ def _read_rows(backup: Path) -> list[tuple[str, Table]]:
             where=str(backup / ROWS),
             got=str(error),
             allowed="a folder that `uflip site backup` made",
-            action="name the folder that was made",
+            action="name the folder of a backup",
         ) from error
 
 

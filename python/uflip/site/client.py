@@ -375,7 +375,7 @@ class Client:
                 "The site does not answer",
                 where=self.url,
                 got=str(error) or type(error).__name__,
-                action="try again; sent data is not sent again",
+                action="try again; data that the site has received is not sent again",
             ) from error
 
 

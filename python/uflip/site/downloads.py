@@ -78,7 +78,7 @@ def _parquet(file: IO[bytes], rows: Rows, model: type[BaseModel]) -> None:
             where="parquet",
             got="no pyarrow",
             allowed="csv, or pyarrow installed",
-            action="ask for csv, or have `pip install pyarrow` done on the server",
+            action="request csv, or ask the operator of the site to install pyarrow",
         ) from error
     kinds: dict[object, object] = {
         str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(),

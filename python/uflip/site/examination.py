@@ -44,7 +44,7 @@ def examine(folder: Path) -> ExaminedFolder:
             where=folder.name,
             got="they exceed the limits of memory or time",
             allowed=f"{MEMORY_BYTES >> 20} MiB, {SECONDS} s",
-            action="submit a folder without faults: `uflip verify` checks one",
+            action="check the folder with `uflip verify`, and submit one without faults",
         ) from error
     if "error" in output:
         raise ResultsError(**output["error"])

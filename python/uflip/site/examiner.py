@@ -55,7 +55,7 @@ def look(folder: Path) -> Table:
             "The results were changed after the measurement",
             where=first.file,
             got=f"{first.state}: {first.reason}",
-            allowed="files that the folder's ledger proves, every one",
+            allowed="files whose digests are in the folder's ledger",
             action="`uflip verify` finds the same faults; submit a folder that was not changed",
         )
     stored_manifest = proof.usable_manifest()

@@ -318,7 +318,7 @@ def _existing_result(session: "Session", files: Sequence[UploadFile]) -> ResultR
                 where=name,
                 got="other files",
                 allowed="the files of the result that has it",
-                action="measure again; ids follow from the files",
+                action="measure again; the id is derived from the files",
             )
     return None
 

@@ -30,7 +30,7 @@ def check(folder: Path, manifest: Manifest) -> None:
     ----------
     folder : Path
         A folder with a valid ledger.
-    kept : Manifest
+    manifest : Manifest
         The manifest of the folder.
 
     Raises

@@ -84,7 +84,7 @@ def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
             "The results were changed after the measurement",
             where=str(folder / first.file),
             got=f"{first.state}: {first.reason}",
-            allowed="files as they were written, every one",
+            allowed="unchanged files",
             action=f"`uflip verify {folder}` lists them all; `uflip run --resume` measures lost "
             "runs again",
         )
@@ -92,8 +92,8 @@ def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
         raise ResultsError(
             "The results have no ledger",
             where=str(folder / ledger.FILE_NAME),
-            got="no ledger: the folder is of an older version, or has lost it",
-            allowed="a folder whose ledger proves every file",
+            got="no ledger: the folder is of an older version, or its ledger was lost",
+            allowed="a folder with a ledger, which has the digest of every file",
             action="measure again with this version of uflip",
         )
     status = state.usable_manifest().status

@@ -192,7 +192,7 @@ class DataSet:
                 "The rows of the sweep are damaged",
                 where=str(whole),
                 got="another digest",
-                allowed=f"{self.manifest.rows}, as {document.FILE_NAME} has it",
+                allowed=f"{self.manifest.rows}, as in {document.FILE_NAME}",
                 action=f"measure them again: uflip sweep --resume {self.folder}",
             )
 

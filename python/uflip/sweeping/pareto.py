@@ -30,7 +30,7 @@ def check_objectives(names: Sequence[str], spec: Spec, *, timed: bool = True) ->
             where="--pareto",
             got=",".join(names),
             allowed="two or more, each once, as in spare_bytes,memory_bytes,p99",
-            action="name another one, or use --best for a single one",
+            action="name another objective, or use --best for a single one",
         )
     return tuple(names)
 

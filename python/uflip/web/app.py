@@ -168,7 +168,7 @@ def reading_routes(opened: OpenResults, prefix: str, views_offered: Sequence[str
         The results that may be read.
     prefix : str
         The beginning of every path.
-    offered : sequence of str
+    views_offered : sequence of str
         The links at the head of the page: "site" (the page above it), "results", "play", "served".
     """
     from starlette.routing import Route

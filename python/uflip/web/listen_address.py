@@ -15,7 +15,7 @@ def bind_listener(host: str, port: int, options: str) -> socket.socket:
         An address of this machine.
     port : int
         The port; 0: a free one.
-    asked : str
+    options : str
         The options that selected it, for the error.
 
     Raises

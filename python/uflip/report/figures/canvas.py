@@ -103,7 +103,7 @@ def styled(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
                 what="Figures need matplotlib",
                 got="a Python environment without matplotlib",
                 allowed="matplotlib 3.9 or later",
-                action="pip install 'uflip[report]'; pages, as of `uflip report`, do without it",
+                action="pip install 'uflip[report]'; `uflip report` does not need matplotlib",
             ) from error
         with mpl.rc_context(_STYLE), warnings.catch_warnings():
             # A page uses the reader's font; names may be in any script.

@@ -48,7 +48,7 @@ def draw(interference: Interference, windows: Batches, *, simulated: bool) -> Dr
 
     Parameters
     ----------
-    found
+    interference
         The analysis.
     windows
         Its windows.

@@ -46,7 +46,7 @@ def draw(
     ----------
     baselines
         Their runs: phases are those of the first.
-    found
+    patterns
         `patterns` of the phases of a manifest.
     simulated
         Whether to mark the figure as simulated.

@@ -122,7 +122,7 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
 
 
 def _panel(trace: BaselineTrace, count: int, y: Axis, run: str) -> Panel:
-    """Return the panel of the first `shown` I/Os of a run, with their running averages."""
+    """Return the panel of the first `count` I/Os of a run, with their running averages."""
     times, ignored = trace.response_time_ms[:count], trace.io_ignore
     n = len(times)
     look = palette.look(trace.pattern)
