@@ -1,4 +1,4 @@
-"""The door to the native part: one call per run goes down, one trace comes up."""
+"""Interface of the native extension (Rust): Python starts a run, and gets its trace back."""
 
 from types import GenericAlias
 from typing import Any, Generic, TypeVar, final
@@ -64,10 +64,10 @@ __all__ = [
 ]
 __version__: str
 SIMULATOR_VERSION: str
-"""Names the very source of the simulator: what a snapshot must be of to be restored."""
+"""Digest of the simulator's source code; only snapshots of the same version can be restored."""
 
 class NativeError(Exception):
-    """args: (kind, what, where, got, allowed, action); kind as in `uflip.errors`."""
+    """An error with args (kind, what, where, got, allowed, action); kinds as in `uflip.errors`."""
 
 @final
 class Column:
@@ -86,7 +86,7 @@ class Trace:
         """The resolved pattern specification."""
     @property
     def metadata_json(self) -> str:
-        """What `write_parquet` was given; "" for a trace that comes from a run."""
+        """The metadata passed to `write_parquet`; "" for a trace that was not read from a file."""
     @property
     def columns(self) -> list[str]:
         """Names for `column`, in order.
@@ -100,71 +100,75 @@ class Trace:
     @property
     def causes(self) -> list[str]: ...
     def column(self, name: str, start: int = 0, stop: int | None = None) -> Column:
-        """I/Os `start` to `stop` of a column; of a long trace, which is in a file, only they are
-        read."""
+        """Return I/Os `start` to `stop` of a column. A long trace is stored in a file, of which
+        only this range is read."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Every I/O as record batches, for `pyarrow.table(trace)` and whatever else knows Arrow's C
-        stream interface: a column `index`, then `columns`, with `mode` as words and `ignored` as
-        booleans. What is in memory is lent, not copied; a long trace is read batch by batch."""
+        """Export every I/O as record batches through Arrow's C stream interface, as for
+        `pyarrow.table(trace)`: a column `index`, then `columns`, with `mode` as text and `ignored`
+        as booleans. Data in memory is not copied; a long trace is read batch by batch."""
     @property
     def bytes_read(self) -> int: ...
     @property
     def bytes_written(self) -> int:
-        """What the host wrote in all, start-up included."""
+        """Bytes that the host wrote, start-up included."""
     @property
     def bytes_trimmed(self) -> int:
-        """What the host deallocated in all, start-up included."""
+        """Bytes that the host deallocated, start-up included."""
     def counters_json(self) -> str | None:
-        """Device counters of this run (after minus before); None where unknowable or loaded."""
+        """Return the device counters of this run (after minus before); None if the device has none,
+        or if the trace was read from a file."""
     @property
     def ended_json(self) -> str | None:
-        """How a run with `stop` came to its length: converged, ended_by, stop, ios, startup_ios
-        and series; None for a run whose length was given."""
+        """The end of a run with a stop rule: converged, ended_by, stop, ios, startup_ios and
+        series; None for a run of fixed length."""
     def elapsed_ns(self) -> int:
-        """From the first submission to the last completion, on the device's clock [ns]."""
+        """Return the time from the first submission to the last completion, on the device's clock
+        [ns]."""
     @property
     def has_inside(self) -> bool:
-        """Whether it was recorded what happened inside the device."""
+        """Whether the trace has a device log: the internal operations of the device."""
     def write_inside(self, path: str, about_json: str) -> None:
-        """Write what was recorded inside the device to a new Parquet file; fsync."""
+        """Write the device log to a new Parquet file; fsync."""
     def write_parquet(self, path: str, metadata_json: str) -> None:
         """Write stream, gap_ns, response_time_ns and causes; fsync. Fails if `path` exists, and
-        with kind "internal" if the trace makes no physical sense."""
+        with kind "internal" if the trace is physically impossible."""
     def append_csv(self, path: str, prefix: str | None, columns: list[str]) -> None:
-        """Append a line an I/O: `prefix` as it is, if there is one, the number of the I/O, then
-        `columns`, 0 for names that this trace does not have; modes are words."""
+        """Append a line for each I/O: `prefix` unchanged, if given; the number of the I/O; then
+        `columns`, with 0 for columns that this trace lacks. Modes are text."""
     def write_table(self, path: str, constants_json: str, columns: list[str]) -> None:
         """Write constant text columns ([["run", "0001-…"], …]), the number of each I/O and
-        `columns` as Parquet, 0 for names that this trace does not have; modes are words. fsync."""
+        `columns` as Parquet, with 0 for columns that this trace lacks. Modes are text. fsync."""
 
 @final
 class Handle(Generic[_T]):
-    """Work on a device, in progress on a thread of its own, and what comes out of it."""
+    """An operation that runs on its own thread, and its result."""
 
     def __class_getitem__(cls, _item: Any) -> GenericAlias: ...
     def wait(self, timeout_s: float) -> bool:
-        """Block at most `timeout_s` [s] without the interpreter lock; True once it is over."""
+        """Wait at most `timeout_s` [s] without the interpreter lock; return whether it has
+        ended."""
     def progress(self) -> tuple[int, int, int]:
-        """(I/Os done, I/Os in all, last response time [ns]; 0 in functional mode)."""
+        """Return (I/Os done, I/Os in total, last response time [ns]; 0 in functional mode)."""
     def cancel(self) -> None: ...
     def overdue(self, limit_ns: int) -> None:
-        """Raise kind "device" where an I/O on a real device is seen under way for longer [ns]."""
+        """Raise kind "device" if an I/O on a real device has been in flight for longer [ns]."""
     def check_target(self) -> None:
-        """Raise kind "device" where the file that is worked on was cut by somebody."""
+        """Raise kind "device" if the target file was truncated by another process."""
     def result(self) -> _T:
-        """Wait for the end, and what came out; raises the work's error, or kind "interrupted" after
-        `cancel`."""
+        """Wait for the end, and return the result; raise the error of the operation, or kind
+        "interrupted" after `cancel`."""
 
 @final
 class Listener:
-    """A socket at which clients of `serve` come in; the file of a UNIX socket goes with it."""
+    """A listening socket for clients of `serve`; it removes the file of a UNIX socket at its
+    end."""
 
     @staticmethod
     def unix(path: str) -> Listener:
-        """Mode 0600; kind "refused" where something of that name is."""
+        """Create a UNIX socket with mode 0600; kind "refused" if the path exists."""
     @staticmethod
     def tcp(address: str) -> Listener:
-        """IP:PORT; port 0 is any that is free."""
+        """Listen on IP:PORT; port 0 selects a free port."""
     @property
     def address(self) -> str:
         """The path, or the address with its port."""
@@ -178,11 +182,13 @@ def serve(
     statistics: Listener | None = None,
     record: str | None = None,
 ) -> Handle[tuple[str, NativeError | None]]:
-    """Serve devices as NBD exports (device, name, data file or None for memory, read-only, what of
-    the file may be lost), so many thousandths of the wall clock slow (0: as fast as they are
-    computed), until `cancel`. What was served (JSON) comes out, and why the recording is not whole;
-    the devices are back then. Whoever connects to `statistics` gets it meanwhile; `record` is a
-    new file for every read and write, in the form of MSR Cambridge."""
+    """Serve devices as NBD exports until `cancel`. An export is (device, name, data file or None
+    for memory, read-only, token that permits overwriting the file). Simulated times are stretched
+    by `slowdown_permille` / 1000; 0 serves as fast as possible.
+
+    The result is the statistics (JSON), and the error of an incomplete recording; the devices can
+    be used again then. A client of `statistics` receives the statistics while serving. `record` is
+    a new file that receives every read and write, in the format of MSR Cambridge."""
 
 @final
 class Device:
@@ -190,9 +196,9 @@ class Device:
     def sim(name: str, profile_toml: str, source: str, overrides_json: str) -> Handle[Device]: ...
     @staticmethod
     def restore(path: str) -> Handle[Device]:
-        """The simulated device that `save` wrote; kind "results" for anything else."""
+        """Restore the simulated device in a snapshot; kind "results" for any other file."""
     def save(self, path: str) -> Handle[None]:
-        """Write the whole state to a new file, at once and synced. Simulated only."""
+        """Write a snapshot of a simulated device to a new file, atomically and synced."""
     @staticmethod
     def file(
         path: str,
@@ -203,9 +209,10 @@ class Device:
         size_bytes: int | None,
         destroy: str | None,
     ) -> Handle[Device]:
-        """Open a regular file; with `size_bytes` create it or grow it (filled with data) first.
-        Cancelled or failed, the file is as it was. When writable, kind "refused" for one that is in
-        use, and for one that uflip did not make unless `destroy` is its path and what it holds."""
+        """Open a regular file; with `size_bytes`, first create or enlarge it and fill it with data.
+        After a cancellation or failure the file is unchanged. If writable: kind "refused" for a
+        file in use, and for a file that uflip did not create, unless `destroy` is its path and
+        contents."""
     @staticmethod
     def block(
         path: str,
@@ -216,34 +223,36 @@ class Device:
         destroy: str | None,
         brand: str | None,
     ) -> Device:
-        """Open a block device; when writable exclusively (O_EXCL), and only if nobody uses it and
-        `destroy` is its token (as `report_block` gives it), else kind "refused". `brand` is that of
-        data written before, where none is found."""
+        """Open a block device. If writable, open it exclusively (O_EXCL); kind "refused" if it is
+        in use, or if `destroy` is not its token (see `report_block`). `brand` is the brand of data
+        written earlier, for a device on which no brand is found."""
     @staticmethod
     def nbd(
         address: str, *, writable: bool, durability: str = "cached", io_timeout_ns: int = 0
     ) -> Device:
-        """An export of an NBD server: unix:PATH or HOST:PORT, and :exportname=NAME where it is not
-        the first; kind "refused" where it is to be written and is read-only, "usage" where its
-        server cannot do what `durability` asks of writes. A request that is not answered within
-        `io_timeout_ns` is an error; 0: never."""
+        """Open an export of an NBD server: unix:PATH or HOST:PORT, with :exportname=NAME unless it
+        is the first. Kind "refused" if it is opened for writing and is read-only; "usage" if the
+        server does not support `durability`. A request without a reply after `io_timeout_ns` is an
+        error; 0: no limit."""
     @staticmethod
     def null(capacity_bytes: int) -> Device: ...
     def choose_completion(self, name: str) -> bool:
-        """Say how ends of I/Os in a queue are learned of: "auto", "interrupt" or "polled", which is
-        refused, kind "usage", of a device that cannot; returns whether it is polled."""
+        """Select how completions of queued I/Os are detected: "auto", "interrupt" or "polled";
+        return whether they are polled. Kind "usage" for "polled" on a device that does not support
+        it."""
     def info_json(self) -> str: ...
     def counters_json(self) -> str | None: ...
     def standing_json(self) -> str | None:
-        """How a file or block device stands now, and who else was there since it was opened; None
-        for any other device."""
+        """Return the current status of a file or block device, and accesses by other processes
+        since it was opened; None for any other device."""
     def idle(self, pause_ns: int) -> Handle[None]:
         """Let the device idle: sleep on a real device, let virtual time pass on a simulated one."""
     def clone(self) -> Handle[Device]:
-        """A simulated device of its own in the same state; kind "usage" for any other."""
+        """Return a copy of a simulated device; kind "usage" for any other device."""
     def apply(self, spec_json: str) -> Handle[str]:
-        """Do what a pattern asks for in functional mode: no time passes, no trace; processes of
-        a parallel pattern one after another. Returns what was counted (JSON). Simulated only."""
+        """Run a pattern on a simulated device in functional mode: without times and without a
+        trace, the processes of a parallel pattern one after another. Returns the counters
+        (JSON)."""
     def cut_power(
         self,
         after_ns: int,
@@ -251,18 +260,18 @@ class Device:
         durability: str = "cached",
         at_once: int = 1,
     ) -> Handle[str]:
-        """Let a simulated device do what a pattern asks for, so many I/Os at a time, until its
-        power is cut after so long on its clock, and recover. Returns what that cost (JSON)."""
+        """Run a pattern on a simulated device with `at_once` I/Os in flight, cut its power after
+        `after_ns` on its clock, and let it recover. Returns losses and recovery costs (JSON)."""
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
-        """The range, whole sectors, holds nothing any more: a discard of a block device, a hole of
-        a file, a trim over NBD; of a simulated device flash pages that are covered whole."""
+        """Deallocate a range of whole sectors: by a discard on a block device, a hole in a file, a
+        trim over NBD. A simulated device deallocates the flash pages inside the range."""
     def zones_json(self) -> str | None:
-        """All zones as they are now, see `uflip.data.zones`; None where there are none."""
+        """Return the current state of all zones, see `uflip.data.zones`; None without zones."""
     def zone_command(self, command: str, offset_bytes: int, size_bytes: int) -> int:
-        """One I/O of any mode, here and now: its response time [ns]."""
+        """Make one I/O of any mode; return its response time [ns]."""
     def prepare_zones(self, spec_json: str) -> Handle[None]:
-        """Zones that the pattern writes are reset, those that it only reads are filled, and no
-        other is left open or closed."""
+        """Prepare the zones for a pattern: reset those that it writes, fill those that it only
+        reads, and leave no other zone open or closed."""
     def start(
         self,
         spec_json: str,
@@ -272,143 +281,151 @@ class Device:
         inside: bool = False,
         in_pieces: bool = False,
     ) -> Handle[Trace]:
-        """Run a pattern whose writes wait for what `durability` says. With `spool`, the I/Os of a
-        long run go to a file without a name in that folder while it lasts: memory is bounded. A
-        replay takes the I/Os of the list that it names. With `inside`, a simulated device is looked
-        into meanwhile (`Trace.has_inside`). With `in_pieces`, the caller reads no whole column of a
-        trace in a file, so that no memory for that is asked for before the run."""
+        """Start a pattern; `durability` defines when its writes are complete.
+
+        With `spool`, the I/Os of a long run are stored in an unnamed file in that folder, which
+        bounds memory. A replay uses the list `ios`. With `inside`, a simulated device records its
+        device log (`Trace.has_inside`). With `in_pieces`, the caller does not read whole columns
+        of a spooled trace, so that no memory is reserved for them before the run."""
     def start_series(
         self, specs_json: list[str], durability: str = "cached"
     ) -> Handle[list[tuple[int, Trace]]]:
-        """Run patterns of given lengths one right after the other, with no rest between them; for
-        each there is when it began, since the first one did [ns], and its trace."""
+        """Run patterns of fixed lengths without a pause between them. The result has the beginning
+        of each, relative to that of the first [ns], and its trace."""
     def enforce(self, state_json: str, skip_ios: int) -> Handle[None]:
-        """Make the writes of a state after the first `skip_ios`; untimed on a simulated device."""
+        """Make the writes of a state, without the first `skip_ios`; untimed on a simulated
+        device."""
 
 @final
 class Recording:
-    """What a trace of another tool says that was done: any places, lengths and times."""
+    """A trace of another tool: I/Os with any addresses, lengths and times."""
 
     def __len__(self) -> int: ...
     def summary_json(self) -> str:
-        """format, ios, reads, bytes_read, bytes_written, bytes_trimmed, end (of the last byte),
-        span_ns (None without times), left_out (what is not replayed, how often), sources."""
+        """Return format, ios, reads, bytes_read, bytes_written, bytes_trimmed, end (of the last
+        byte), span_ns (None without times), left_out (kinds of I/Os that are not replayed, and
+        their numbers), sources."""
     def without_trims(self) -> Recording:
-        """The same for a device that has no command to deallocate; `left_out` counts them."""
+        """Return the recording without trims, for a device that cannot deallocate; `left_out`
+        counts them."""
     def fit(self, capacity_bytes: int, sector_bytes: int, how: str, speed_ppm: int | None) -> Ios:
-        """A list for a device; `how` is refuse, wrap or scale. At the times that were recorded,
-        speed_ppm / 1,000,000 times as fast; with None each I/O after the one before."""
+        """Return the I/Os fitted to a device; `how` is refuse, wrap or scale. The recorded times
+        are replayed speed_ppm / 1,000,000 times as fast; with None, each I/O follows the completion
+        of the one before."""
 
 @final
 class Ios:
-    """I/Os that a device can do, in order."""
+    """A list of I/Os that fit a device, in order."""
 
     def __len__(self) -> int: ...
     def spec_json(self, queue_depth: int) -> str:
-        """The pattern that names the list."""
+        """Return the replay pattern that refers to this list."""
     @property
     def widened(self) -> int:
-        """How many were widened to whole sectors."""
+        """Number of I/Os that were enlarged to whole sectors."""
     @property
     def split(self) -> int:
-        """How many trims became several, as no I/O is that long."""
+        """Number of trims that were split, because they exceed the maximum length of an I/O."""
     @property
     def moved(self) -> int:
-        """How many are at another place than they were."""
+        """Number of I/Os whose address was changed."""
 
 def read_recording(path: str, kind: str | None = None) -> Recording:
-    """Read a trace of one of `recording_formats`; without a name, of the one it looks like."""
+    """Read a trace in one of `recording_formats`; without `kind`, detect the format."""
 
 def read_fio_log(path: str) -> tuple[Trace, str]:
-    """What fio logged of its response times, as the trace of a run, and about it (JSON):
+    """Read a latency log of fio; return it as the trace of a run, and its properties (JSON):
     has_offsets, trims, end."""
 
-def recording_formats() -> list[str]: ...
+def recording_formats() -> list[str]:
+    """Return the formats that `read_recording` supports."""
+
 def registry_json() -> str:
-    """Registered names by kind: ftl, gc (victim policies), allocator, data."""
+    """Return the registered names by kind: ftl, gc (victim policies), allocator, data."""
 
 def inspect_file(path: str, buffered: bool) -> str:
-    """Info of a file (JSON) as `Device.file` would tell it, without opening it for writing."""
+    """Return the info (JSON) that `Device.file` would have, without opening the file for
+    writing."""
 
 def inspect_sim(name: str, profile_toml: str, source: str, overrides_json: str) -> str:
-    """Info of a simulated device (JSON) as `Device.sim` would make it, without making it."""
+    """Return the info (JSON) that `Device.sim` would have, without creating the device."""
 
 def inspect_snapshot(path: str, interface: str | None = None) -> str:
-    """Info of the device in a snapshot (JSON), "snapshot" in its details; the state is not read.
-    With `interface`, "block" or "open_channel", a device with the other is refused."""
+    """Return the info (JSON) of the device in a snapshot, with "snapshot" in its details; the state
+    is not read. With `interface`, "block" or "open_channel", refuse a device with the other."""
 
 def inspect_block(path: str) -> str:
-    """Info of a block device (JSON) from sysfs, and the brand of its data where it may be read."""
+    """Return the info (JSON) of a block device from sysfs, with its brand if it may be read."""
 
 def known_blocks(paths: list[str]) -> list[tuple[str, str]]:
-    """`inspect_block` and `report_block` of each that can be named and has a size."""
+    """Return `inspect_block` and `report_block` of each device that has a name and a size."""
 
 def report_block(path: str) -> str:
-    """Who uses a block device ("in_use": text, "" for nobody), what it "holds" (names of libblkid),
-    and the "token" that `Device.block` wants (JSON)."""
+    """Return the user of a block device ("in_use", "" if it is free), its contents ("holds", names
+    of libblkid), and the "token" for `Device.block` (JSON)."""
 
 def check_durability(text: str) -> None:
     """Raise unless `text` is cached, fua or flush:N."""
 
 def check_block(path: str, destroy: str | None) -> None:
-    """Raise what `Device.block` would, opened for writing; opens nothing for writing."""
+    """Raise the error of `Device.block` with writable=True, without opening it for writing."""
 
 def check_file(path: str, destroy: str | None) -> None:
-    """Raise what `Device.file` would, opened for writing; opens nothing for writing."""
+    """Raise the error of `Device.file` with writable=True, without opening it for writing."""
 
 def check_data_file(path: str, size_bytes: int, read_only: bool, destroy: str | None) -> None:
-    """Raise what `serve` would for a data file of a device of this size; opens nothing for
+    """Raise the error of `serve` for the data file of a device of this size, without opening it for
     writing."""
 
 def check_polled(path: str, buffered: bool) -> None:
-    """Raise, kind "usage", where the disk below a file, or below the folder of one that is not
-    there yet, cannot be polled, or the file is to be `buffered`."""
+    """Raise kind "usage" if the disk of a file, or of the folder of a new file, does not support
+    polling, or if the file is `buffered`."""
 
 def wear(path: str) -> str:
-    """What the device at `path`, or below a file or folder, says about its wear (JSON):
-    percentage_used of its rated endurance, bytes_written by the host; or "unknown": why."""
+    """Return the wear that the device at `path`, or the disk of a file or folder, reports (JSON):
+    percentage_used of its rated endurance, bytes_written by the host; or "unknown": the reason."""
 
 def resolve_pattern(spec_json: str, capacity_bytes: int, sector_bytes: int, kind: str) -> str:
-    """Validate a pattern, fill in defaults; adds "total_ios", "bytes_read", "bytes_written",
-    "pause_ns" (the sum of its pauses) under the key "totals". `kind` as the info has it."""
+    """Validate a pattern, and fill in defaults; add "totals": total_ios, bytes_read, bytes_written,
+    pause_ns (the sum of its pauses). `kind` is that of the device info."""
 
 def resolve_state(state_json: str, capacity_bytes: int, sector_bytes: int) -> str:
-    """Validate a state, fill in defaults; adds "totals": total_ios, bytes_written."""
+    """Validate a state, and fill in defaults; add "totals": total_ios, bytes_written."""
 
 def read_trace(path: str, expected: tuple[int, str] | None = None) -> Trace:
-    """Read a trace that `write_parquet` wrote; with `expected` (bytes, digest) only if it is that.
-    Whatever is in the file, it is a trace that makes physical sense, or kind "results"."""
+    """Read a trace that `write_parquet` wrote; with `expected` (bytes, digest), only if both match.
+    Kind "results" for any other file, and for a physically impossible trace."""
 
 def read_inside(
     path: str, expected: tuple[int, str] | None = None
 ) -> tuple[list[tuple[str, Column]], str]:
-    """Read the columns that `write_inside` wrote, and its metadata; with `expected` (bytes, digest)
-    only if it is that."""
+    """Read the columns that `write_inside` wrote, and its metadata; with `expected` (bytes,
+    digest), only if both match."""
 
 def read_metadata(path: str) -> str | None:
-    """The metadata of a trace in a file whose numbers may be damaged; None if there is none."""
+    """Return the metadata of a trace file, whose columns may be damaged; None without metadata."""
 
 def read_specification(path: str) -> str | None:
-    """The specification that a run file says to be of, a pattern or a job, as JSON; nothing of it
-    is checked, and no number is read. None if it says none."""
+    """Return the specification in a run file, of a pattern or a job, as JSON; None without one. The
+    specification is not checked, and no column is read."""
 
 def check_traces(paths: list[str]) -> list[str | None]:
-    """Why each file is no trace that makes sense; None where it is one. On all processors."""
+    """Return the fault of each trace file, None for a plausible trace; uses all processors."""
 
 def digest(content: bytes) -> str:
-    """The digest of bytes (BLAKE3, hexadecimal)."""
+    """Return the digest of bytes (BLAKE3, hexadecimal)."""
 
 def digest_files(paths: list[str]) -> list[tuple[int, str, str]]:
-    """(bytes, digest, "") of each file, or (0, "", what is wrong). On all processors."""
+    """Return (bytes, digest, "") for each file, or (0, "", error); uses all processors."""
 
 def clock_ns() -> float:
-    """Cost of one reading of the clock [ns]."""
+    """Return the cost of reading the clock once [ns]."""
 
 def analyse(
     times_ns: NDArray[np.float64], *, confidence: float | None, half_width: float | None
 ) -> str:
-    """Phases, period, interval and doubts of response times [ns], as JSON; see
-    `uflip.analysis.Analysis`. None is the native default."""
+    """Return phases, period, interval and doubts of response times [ns], as JSON; see
+    `uflip.analysis.Analysis`. None selects the native default."""
 
 def run_length(
     times_ns: NDArray[np.float64],
@@ -417,50 +434,52 @@ def run_length(
     half_width: float | None,
     min_ios: int,
 ) -> str:
-    """Where the stop rule of the engine would have ended a run with these response times [ns]:
-    the last verdict as JSON, with "stop" false if it never would have."""
+    """Apply the stop rule of the engine to these response times [ns]; return its last verdict as
+    JSON, with "stop" false if the rule would not have ended the run."""
 
 def autocorrelation(series: NDArray[np.float64], max_lag: int) -> list[float]:
-    """Pearson's coefficients of the series with itself at lags 0 to max_lag."""
+    """Return the autocorrelation (Pearson) of the series at lags 0 to max_lag."""
 
 def pelt(means: NDArray[np.float64], penalty: float) -> list[int]:
-    """First indices of the segments after the first: the exact optimum for a squared-error cost."""
+    """Return the change points of a series: the first index of each segment after the first.
+
+    The segmentation is the exact optimum for a squared-error cost (PELT)."""
 
 def half_width(means: list[float], confidence: float) -> float:
-    """Half the width of the interval for the mean of two or more nearly independent means:
-    Student's, stretched for their skewness and for the correlation of neighbours."""
+    """Return half the width of the interval for the mean of two or more nearly independent means:
+    Student's, widened for their skewness and for the correlation of neighbours."""
 
 def student_quantile(p: float, freedom: float) -> float:
-    """What the amount of a Student variable exceeds with probability p."""
+    """Return the value that the magnitude of a Student variable exceeds with probability p."""
 
 @final
 class FlashDevice:
-    """An open-channel device that jobs can be started on, one at a time."""
+    """An open-channel device, which runs one job at a time."""
 
     @staticmethod
     def sim(name: str, profile_toml: str, source: str, overrides_json: str) -> Handle[FlashDevice]:
-        """Make a simulated device; overrides are {key: value}."""
+        """Create a simulated device; overrides are {key: value}."""
     @staticmethod
     def restore(path: str) -> Handle[FlashDevice]:
-        """As `Device.restore`."""
+        """Restore a device, as `Device.restore`."""
     def save(self, path: str) -> Handle[None]:
-        """As `Device.save`."""
+        """Write a snapshot, as `Device.save`."""
     def counters_json(self) -> str: ...
     def clone(self) -> Handle[FlashDevice]:
-        """A device of its own in the same state."""
+        """Return a copy of the device."""
     def resolve(self, job_json: str) -> str:
-        """A job, complete, with its totals."""
+        """Return the job with all defaults and its totals."""
     def block_state(self, channel: int, lun: int, block: int) -> tuple[int, int, bool]:
-        """Erases, pages written, whether it is retired."""
+        """Return the erases of a block, its written pages, and whether it is retired."""
     def command(
         self, op: str, addresses: list[tuple[int, int, int, int, int, int]]
     ) -> tuple[int, list[str]]:
-        """One command, here and now: "read", "write" or "erase", and addresses of channel, LUN,
-        block, plane, page, sector. Its response time [ns], and the status of every address."""
+        """Execute one command, "read", "write" or "erase", on addresses of (channel, LUN, block,
+        plane, page, sector); return its response time [ns], and the status of every address."""
     def start(self, job_json: str, prepare: bool, inside: bool = False) -> Handle[FlashTrace]:
-        """Start a job; with `prepare`, blocks are erased, and what is only read is written,
-        before. With `inside`, the device is inspected meanwhile, unless the job wears a block
-        out (`FlashTrace.has_inside`)."""
+        """Start a job; with `prepare`, first erase its blocks, and write those that it only reads.
+        With `inside`, record the device log (`FlashTrace.has_inside`), unless the job wears a
+        block out."""
 
 @final
 class FlashTrace:
@@ -472,7 +491,7 @@ class FlashTrace:
     def __len__(self) -> int: ...
     @property
     def metadata_json(self) -> str:
-        """What `write_parquet` was given; "" for a log that comes from a job."""
+        """The metadata passed to `write_parquet`; "" for a log that was not read from a file."""
     @property
     def job_json(self) -> str: ...
     @property
@@ -481,38 +500,39 @@ class FlashTrace:
     def causes(self) -> list[str]: ...
     @property
     def erase_failed(self) -> bool:
-        """Whether a wear job ended with an erase that failed."""
+        """Whether a wear job ended with a failed erase."""
     def column(self, name: str) -> Column: ...
     def elapsed_ns(self) -> int:
-        """From the first submission to the last completion [ns]."""
+        """Return the time from the first submission to the last completion [ns]."""
     def write_parquet(self, path: str, run_json: str) -> None:
         """Write every column; fsync. Fails if `path` exists."""
     @property
     def has_inside(self) -> bool:
-        """Whether it was recorded what happened inside the device."""
+        """Whether the trace has a device log: the internal operations of the device."""
     def write_inside(self, path: str, about_json: str) -> None:
-        """As `Trace.write_inside`."""
+        """Write the device log, as `Trace.write_inside`."""
     def write_csv(self, path: str, sector_bytes: int) -> None:
-        """Write a line a command with the columns of FOX. Fails if `path` exists."""
+        """Write a line for each command with the columns of FOX. Fails if `path` exists."""
 
 def read_flash_trace(path: str, expected: tuple[int, str] | None = None) -> FlashTrace:
-    """Read a log that `FlashTrace.write_parquet` wrote; with `expected` its length and digest are
-    these, or nothing of it is interpreted."""
+    """Read a log that `FlashTrace.write_parquet` wrote; with `expected` (bytes, digest), only if
+    both match."""
 
 def inspect_flash(name: str, profile_toml: str, source: str, overrides_json: str) -> str:
-    """What is known of a `FlashDevice`, without making it; details hold interface and geometry."""
+    """Return the info of a `FlashDevice`, with interface and geometry, without creating it."""
 
 def profile_sources(profile_toml: str, source: str) -> str:
-    """Where each constant of a profile comes from, as JSON; errors for one without a source."""
+    """Return the source of each constant of a profile, as JSON; an error for one without a
+    source."""
 
 def toml_to_json(text: str) -> str:
-    """Any TOML as JSON: texts, numbers of 64 bits, booleans, lists, tables; no dates, no nan."""
+    """Convert TOML to JSON: strings, 64-bit numbers, booleans, lists, tables; no dates, no nan."""
 
 def profile_interface(profile_toml: str, source: str) -> str:
-    """How a profile's device is addressed: "block" or "open_channel"."""
+    """Return the interface of a profile's device: "block" or "open_channel"."""
 
 def profile_faults(profile_toml: str, source: str) -> str:
-    """All that is wrong with a profile, as JSON: a list of line, key, got, allowed."""
+    """Return all faults of a profile, as JSON: a list of line, key, got, allowed."""
 
 def read_quantity(thing: str, text: str) -> int:
-    """A "size" [bytes], a "duration" [ns] or a "count" as people write them."""
+    """Parse a "size" [bytes], a "duration" [ns] or a "count" with its unit, as in 4KiB or 10us."""

@@ -37,8 +37,8 @@ PATTERNS = {re.compile(phrase, re.M): instead for phrase, instead in AVOIDED.ite
 
 GLOBS = (
     "*.md", "benches/*.py", "crates/*/**/*.rs", "docs/**/*.md", "python/uflip/**/*.py",
-    "python/uflip/**/*.html", "python/uflip/**/*.toml", "tests/python/*.py", "tools/*.py",
-    "tools/*.sh", "web/src/**/*.ts",
+    "python/uflip/**/*.pyi", "python/uflip/**/*.html", "python/uflip/**/*.toml",
+    "tests/python/*.py", "tools/*.py", "tools/*.sh", "web/src/**/*.ts",
 )  # fmt: skip
 # Made of other files, which are checked.
 GENERATED = {"docs/reference/cli.md", "docs/papers.md"}
