@@ -221,7 +221,7 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
     100
     >>> trace = pattern("file:new.bin", "RW", size="1MiB", buffered=True, io_count=10)
     """
-    device_options = {name: options.pop(name) for name in [*options] if name in _OF_DEVICES}
+    device_options = {name: options.pop(name) for name in [*options] if name in _DEVICE_OPTIONS}
     chosen = only_given(options)
     spec = _pattern_by_name(pattern, chosen) if not isinstance(pattern, Pattern) else pattern
     if chosen and spec is pattern:
@@ -229,7 +229,7 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
             "A specification cannot be combined with options of a pattern",
             where="uflip.pattern",
             got=", ".join(chosen),
-            allowed=", ".join(_OF_DEVICES),
+            allowed=", ".join(_DEVICE_OPTIONS),
             action="give the options where the specification is made, or to its method `but`",
         )
     parsed = read_options(device_options)
@@ -240,7 +240,7 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
         return opened.run(spec)
 
 
-_OF_DEVICES = tuple(DeviceOptions.__annotations__)
+_DEVICE_OPTIONS = tuple(DeviceOptions.__annotations__)
 
 
 def _pattern_by_name(name: str, chosen: Table) -> Pattern:
@@ -248,7 +248,7 @@ def _pattern_by_name(name: str, chosen: Table) -> Pattern:
     allowed = [each for each in NAMES if each not in ("pattern", "mode", "location")]
     for each in chosen:
         if each not in allowed:
-            raise unknown_name("option", each, [*allowed, *_OF_DEVICES], where="uflip.pattern")
+            raise unknown_name("option", each, [*allowed, *_DEVICE_OPTIONS], where="uflip.pattern")
     return parse_pattern({"pattern": name, **chosen})
 
 

@@ -16,19 +16,19 @@ OnProgress = Callable[[int, int, int], None]
 # waiting thread does not disturb the measurement.
 SLICE_S = 0.1
 # After Ctrl-C: the maximum wait for the I/O in flight before the operation is abandoned.
-CANCEL_PATIENCE_S = 30.0
+CANCEL_TIMEOUT_S = 30.0
 # A computation can be abandoned early: it disturbs nothing.
-COMPUTING_PATIENCE_S = 1.0
+COMPUTE_CANCEL_TIMEOUT_S = 1.0
 # So can an operation without side effects: it stops after the array that it is filling. With one
 # polling interval before, Ctrl-C takes 0.2 s for any device size.
-MAKING_PATIENCE_S = 0.1
+CREATE_CANCEL_TIMEOUT_S = 0.1
 
 
 def run_native(
     start: Callable[[], _native.Handle[T]],
     on_progress: OnProgress | None = None,
     *,
-    patience_s: float = CANCEL_PATIENCE_S,
+    patience_s: float = CANCEL_TIMEOUT_S,
     io_timeout_ns: int = 0,
     measures: bool = False,
 ) -> T:

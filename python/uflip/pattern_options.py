@@ -24,11 +24,11 @@ from uflip.spec import (
 
 Parameters = dict[str, str | int]
 """The given parameters of a pattern."""
-RULE = {name.removesuffix("_ns"): name for name in STOP}
+STOP_RULE_OPTIONS = {name.removesuffix("_ns"): name for name in STOP}
 """Stopping rules of a run: option -> parameter of `until_converged`."""
 NAMES = (
     "pattern", "mode", "location", *PARAMETERS, "mix", "ratio", "first_percent", "until_converged",
-    *RULE,
+    *STOP_RULE_OPTIONS,
 )  # fmt: skip
 """The options of a pattern."""
 
@@ -62,8 +62,8 @@ def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
     >>> parse_pattern({"pattern": "SR", "mix": "RW", "ratio": 4}).ratio
     4
     """
-    rule = {name: typed[name] for name in RULE if name in typed}
-    stop_options = (*RULE, "until_converged")
+    rule = {name: typed[name] for name in STOP_RULE_OPTIONS if name in typed}
+    stop_options = (*STOP_RULE_OPTIONS, "until_converged")
     parameters = cast(
         "Parameters", {name: typed[name] for name in typed if name not in stop_options}
     )
@@ -95,7 +95,8 @@ def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
                 action=f"omit one of them; --max-ios is a budget for {option}",
             )
     return until_converged(
-        _basic_or_mix(parameters), **{RULE[name]: value for name, value in rule.items()}
+        _basic_or_mix(parameters),
+        **{STOP_RULE_OPTIONS[name]: value for name, value in rule.items()},
     )
 
 

@@ -34,8 +34,8 @@ ONE_SIGNAL_S = 0.3
 
 
 # An exception raised in an import callback may be printed and lost; imports are over soon [s].
-IMPORTING = "<frozen importlib"
-SOON_S = 0.002
+IMPORTLIB_FILE = "<frozen importlib"
+IMPORT_RETRY_S = 0.002
 
 MAIN = get_ident()
 
@@ -162,9 +162,9 @@ def _raise_or_defer(frame: "FrameType | None") -> None:
     """Raise the signal, unless shielded; retry later if an import callback would swallow it."""
     if _state.shields > 0:
         return
-    if frame is not None and frame.f_code.co_filename.startswith(IMPORTING):
+    if frame is not None and frame.f_code.co_filename.startswith(IMPORTLIB_FILE):
         signal.signal(signal.SIGALRM, _retry)
-        signal.setitimer(signal.ITIMER_REAL, SOON_S)
+        signal.setitimer(signal.ITIMER_REAL, IMPORT_RETRY_S)
         return
     check()
 

@@ -17,9 +17,9 @@ both. Reads use up no space: their start-up is counted in I/Os. In a mix of two 
 each must have passed it by itself: sequential writes do not fill a log of random ones. (2) Time. A
 device reclaims space while it is idle, and reads and pauses between writes leave it idle. A write
 takes `m` in the running phase of its baseline. The device does a part `i` of this in the
-background, in the idle time of each write, so the space for n writes lasts for n × m / (m - i):
-119 random writes of sim:mtron (m = 8.9 ms) with eight reads each (i = 3 ms) last for 180. With an
-idle time of `ENOUGH_IDLE` times `m` it lasts for ever; between 0.8 and that the end is unknown.
+background, in the idle time of each write, so the space for n writes lasts for n × m / (m - i): 119
+random writes of sim:mtron (m = 8.9 ms) with eight reads each (i = 3 ms) last for 180. With an idle
+time of `ENOUGH_IDLE_RATIO` times `m` it lasts for ever; between 0.8 and that the end is unknown.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,11 +31,11 @@ from uflip.data.spec import Basic, Mix, MixPart, Parallel, Spec
 from uflip.data.spec_base import DRAWN, OPEN_TIMES
 
 LABELS_OF_WRITES = ("SW", "RW")
-NOT_OVER = "start_up_not_over"
+STARTUP_NOT_OVER = "start_up_not_over"
 # Twice the time of the work: background work may be less efficient.
-ENOUGH_IDLE = 2.0
+ENOUGH_IDLE_RATIO = 2.0
 # With more idle time than this part of the work, space is used up so slowly that it may never end.
-BALANCED = 0.8
+BALANCED_IDLE_SHARE = 0.8
 # Spare space of a drive that sells as many GB as it has GiB of flash; few drives have less.
 SPARE_SHARE = 1 - 10**9 / 2**30
 MAX_ROWS = 1 << 40
@@ -91,7 +91,7 @@ def longest_of(
         effect = (
             abs(phases["settling_ns"] / mean_ns - 1) if mean_ns and "settling_ns" in phases else 1.0
         )
-        if NOT_OVER in phases["reasons"]:
+        if STARTUP_NOT_OVER in phases["reasons"]:
             ios, effect = phases["ios"], 1.0
         if ios:
             longest[is_write] = max(longest[is_write], ios)
@@ -135,14 +135,14 @@ def startup_rows(spec: Spec, startup: Startup) -> float:
         if part.is_write:
             rows = max(rows, _ceil(ios * startup.io_size, count * part.io_bytes))
     idle = idle_share(spec, startup)
-    if not rows or not spec.writes or idle >= ENOUGH_IDLE:
+    if not rows or not spec.writes or idle >= ENOUGH_IDLE_RATIO:
         return rows
-    return inf if idle > BALANCED else _ceil(rows, 1 - idle)
+    return inf if idle > BALANCED_IDLE_SHARE else _ceil(rows, 1 - idle)
 
 
 def never_ends(spec: Spec, startup: Startup) -> bool:
     """Return whether a pattern leaves the device so much idle time that its writes stay fast."""
-    return spec.writes and idle_share(spec, startup) >= ENOUGH_IDLE
+    return spec.writes and idle_share(spec, startup) >= ENOUGH_IDLE_RATIO
 
 
 def idle_share(spec: Spec, startup: Startup) -> float:

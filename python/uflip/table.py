@@ -7,7 +7,7 @@ The package has no other printer of tables.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-BETWEEN = "  "
+COLUMN_SEPARATOR = "  "
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Table:
         every = [self.head, *self.rows]
         widths = [max(map(len, column)) for column in zip(*every, strict=True)]
         return [
-            (indent + BETWEEN.join(map(_aligned, cells, widths, self.sides))).rstrip()
+            (indent + COLUMN_SEPARATOR.join(map(_aligned, cells, widths, self.sides))).rstrip()
             for cells in every
         ]
 

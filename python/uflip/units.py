@@ -13,10 +13,10 @@ from typing import SupportsIndex
 from uflip import _native
 from uflip.errors import UflipError, UsageError, native_errors
 
-_LARGEST = 2**63 - 1  # byte offsets are signed 64-bit numbers in every file system interface
+_MAX_INTEGER = 2**63 - 1  # byte offsets are signed 64-bit numbers in every file system interface
 
 # No device or pattern needs a number of more characters; parsing one takes time.
-_LONGEST = 100
+_MAX_TEXT_LENGTH = 100
 _REAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 UNSIGNED = 2**64 - 1
 """The largest count."""
@@ -105,13 +105,13 @@ def _integer(thing: str, value: SupportsIndex, where: str) -> int:
 
 
 def _check_range(thing: str, value: int, where: str) -> int:
-    if 0 <= value <= _LARGEST:
+    if 0 <= value <= _MAX_INTEGER:
         return value
     raise UsageError(
         f"A {thing} cannot be negative" if value < 0 else f"This {thing} is beyond 64 bits",
         where=where,
         got=_format_number(value),
-        allowed=f"0 to {_LARGEST}",
+        allowed=f"0 to {_MAX_INTEGER}",
         action=f"give another {thing}",
     )
 
@@ -195,7 +195,7 @@ def parse_number(
     (0.95, 0.001)
     """
     text = str(value if isinstance(value, bool | str) else _float(value)).strip()
-    fits = len(text) <= _LONGEST and _REAL.fullmatch(text) is not None
+    fits = len(text) <= _MAX_TEXT_LENGTH and _REAL.fullmatch(text) is not None
     if not fits or not least <= float(text) <= most:
         raise UsageError(
             "The number is out of range" if fits else "Not a number",

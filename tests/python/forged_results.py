@@ -39,10 +39,12 @@ def rewrite_ledger(folder: Path) -> None:
             rewritten = ledger.RunEntry(
                 entry.run, len(content), _native.digest(content), specs[entry.run]
             )
-        elif isinstance(entry, ledger.Document):
-            rewritten = ledger.Document(len(manifest_bytes), _native.digest(manifest_bytes), plan)
+        elif isinstance(entry, ledger.ManifestEntry):
+            rewritten = ledger.ManifestEntry(
+                len(manifest_bytes), _native.digest(manifest_bytes), plan
+            )
         else:
-            rewritten = ledger.Begin(document["folder_id"], plan)
+            rewritten = ledger.BeginEntry(document["folder_id"], plan)
         text, link = ledger.line(rewritten, link)
         lines.append(text)
     path.unlink()

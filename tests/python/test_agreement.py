@@ -17,7 +17,7 @@ from uflip.proof import families
 from uflip.results import Results, summary
 from uflip.results.agreement import (
     AGREEMENT,
-    CLAIM,
+    CLAIM_CONFIDENCE,
     claim_half_width,
     combined_mean,
     disagreement,
@@ -46,7 +46,7 @@ def test_scattered_repetitions_use_students_interval() -> None:
 def test_claim_uses_a_wider_interval_than_shown() -> None:
     """Many repetitions without peers: correlation of neighbours gives a little over Student's."""
     steps = np.tile([1.0, 2.0, -2.0, -1.0], 10)
-    margin = averaged_half_width((100 + steps).tolist(), CLAIM)
+    margin = averaged_half_width((100 + steps).tolist(), CLAIM_CONFIDENCE)
     assert 1 < margin / (stats.t.ppf(0.99, 39) * stats.sem(100 + steps)) < 1.2
     for scale, converged in ((4.9 / margin, True), (5.1 / margin, False)):
         means = [float(mean) for mean in 100 + steps * scale]
@@ -57,7 +57,7 @@ def test_claim_uses_a_wider_interval_than_shown() -> None:
 
 
 def test_rounds_use_the_confidence_of_a_claim() -> None:
-    assert CONFIDENCE == CLAIM
+    assert CONFIDENCE == CLAIM_CONFIDENCE
 
 
 def test_chance_agreement_of_three_seldom_converges() -> None:

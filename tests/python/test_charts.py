@@ -22,7 +22,7 @@ from uflip.report.figures.chart import (
     Polyline,
     ReferenceLine,
     Spans,
-    Words,
+    TextLabel,
 )
 from uflip.report.figures.layout import lay_out, text_width
 from uflip.report.figures.svg import Drawing, draw
@@ -95,7 +95,7 @@ def test_every_mark_is_drawn_and_closed() -> None:
         Band(1, 2),
         Box((1, 2), (3, 4), "#00ff00", edge="#0000ff"),
         Area([1, 2], [3, 4], "#00ff00"),
-        Words(1, 2, "two\nlines <&> of text"),
+        TextLabel(1, 2, "two\nlines <&> of text"),
     ]
     drawing = draw_marks(*marks)
     svg = render("blocks/drawing.html", drawing=drawing)

@@ -306,7 +306,7 @@ def test_lost_dask_worker_is_restarted(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_point_that_kills_every_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uflip.executors.processes.MOST_DEATHS", 2)
+    monkeypatch.setattr("uflip.executors.processes.MAX_WORKER_DEATHS", 2)
     with Processes(1) as single_worker, using(single_worker), pytest.raises(DeviceError) as raised:
         on_all(partial(tasks.kill_worker, os.getpid()), [41])
     assert "41" in str(raised.value)

@@ -17,7 +17,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.errors import UsageError
 from uflip.hints import CONFIRMED, CONTRADICTED, NOT_MEASURED, UNDECIDED, VERDICTS, Hint, advise
 from uflip.hints.classes import classify
-from uflip.results.characteristics import LIKE, characteristics
+from uflip.results.characteristics import LIKE_FACTOR, characteristics
 
 KIB, MIB, MS = 1 << 10, 1 << 20, 1e6
 PATTERNS = ("SR", "RR", "SW", "RW")
@@ -235,7 +235,7 @@ def test_hint_without_its_micro_benchmark_is_not_measured(name: str) -> None:
 def test_interval_including_the_limit_is_undecided() -> None:
     wide = hints_by_number(summary_of(disk_of_2009, share=0.5))
     assert wide[6].verdict == UNDECIDED
-    assert f"{LIKE:.2f}" in wide[6].because
+    assert f"{LIKE_FACTOR:.2f}" in wide[6].because
     assert wide[6].advice == ""
     assert hints_by_number(summary_of(disk_of_2009, share=0.1))[4].verdict == CONFIRMED
 
@@ -293,7 +293,7 @@ def test_write_block_sizes_are_distinguished_by_intervals(
     assert ("undecided: " in hint.because) == (hint.advice == "") == (verdict == UNDECIDED)
     # The findings about sizes are reported in any case.
     assert hint.numbers["best_for_reads_bytes"] < 32 * KIB
-    assert hint.numbers["enough_for_writes_bytes"] == (16 if at_16_kib < LIKE else 32) * KIB
+    assert hint.numbers["enough_for_writes_bytes"] == (16 if at_16_kib < LIKE_FACTOR else 32) * KIB
 
 
 def reads_of_pages(at_64_kib: float) -> Cost:

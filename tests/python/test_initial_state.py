@@ -6,7 +6,7 @@ import pytest
 
 from uflip.device.opener import CreationProgress, open_device
 from uflip.reproduce import uflip_states as states
-from uflip.results.characteristics import LIKE
+from uflip.results.characteristics import LIKE_FACTOR
 
 UNCHANGED = dict.fromkeys(states.PATTERNS, 1.0)
 NO_EFFECT = dict.fromkeys(states.DISTURBANCES, UNCHANGED)
@@ -25,7 +25,7 @@ def largest_change(state: str) -> float:
 
 def test_random_writes_change_only_a_sequential_state() -> None:
     """After a sequential rewrite nothing is collected until the spare blocks are used up."""
-    assert largest_change("random") < LIKE
+    assert largest_change("random") < LIKE_FACTOR
     assert largest_change("sequential") > 2
 
 

@@ -21,7 +21,7 @@ from command_line import uflip
 
 from uflip import _native
 from uflip.data import manifest
-from uflip.data.ledger import Document
+from uflip.data.ledger import ManifestEntry
 from uflip.data.ledger import line as line_of
 from uflip.device.opener import open_device
 from uflip.errors import ResultsError
@@ -204,7 +204,7 @@ def test_manifest_rollback_is_detected(folder: Path) -> None:
         current = read_ledger(folder)
         assert current is not None
         newer = _native.digest(worth.encode())
-        text, _ = line_of(Document(bytes=5, digest=newer, plan=newer), current.link)
+        text, _ = line_of(ManifestEntry(bytes=5, digest=newer, plan=newer), current.link)
         with (folder / "ledger.jsonl").open("ab") as file:
             file.write(text)
         assert states(examine(folder))["manifest.json"] == worth
@@ -398,7 +398,7 @@ def test_partial_ledger_line_is_rolled_back(folder: Path, monkeypatch: pytest.Mo
     real = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, text: real(descriptor, text[:10]))
     with pytest.raises(OSError, match="part of a line"):
-        writer.append(Document(0, "0" * 64, "0" * 64))
+        writer.append(ManifestEntry(0, "0" * 64, "0" * 64))
     monkeypatch.undo()
     assert path.read_bytes() == whole
 

@@ -59,7 +59,7 @@ import resource
 from uflip.cli.main import main
 from uflip.results import columns, throughput
 from uflip.stats import Distribution
-columns.PIECE = throughput.PIECE = Distribution.FEW = 1 << 14
+columns.PIECE_IOS = throughput.PIECE_IOS = Distribution.FEW = 1 << 14
 try:
     main({arguments})
 except SystemExit as end:

@@ -183,7 +183,7 @@ def test_statistics_do_not_depend_on_the_piece_size(
         trace = device.run(spec)
     whole, amount = statistics_of([trace]), measured_amount(trace)
     for module in (columns, throughput):
-        monkeypatch.setattr(module, "PIECE", 64)
+        monkeypatch.setattr(module, "PIECE_IOS", 64)
     monkeypatch.setattr(Distribution, "FEW", 32)
     pieces = statistics_of([trace])
     for computed, expected in [(pieces.statistics, whole.statistics), *(

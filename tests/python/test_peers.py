@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from uflip.results.agreement import (
-    CLAIM,
+    CLAIM_CONFIDENCE,
     claim_half_width,
     combined_mean,
     own_half_width,
@@ -16,8 +16,8 @@ from uflip.results.agreement import (
 )
 from uflip.results.autocorrelation import averaged_half_width, is_more_correlated, sort_correlation
 from uflip.results.variance_pooling import (
-    FEWEST,
     MAX_NEEDED,
+    MIN_PEERS,
     Peers,
     Scatter,
     is_outlier,
@@ -74,8 +74,8 @@ def test_neighbour_correlation_is_found_and_corrected(correlation: float, repeti
     peers = pool_scatter(every)
     assert peers is not None
     assert peers.correlation == pytest.approx(correlation, abs=0.1)
-    width, degrees = pooled_half_width(peers, every[0], CLAIM)
-    error = width / stats.t.ppf((1 + CLAIM) / 2, degrees)
+    width, degrees = pooled_half_width(peers, every[0], CLAIM_CONFIDENCE)
+    error = width / stats.t.ppf((1 + CLAIM_CONFIDENCE) / 2, degrees)
     assert error == pytest.approx(steps.mean(axis=1).std(), rel=0.2)
 
 
@@ -84,17 +84,17 @@ def test_interval_weights_own_and_pooled_variance(pooled_degrees: float) -> None
     """Student's, by scipy, of the weighted mean of both variances."""
     means = [101.0, 99.0, 103.0]
     peers = make_peers(0.25, pooled_degrees)
-    width, degrees = pooled_half_width(peers, Scatter(means, ALLOWED), CLAIM)
+    width, degrees = pooled_half_width(peers, Scatter(means, ALLOWED), CLAIM_CONFIDENCE)
     variance = (pooled_degrees * 0.25 * ALLOWED**2 + 2 * np.var(means, ddof=1)) / (
         pooled_degrees + 2
     )
     assert degrees == min(pooled_degrees + 2, 60)
-    expected = stats.t.ppf((1 + CLAIM) / 2, degrees) * np.sqrt(variance / 3)
+    expected = stats.t.ppf((1 + CLAIM_CONFIDENCE) / 2, degrees) * np.sqrt(variance / 3)
     assert width == pytest.approx(expected, rel=2e-3)
 
 
 def test_few_experiments_are_not_pooled() -> None:
-    some = drawn(np.random.default_rng(7), FEWEST, 8.0, 0.5, 3)
+    some = drawn(np.random.default_rng(7), MIN_PEERS, 8.0, 0.5, 3)
     assert pool_scatter(some) is not None
     assert pool_scatter(some[1:]) is None
     assert pool_scatter([*some[1:], Scatter([100.0], ALLOWED)]) is None, (
@@ -121,7 +121,9 @@ def test_repeated_looks_make_few_false_claims(degrees: float) -> None:
             ]
             peers = pool_scatter(now)
             assert peers is not None
-            is_claimed = [pooled_half_width(peers, one, CLAIM)[0] <= ALLOWED for one in now]
+            is_claimed = [
+                pooled_half_width(peers, one, CLAIM_CONFIDENCE)[0] <= ALLOWED for one in now
+            ]
         claims += sum(is_claimed)
         false += sum(
             abs(np.mean(one.means) - 100) > ALLOWED
@@ -170,9 +172,11 @@ def test_outlier_does_not_borrow_scatter_of_peers() -> None:
         means = random.normal(100, 8, 8).tolist()
         runs = [{"mean_ns": x, "half_width_ns": 1.0, "converged": True} for x in means]
         believed += bool(combined_mean(runs, None, peers)["converged"])
-        by_peers += pooled_half_width(peers, Scatter(means, ALLOWED), CLAIM)[0] <= ALLOWED
+        by_peers += (
+            pooled_half_width(peers, Scatter(means, ALLOWED), CLAIM_CONFIDENCE)[0] <= ALLOWED
+        )
         by_student += stats.t.ppf(0.99, 7) * stats.sem(means) <= ALLOWED
-        narrow += averaged_half_width(means, CLAIM) <= ALLOWED
+        narrow += averaged_half_width(means, CLAIM_CONFIDENCE) <= ALLOWED
     assert by_peers == 1000
     share = stats.chi2.cdf(7 * (5 * np.sqrt(8) / stats.t.ppf(0.99, 7) / 8) ** 2, 7)
     assert by_student == pytest.approx(1000 * share, rel=0.25)
@@ -196,16 +200,18 @@ def test_lone_interval_accounts_for_possible_correlation() -> None:
         variances.append(variance * alike.sum() / n**2)
     weights = np.exp(np.array(likely) - max(likely))
     expected = stats.t.ppf(0.99, n - 1) * np.sqrt(np.average(variances, weights=weights))
-    assert averaged_half_width(means, CLAIM) == pytest.approx(expected, rel=2e-3)
+    assert averaged_half_width(means, CLAIM_CONFIDENCE) == pytest.approx(expected, rel=2e-3)
     assert expected > 1.3 * stats.t.ppf(0.99, n - 1) * stats.sem(means)
-    assert averaged_half_width([100.0] * 5, CLAIM) == 0
+    assert averaged_half_width([100.0] * 5, CLAIM_CONFIDENCE) == 0
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5])
 def test_lone_interval_covers_mean(rho: float) -> None:
     """Student's of 98 % holds that of neighbours that are alike three times in four."""
     every = autoregressive(np.random.default_rng(10), 600, 24, rho)
-    held = sum(abs(row.mean()) <= averaged_half_width(row.tolist(), CLAIM) for row in every)
+    held = sum(
+        abs(row.mean()) <= averaged_half_width(row.tolist(), CLAIM_CONFIDENCE) for row in every
+    )
     by_student = sum(abs(row.mean()) <= stats.t.ppf(0.99, 23) * stats.sem(row) for row in every)
     assert held >= stats.binom.ppf(0.001, 600, 0.95)
     assert (by_student >= stats.binom.ppf(0.001, 600, 0.95)) == (rho == 0)
@@ -245,7 +251,10 @@ def test_mixed_correlation_makes_experiments_use_own_intervals() -> None:
         assert peers is not None
         mixed_plans += peers.correlations_differ
         noticed += is_more_correlated(last, peers.correlation)
-        wider.append(own_half_width(last, ALLOWED, CLAIM, peers) / student_half_width(last, CLAIM))
+        wider.append(
+            own_half_width(last, ALLOWED, CLAIM_CONFIDENCE, peers)
+            / student_half_width(last, CLAIM_CONFIDENCE)
+        )
         assert is_outlier(peers, every[-1]) or not peers.correlations_differ
     assert mixed_plans >= 75
     assert noticed <= 30

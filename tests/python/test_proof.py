@@ -18,15 +18,24 @@ from uflip.proof.economy import CASES, economy
 from uflip.proof.repeated import CASES as REPEATED
 from uflip.proof.repeated import (
     FIRST,
-    MANY_FIRST,
+    MANY_REPETITIONS,
     MIXED,
-    ODD,
-    TOGETHER,
+    ODD_FAMILIES,
+    PEER_EXPERIMENTS,
     interval_of_share,
     measure_odd,
     measure_repeated,
 )
-from uflip.proof.trials import DETECTION, LENGTH, MEMORY, MOVING, UNSEEN, TrialCase, detect, measure
+from uflip.proof.trials import (
+    DETECTION,
+    LENGTH,
+    MEMORY,
+    MOVING,
+    UNDETECTABLE,
+    TrialCase,
+    detect,
+    measure,
+)
 
 REPEATS = 30
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/method-proof.md"
@@ -35,10 +44,10 @@ TABLES = {
     "lengths": {case.name for case in LENGTH},
     "memory --repeats 200": {case.name for case in MEMORY},
     "moving --repeats 50": {name for name, _ in MOVING},
-    "unseen": {case.name for case in UNSEEN},
+    "unseen": {case.name for case in UNDETECTABLE},
     "economy": {name for name, *_ in CASES},
     "repetitions --repeats 1000": {case.name for case in REPEATED} | {MIXED},
-    "odd --repeats 2000": {f"{few}, among {others}" for few, others in ODD},
+    "odd --repeats 2000": {f"{few}, among {others}" for few, others in ODD_FAMILIES},
     "alone --repeats 400": {case.name for case in REPEATED if case.hides},
     "ten --repeats 400": {case.name for case in REPEATED if case.hides},
 }
@@ -213,7 +222,7 @@ def test_share_interval_is_wilson_with_effective_plans() -> None:
     expected = stats.binomtest(37, 2000).proportion_ci(method="wilson")
     interval = interval_of_share(np.random.default_rng(1).permutation(happened).reshape(-1, 1))
     assert interval == pytest.approx((expected.low, expected.high), abs=2e-5)
-    plans = np.repeat(np.arange(100)[:, None] < 5, TOGETHER, axis=1).astype(float)
+    plans = np.repeat(np.arange(100)[:, None] < 5, PEER_EXPERIMENTS, axis=1).astype(float)
     plan_interval = stats.binomtest(5, 100).proportion_ci(method="wilson")
     assert interval_of_share(plans) == pytest.approx(
         (plan_interval.low, plan_interval.high), rel=0.02
@@ -221,7 +230,7 @@ def test_share_interval_is_wilson_with_effective_plans() -> None:
     assert interval_of_share(np.zeros((50, 1)))[1] == pytest.approx(0.0713, abs=1e-4)
 
 
-@pytest.mark.parametrize(("few", "others"), ODD)
+@pytest.mark.parametrize(("few", "others"), ODD_FAMILIES)
 def test_odd_experiments_are_rarely_claimed_falsely(few: str, others: str) -> None:
     """Two in a hundred."""
     row = measure_odd(few, others, 400)
@@ -237,7 +246,7 @@ def test_alike_experiments_are_rarely_claimed_falsely(name: str) -> None:
     assert row.converged > 0.85
 
 
-@pytest.mark.parametrize("first", [FIRST, MANY_FIRST])
+@pytest.mark.parametrize("first", [FIRST, MANY_REPETITIONS])
 def test_lone_correlated_experiment_is_rarely_claimed_falsely(first: int) -> None:
     """Student's interval makes seven false claims in a hundred."""
     case = next(case for case in REPEATED if case.name == "levels ± 10 %, neighbours alike, 0.5")

@@ -40,7 +40,7 @@ from uflip.methodology.rounds import (
     repetitions_for,
 )
 from uflip.methodology.run_lengths import TWICE, shortest
-from uflip.proof.repeated import CASES, TOGETHER, measure_repeated
+from uflip.proof.repeated import CASES, PEER_EXPERIMENTS, measure_repeated
 from uflip.results import Results, summary
 from uflip.results.repetition_statistics import plan_certainty
 from uflip.spec import Spec
@@ -246,12 +246,12 @@ def interrupt_in_round(folder: Path) -> None:
 @pytest.mark.parametrize("case", [0, 2, 7])
 def test_intervals_of_rounds_cover_true_mean(case: int) -> None:
     """A share of what `python -m uflip.proof --only repetitions` tries, also of two states."""
-    row = measure_repeated(CASES[case], TOGETHER)
-    certain = round(row.converged * TOGETHER)
-    assert certain > TOGETHER // 3
+    row = measure_repeated(CASES[case], PEER_EXPERIMENTS)
+    certain = round(row.converged * PEER_EXPERIMENTS)
+    assert certain > PEER_EXPERIMENTS // 3
     assert row.covered is not None
     assert row.covered * certain >= stats.binom.ppf(0.001, certain, 0.93)
-    assert row.false * TOGETHER <= stats.binom.ppf(0.999, TOGETHER, 0.02)
+    assert row.false * PEER_EXPERIMENTS <= stats.binom.ppf(0.999, PEER_EXPERIMENTS, 0.02)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import stored
 
-from uflip.results.comparability import UNKNOWN_BECAUSE
+from uflip.results.comparability import UNKNOWN_REASONS
 from uflip.web.server import Serving
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def test_every_reason_for_a_missing_verdict_has_words() -> None:
     source = (ROOT / "web" / "src" / "compare.ts").read_text(encoding="utf-8")
     words = re.search(r"const REASONS.*?= \{(.*)\};", source)
     assert words is not None
-    assert {*re.findall(r"(\w+): \"", words[1])} == {*UNKNOWN_BECAUSE}
+    assert {*re.findall(r"(\w+): \"", words[1])} == {*UNKNOWN_REASONS}
 
 
 @pytest.mark.parametrize("low", [0.0, -0.7, None])

@@ -41,7 +41,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenRun]:
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "BLOCKS", 128)
-    monkeypatch.setattr(slow_ios, "PIECE", 400)
+    monkeypatch.setattr(slow_ios, "PIECE_IOS", 400)
     monkeypatch.setattr(open_run, "PART", 300)
 
 

@@ -44,8 +44,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenRun]:
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Reduce blocks and buffers, so that three thousand I/Os are drawn like ten million."""
     monkeypatch.setattr(grid, "BLOCKS", 128)
-    monkeypatch.setattr(grid, "PIECE", 500)
-    monkeypatch.setattr(slow_ios, "PIECE", 500)
+    monkeypatch.setattr(grid, "PIECE_IOS", 500)
+    monkeypatch.setattr(slow_ios, "PIECE_IOS", 500)
     monkeypatch.setattr(open_run, "PART", 300)
     monkeypatch.setattr(open_run, "PARTS", 5)
     monkeypatch.setattr(window, "POINTS", 200)
@@ -147,7 +147,7 @@ def test_long_run_is_drawn_from_pyramid_until_loaded(
 ) -> None:
     one = runs["one"]
     times = columns_of(one)["response_time_ns"]
-    monkeypatch.setattr(open_run, "AT_ONCE", 0)
+    monkeypatch.setattr(open_run, "MAX_SYNC_IOS", 0)
     run = OpenRun(one.results, one.run)
     monkeypatch.setattr(run, "_making", object())  # it is being read, for as long as we look
     for axis in window.AXES:

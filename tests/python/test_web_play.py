@@ -20,7 +20,7 @@ from uflip.device.url import read_override
 from uflip.errors import UsageError
 from uflip.play import stage as stages
 from uflip.play.form import form
-from uflip.play.play_request import MOST_IOS, parse_request
+from uflip.play.play_request import MAX_IOS, parse_request
 from uflip.play.stage import Played, Stage
 from uflip.results import Results
 from uflip.web.server import Serving, serving
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SMALL = {"blocks_per_die": "64"}
 WRITES = {"io_size": "4KiB", "io_count": "300"}
 RW = {"device": "demo", "benchmark": "pattern", "pattern": "RW", "keys": SMALL, "options": WRITES}
-LONG = RW | {"options": {"io_size": "256KiB", "io_count": str(MOST_IOS)}}
+LONG = RW | {"options": {"io_size": "256KiB", "io_count": str(MAX_IOS)}}
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ def test_stopped_run_replaces_no_result(stage: Stage, monkeypatch: pytest.Monkey
 
 
 def test_run_over_time_limit_fails(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "MOST_SECONDS", 0.01)
+    monkeypatch.setattr(stages, "MAX_SECONDS", 0.01)
     one = waited(stage.begin(parse_request(LONG)))
     assert one.state == "failed"
     assert one.error is not None
@@ -200,7 +200,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"keys": {"channels": 4}}, "channels"), ({"keys": []}, "keys"),
     ({"keys": {"blocks_per_die": "2000000"}}, "flash"),
     ({"benchmark": "oc0"}, "micro-benchmark"), ({"pattern": "XX"}, "pattern"),
-    ({"options": {"io_count": str(MOST_IOS + 1)}}, "too long"),
+    ({"options": {"io_count": str(MAX_IOS + 1)}}, "too long"),
     ({"keys": {"gc": "\ud800"}}, "strings"), ({"keys": {"\ud800": "1"}}, "strings"),
     ({"options": {"io_size": "4\udfff"}}, "strings"),
     ({"options": {"\udfff": "4"}}, "strings"),

@@ -40,7 +40,7 @@ def test_reads_wait_as_queueing_theory_predicts(percent: int) -> None:
         trace = device.run(spec)
     assert spec.interval is not None
     rate, share = 1e9 / spec.interval, percent / 100
-    assert rate * (1 - share) == pytest.approx(write_rate.READS_A_S, rel=1e-3)
+    assert rate * (1 - share) == pytest.approx(write_rate.READS_PER_S, rel=1e-3)
     assert rate * share == pytest.approx(write_rate.rate_of(percent), rel=0.01)
     service = {mode: ns / 1e9 for mode, ns in single_ns.items()}
     busy = rate * (share * service["write"] + (1 - share) * service["read"])

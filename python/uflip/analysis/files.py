@@ -21,7 +21,7 @@ from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError,
 
 KIND = DocumentKind("series", 1 << 40, "name a file with response times", UsageError)
 # Upper bound of the line length of our tables, and of fio logs.
-LONGEST_LINE = 1 << 20
+MAX_LINE_BYTES = 1 << 20
 # A gigabyte of response times.
 MAX_TIMES = 1 << 27
 
@@ -31,7 +31,7 @@ PARQUET_MAGIC = b"PAR1"
 COLUMN = "response_time_ns"
 UNITS_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 # fio's lines: time [ms], value [ns], direction, block size, offset, and more in newer versions.
-FIO_FEWEST = 4
+MIN_FIO_FIELDS = 4
 # Block traces in the MSR Cambridge format, as from `uflip serve --record`; most have no header.
 MSR_COLUMNS = ("Timestamp", "Hostname", "DiskNumber", "Type", "Offset", "Size", "ResponseTime")
 MSR_TICK_NS = 100.0
@@ -66,7 +66,7 @@ def read_times(path: Path, column: str | None = None, unit: str | None = None) -
     UnavailableError
         A Parquet table that is not ours, without pyarrow.
     """
-    start = read_start(path, KIND, LONGEST_LINE)
+    start = read_start(path, KIND, MAX_LINE_BYTES)
     times = (
         _read_parquet(path, column, unit)
         if start.startswith(PARQUET_MAGIC)
@@ -161,7 +161,7 @@ def _read_text(path: Path, start: bytes, column: str | None, unit: str | None) -
         ticks = _load(path, len(MSR_COLUMNS) - 1, int(has_names))
         return ticks * (MSR_TICK_NS if unit is None else UNITS_NS[unit])
     if _are_numbers(first):
-        if len(first) >= FIO_FEWEST and column is None:
+        if len(first) >= MIN_FIO_FIELDS and column is None:
             return _in_ns(path, "value", unit or "ns", _load(path, 1, 0))
         if len(first) == 1 and column is None:
             return _in_ns(path, "value", unit or "ns", _load(path, 0, 0))
@@ -184,8 +184,8 @@ def _read_text(path: Path, start: bytes, column: str | None, unit: str | None) -
 def _first_line(path: Path, start: bytes) -> list[str]:
     """Return the cells of the first line of a table."""
     line, *more = re.split(rb"\r\n|\n|\r", start.removeprefix(codecs.BOM_UTF8), maxsplit=1)
-    if not more and len(start) >= LONGEST_LINE:
-        raise _not_a_table_error(path, f"no end of a line in the first {LONGEST_LINE} bytes")
+    if not more and len(start) >= MAX_LINE_BYTES:
+        raise _not_a_table_error(path, f"no end of a line in the first {MAX_LINE_BYTES} bytes")
     if b"\0" in start:
         raise _not_a_table_error(path, "bytes that are no text")
     try:

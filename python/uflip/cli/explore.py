@@ -17,11 +17,11 @@ Examples:
   uflip explore results/before results/after --no-browser
   uflip explore --served stats.sock
 """
-LARGEST_PORT = 65535
+MAX_PORT = 65535
 
 
 def _read_port(context: click.Context, param: click.Parameter, value: str | None) -> int:
-    return int_parser(0, LARGEST_PORT)(context, param, value) or 0
+    return int_parser(0, MAX_PORT)(context, param, value) or 0
 
 
 @click.command("explore", epilog=EPILOG)

@@ -30,9 +30,9 @@ PRESETS = ("myers-sinclair",)
 PRESET_DURABILITY = FUA
 
 # A class with at least this share is the rule, and its spacing carries no information.
-COMMON_SHARE = 0.5
+MIN_COMMON_SHARE = 0.5
 # A class that spans less of the series than this occurred only for a while.
-WHOLE_SERIES = 0.5
+MIN_SERIES_SHARE = 0.5
 # Each batch has a trace file of its own, checked before the first run.
 MAX_BATCHES = 10_000
 
@@ -203,10 +203,12 @@ def _class(each: "LatencyClass", mean_ns: float, ios: int) -> str:
 def _spacing(each: "LatencyClass", ios: int) -> str:
     """Return the mean spacing of a class, unless most writes belong to it."""
     spacing = each.spacing_ios
-    if spacing is None or each.share > COMMON_SHARE:
+    if spacing is None or each.share > MIN_COMMON_SHARE:
         return ""
     every = f", every {spacing:,.1f} writes" if spacing < 10 else f", every {spacing:,.0f} writes"
     span_ios = round(spacing * (each.ios - 1)) + 1
     return (
-        every if span_ios >= WHOLE_SERIES * ios else f"{every}, all within {format_count(span_ios)}"
+        every
+        if span_ios >= MIN_SERIES_SHARE * ios
+        else f"{every}, all within {format_count(span_ios)}"
     )

@@ -14,12 +14,12 @@ from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl
 from uflip.errors import UsageError, native_errors
 from uflip.escape import escape_line
-from uflip.profiles import LARGEST_PROFILE
+from uflip.profiles import MAX_PROFILE_BYTES
 from uflip.units import format_size
 
 TOML = ".toml"
 CHECKED = DocumentKind(
-    "profile", LARGEST_PROFILE, "check the path; `uflip profile new` creates one", UsageError
+    "profile", MAX_PROFILE_BYTES, "check the path; `uflip profile new` creates one", UsageError
 )
 
 EPILOG = """\b

@@ -38,7 +38,7 @@ A miss is not an error: it is printed with the reason, and nothing is tuned to h
 
 WIDTH = 96
 HEADS = ("what", "kind", "published", "ours", "deviation", "tolerance", "within", "")
-NAMED = 4
+MAX_NAMED_CONSTANTS = 4
 """Maximum number of fitted constants named in a note; --json has all."""
 
 
@@ -249,9 +249,9 @@ def _fitted(row: "ReproductionRow") -> str:
     """Return a note that lists the constants fitted to the value."""
     if not row.fitted_by:
         return ""
-    more = len(row.fitted_by) - NAMED
+    more = len(row.fitted_by) - MAX_NAMED_CONSTANTS
     suffix = f" and {more} more" if more > 0 else ""
-    return f"fitted: {', '.join(row.fitted_by[:NAMED])}{suffix}"
+    return f"fitted: {', '.join(row.fitted_by[:MAX_NAMED_CONSTANTS])}{suffix}"
 
 
 def _cells(row: "ReproductionRow", mark: str) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ from uflip.device.serving import (
 )
 from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, UflipError, UsageError, interrupted_by, unknown_name
-from uflip.native_wait import CANCEL_PATIENCE_S, SLICE_S
+from uflip.native_wait import CANCEL_TIMEOUT_S, SLICE_S
 from uflip.units import format_duration_ns, format_size
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ def _serve(
                 subprocess_runner.run(program, uri, to_stderr=as_json)
         finally:
             handle.cancel()
-            handle.wait(CANCEL_PATIENCE_S)
+            handle.wait(CANCEL_TIMEOUT_S)
     return served(handle)
 
 

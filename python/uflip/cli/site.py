@@ -23,7 +23,7 @@ Examples:
       --base-url https://results.example.org
 """
 PORT = 8087
-LARGEST_PORT = 65535
+MAX_PORT = 65535
 PER_MINUTE = 1200
 ALL_ADDRESSES = {"0.0.0.0", "::"}
 
@@ -87,7 +87,7 @@ def command() -> None:
     metavar="N",
     default=str(PORT),
     show_default=True,
-    callback=int_parser(0, LARGEST_PORT),
+    callback=int_parser(0, MAX_PORT),
     help="Port to listen on; 0: a free one.",
 )
 @click.option(

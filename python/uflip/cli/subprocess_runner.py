@@ -19,7 +19,7 @@ from uflip import signals
 from uflip.errors import DeviceError
 from uflip.native_wait import SLICE_S
 
-PATIENCE_S = 5.0
+STOP_TIMEOUT_S = 5.0
 """Maximum time for a command to end after a signal, before the next signal."""
 # Signals that stop a process that needs the terminal.
 STOPPED_BY = (signal.SIGTTIN, signal.SIGTTOU, signal.SIGTSTP)
@@ -73,7 +73,7 @@ def _end(process: "subprocess.Popen[bytes]", number: int) -> None:
     for each in dict.fromkeys((number, signal.SIGTERM)):
         _send(process.pid, each)
         _send(process.pid, signal.SIGCONT)
-        _code(process, PATIENCE_S)
+        _code(process, STOP_TIMEOUT_S)
 
 
 def _send(group: int, number: int) -> None:

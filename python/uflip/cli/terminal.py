@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from uflip.data.comparison import ComparisonFailure
 
 # Longer parts of an error do not help anybody.
-LONGEST_PART = 2000
+MAX_PART_LENGTH = 2000
 
 
 def shortened(text: str) -> str:
     """Cut out the middle of a text that is too long to read."""
-    if len(text) <= LONGEST_PART:
+    if len(text) <= MAX_PART_LENGTH:
         return text
-    half = LONGEST_PART // 2
+    half = MAX_PART_LENGTH // 2
     return f"{text[:half]} ... ({len(text)} characters) ... {text[-half:]}"
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 # Deeper than any profile, plan or host; far below the limit of a recursive reader.
 MAX_DEPTH = 64
 # Nanoseconds, bytes and counts fit a signed 64-bit number, as in every other reader.
-LARGEST = (1 << 63) - 1
+MAX_INTEGER = (1 << 63) - 1
 MAX_RUNS = 100_000
 """Limit for a plan: a hundred times the longest benchmark."""
 MAX_WARNINGS = 1_000
@@ -32,10 +32,10 @@ MAX_NAME_BYTES = 200
 
 Text = Annotated[str, Meta(max_length=10_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=500)]
-Count = Annotated[int, Meta(ge=0, le=LARGEST)]
+Count = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
 # Used by the native part, which has 64 bits for it.
 Seed = Annotated[int, Meta(ge=0)]
-Positive = Annotated[int, Meta(ge=1, le=LARGEST)]
+Positive = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
 Seconds = Annotated[float, Meta(ge=0, lt=1e10)]
 Instant = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
 DigestText = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]

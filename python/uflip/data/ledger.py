@@ -44,7 +44,7 @@ KIND = DocumentKind(
 _LINE = re.compile(rb'(\{.*),"link":"([0-9a-f]{64})"\}', re.S)
 
 
-class Begin(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="begin"):
+class BeginEntry(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="begin"):
     """The first line."""
 
     folder_id: FolderId
@@ -53,7 +53,9 @@ class Begin(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", t
     format_version: Literal[1] = 1
 
 
-class Document(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="manifest"):
+class ManifestEntry(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="manifest"
+):
     """The digest of the next manifest."""
 
     bytes: Count
@@ -70,7 +72,7 @@ class RunEntry(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"
     spec: DigestText
 
 
-Entry = Begin | Document | RunEntry
+Entry = BeginEntry | ManifestEntry | RunEntry
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Ledger:
     def folder_id(self) -> str | None:
         """Id of the folder of this ledger; None if it cannot be read."""
         first = self.entries[0] if self.entries else None
-        return first.folder_id if isinstance(first, Begin) else None
+        return first.folder_id if isinstance(first, BeginEntry) else None
 
     @cached_property
     def runs(self) -> dict[str, RunEntry]:
@@ -118,12 +120,12 @@ class Ledger:
         return {entry.run: entry for entry in self.entries if isinstance(entry, RunEntry)}
 
     @property
-    def manifests(self) -> list[Document]:
+    def manifests(self) -> list[ManifestEntry]:
         """Possible manifests: the last line of one; if it ends the ledger, also the one before it,
         because a kill may have come between the line and the file.
         """
-        documents = [entry for entry in self.entries if isinstance(entry, Document)]
-        return documents[-2:] if isinstance(self.last, Document) else documents[-1:]
+        documents = [entry for entry in self.entries if isinstance(entry, ManifestEntry)]
+        return documents[-2:] if isinstance(self.last, ManifestEntry) else documents[-1:]
 
     @property
     def last_run(self) -> str | None:
@@ -162,7 +164,7 @@ def parse(path: Path, content: bytes) -> Ledger:
         entry = None
         if match is not None and match[2].decode() in links:
             entry = _entry(path, match[1] + b"}")
-        if entry is not None and isinstance(entry, Begin) != (number == 1):
+        if entry is not None and isinstance(entry, BeginEntry) != (number == 1):
             entry = None
         if entry is None:
             damaged.append(number)

@@ -33,7 +33,7 @@ from msgspec import Meta, Struct
 from uflip.data.bounded_read import DocumentKind
 from uflip.data.device import DeviceInfo, DeviceWear
 from uflip.data.document import (
-    LARGEST,
+    MAX_INTEGER,
     MAX_RUNS,
     MAX_WARNINGS,
     Count,
@@ -91,7 +91,7 @@ class PlanEntry(Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if (problem := file_name_problem(self.id)) is not None:
             raise ValueError(f"a run id that is {problem}")
-        if isinstance(self.value, int) and abs(self.value) > LARGEST:
+        if isinstance(self.value, int) and abs(self.value) > MAX_INTEGER:
             raise ValueError("a value beyond 64 bits")
 
 
@@ -169,7 +169,7 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host: Table
     harness: Table
     scale: Name
-    seed: Annotated[int, Meta(ge=-LARGEST, le=LARGEST)]
+    seed: Annotated[int, Meta(ge=-MAX_INTEGER, le=MAX_INTEGER)]
     pause_ns: Count
     target_size_bytes: Positive | None = None
     repetitions: Positive = 1

@@ -33,7 +33,12 @@ from typing import Any
 
 from uflip import _native
 from uflip.errors import UflipError
-from uflip.native_wait import COMPUTING_PATIENCE_S, MAKING_PATIENCE_S, OnProgress, run_native
+from uflip.native_wait import (
+    COMPUTE_CANCEL_TIMEOUT_S,
+    CREATE_CANCEL_TIMEOUT_S,
+    OnProgress,
+    run_native,
+)
 from uflip.units import parse_size
 
 FOLDER, SIZE = "UFLIP_CACHE_DIR", "UFLIP_CACHE_SIZE"
@@ -186,7 +191,7 @@ def _is_cached_device(path: Path, mode: int) -> bool:
 def _load(path: Path, on_progress: OnProgress | None) -> _native.Device | None:
     try:
         snapshot = partial(_native.Device.restore, str(path))
-        device = run_native(snapshot, on_progress, patience_s=MAKING_PATIENCE_S)
+        device = run_native(snapshot, on_progress, patience_s=CREATE_CANCEL_TIMEOUT_S)
     except UflipError:
         # Missing or damaged: rebuild it in both cases.
         with suppress(OSError):
@@ -203,7 +208,7 @@ def _store(device: _native.Device, path: Path, limit: int, on_progress: OnProgre
     with suppress(OSError, UflipError):
         path.parent.mkdir(parents=True, exist_ok=True)
         save = partial(device.save, str(path))
-        run_native(save, on_progress, patience_s=COMPUTING_PATIENCE_S)
+        run_native(save, on_progress, patience_s=COMPUTE_CANCEL_TIMEOUT_S)
     _remove_abandoned(ABANDONED_S)
     stored = entries()
     excess_bytes = sum(entry.size_bytes for entry in stored) - limit

@@ -19,7 +19,7 @@ from uflip.device.management import Managed
 from uflip.device.resolve import resolve_state
 from uflip.device.snapshot_file import Saved
 from uflip.errors import InterruptedRun, UsageError, native_errors
-from uflip.native_wait import COMPUTING_PATIENCE_S, OnProgress, run_native
+from uflip.native_wait import COMPUTE_CANCEL_TIMEOUT_S, OnProgress, run_native
 from uflip.units import parse_duration
 
 T = TypeVar("T")
@@ -286,7 +286,7 @@ class Device(Managed, Saved):
     def native_copy(self) -> _native.Device:
         """Copy the native device; threads that share a device may copy it concurrently."""
         with self._copied:
-            return run_native(lambda: self._opened().clone(), patience_s=COMPUTING_PATIENCE_S)
+            return run_native(lambda: self._opened().clone(), patience_s=COMPUTE_CANCEL_TIMEOUT_S)
 
     def apply(self, spec: Spec) -> dict[str, int]:
         """Execute a pattern in functional mode of a simulated device.

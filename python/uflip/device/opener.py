@@ -15,9 +15,9 @@ from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import DeviceError, InterruptedRun, RefusedError, native_errors
 from uflip.native_wait import OnProgress, run_native
 
-PACE_NS = 1_000_000_000
+ESTIMATE_AFTER_NS = 1_000_000_000
 """Time after which the pace of creating a device predicts the rest [ns]."""
-LONG_NS = 10_000_000_000
+REPORT_FROM_NS = 10_000_000_000
 """Remaining time from which progress is reported [ns]: about the limit of silent waiting."""
 Report = Callable[[int, int, int], None]
 """Called with (bytes written, bytes in all, time left [ns])."""
@@ -259,9 +259,9 @@ class CreationProgress:
     def __call__(self, done: int, total: int, _last_ns: int) -> None:
         """Handle the number of bytes written so far."""
         taken_ns = self._clock_ns() - self._began_ns
-        if not 0 < done <= total or taken_ns < PACE_NS:
+        if not 0 < done <= total or taken_ns < ESTIMATE_AFTER_NS:
             return
         left_ns = taken_ns * (total - done) // done
-        self._is_long |= left_ns >= LONG_NS
+        self._is_long |= left_ns >= REPORT_FROM_NS
         if self._is_long:
             self._report(done, total, left_ns)

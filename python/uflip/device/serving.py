@@ -15,7 +15,7 @@ from uflip.errors import UflipError, UsageError, from_native, native_errors
 REAL_TIME = 1.0
 """Slow-down of a served device: none."""
 
-LONGEST_NAME = 255
+MAX_NAME_BYTES = 255
 
 ServerResult = tuple[str, _native.NativeError | None]
 """Result of the native server: a document, and an error of the recording."""
@@ -157,7 +157,7 @@ def serve(
     native_exports = [
         (
             export.device.native(),
-            export.name[:LONGEST_NAME],
+            export.name[:MAX_NAME_BYTES],
             None if export.data is None else str(export.data),
             export.read_only,
             export.destroy,

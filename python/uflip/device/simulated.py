@@ -12,7 +12,7 @@ from uflip.data.device import DeviceInfo, read_info
 from uflip.device.cache import cache_key, cached
 from uflip.device.url import SNAPSHOT, DeviceUrl, read_override
 from uflip.errors import UsageError, native_errors
-from uflip.native_wait import MAKING_PATIENCE_S, OnProgress, run_native
+from uflip.native_wait import CREATE_CANCEL_TIMEOUT_S, OnProgress, run_native
 from uflip.profiles import profile_interface, read_profile
 
 # The native part checks the content.
@@ -33,11 +33,11 @@ def open_sim(target: DeviceUrl, on_progress: OnProgress | None = None) -> _nativ
     if target.name.endswith(SNAPSHOT):
         _check_snapshot(target)
         snapshot = partial(_native.Device.restore, target.name)
-        return run_native(snapshot, on_progress, patience_s=MAKING_PATIENCE_S)
+        return run_native(snapshot, on_progress, patience_s=CREATE_CANCEL_TIMEOUT_S)
 
     def make() -> _native.Device:
         new = partial(_native.Device.sim, *profile)
-        return run_native(new, on_progress, patience_s=MAKING_PATIENCE_S)
+        return run_native(new, on_progress, patience_s=CREATE_CANCEL_TIMEOUT_S)
 
     profile = _profile_of(target)
     info = inspect_sim(target)
@@ -64,9 +64,9 @@ def open_flash(target: DeviceUrl) -> _native.FlashDevice:
     if target.name.endswith(SNAPSHOT):
         _check_snapshot(target)
         restore = _native.FlashDevice.restore
-        return run_native(lambda: restore(target.name), patience_s=MAKING_PATIENCE_S)
+        return run_native(lambda: restore(target.name), patience_s=CREATE_CANCEL_TIMEOUT_S)
     profile = _profile_of(target)
-    return run_native(lambda: _native.FlashDevice.sim(*profile), patience_s=MAKING_PATIENCE_S)
+    return run_native(lambda: _native.FlashDevice.sim(*profile), patience_s=CREATE_CANCEL_TIMEOUT_S)
 
 
 def inspect_sim(target: DeviceUrl, *, any_interface: bool = False) -> DeviceInfo:

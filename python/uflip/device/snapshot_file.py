@@ -4,7 +4,7 @@ from pathlib import Path
 
 from uflip import _native
 from uflip.device.url import check_snapshot_name
-from uflip.native_wait import COMPUTING_PATIENCE_S, run_native
+from uflip.native_wait import COMPUTE_CANCEL_TIMEOUT_S, run_native
 
 
 class Saved:
@@ -32,4 +32,4 @@ class Saved:
             If the file exists, or cannot be written.
         """
         check_snapshot_name(path)
-        run_native(lambda: self._opened().save(str(path)), patience_s=COMPUTING_PATIENCE_S)
+        run_native(lambda: self._opened().save(str(path)), patience_s=COMPUTE_CANCEL_TIMEOUT_S)

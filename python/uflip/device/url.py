@@ -23,8 +23,8 @@ from uflip.units import parse_duration, parse_size
 SNAPSHOT = ".snapshot"
 """Ending of the name of a saved device."""
 
-LONGEST_NUMBER = 100
-_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+MAX_NUMBER_LENGTH = 100
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _REAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 URL_FORMS = "sim:NAME, file:PATH, /dev/NAME, nbd:unix:PATH, null"
@@ -146,10 +146,10 @@ def read_override(key: str, value: str) -> str | int | float | bool:
     """
     if value in ("true", "false"):
         return value == "true"
-    if len(value) <= LONGEST_NUMBER and _WHOLE.fullmatch(value):
+    if len(value) <= MAX_NUMBER_LENGTH and _INTEGER.fullmatch(value):
         return int(value)
     # Infinity and not-a-number stay words, which no numeric key accepts.
-    if len(value) <= LONGEST_NUMBER and _REAL.fullmatch(value) and math.isfinite(float(value)):
+    if len(value) <= MAX_NUMBER_LENGTH and _REAL.fullmatch(value) and math.isfinite(float(value)):
         return float(value)
     if key.endswith("_bytes"):
         return parse_size(value, where=key)

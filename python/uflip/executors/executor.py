@@ -10,8 +10,8 @@
 
 Three guarantees. Each result is yielded once, when its point has finished. Closing the iterator (an
 error, Ctrl-C) ends the rest: waiting points never begin, and running points are cancelled. If a
-worker dies, its points are run again, `MOST_DEATHS` times at most, since a point that crashes its
-worker would do so for ever.
+worker dies, its points are run again, `MAX_WORKER_DEATHS` times at most, since a point that crashes
+its worker would do so for ever.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ OnStep = Callable[[int, str], None]
 
 # A rebooted machine or a worker without memory may hit a point a few times by chance. After more
 # deaths the point itself is the cause.
-MOST_DEATHS = 5
+MAX_WORKER_DEATHS = 5
 
 POLL_S = 0.1
 """Polling interval while waiting for futures [s]."""
@@ -70,7 +70,7 @@ def crashed_task(point: Any) -> DeviceError:
     return DeviceError(
         "This task crashed every worker that ran it",
         where=str(point)[:200],
-        got=f"{MOST_DEATHS} deaths",
+        got=f"{MAX_WORKER_DEATHS} deaths",
         allowed="a point that a worker can run",
         action="find the cause: usually too little memory for this number of workers",
     )

@@ -16,7 +16,7 @@ from multiprocessing import connection, get_context, parent_process
 from typing import Any, Self
 
 from uflip import signals
-from uflip.executors.executor import MOST_DEATHS, Result, completed, crashed_task
+from uflip.executors.executor import MAX_WORKER_DEATHS, Result, completed, crashed_task
 
 # Modules of the work that take time to load.
 PRELOADED = ["uflip.executors.work", "uflip.device.opener", "uflip.results"]
@@ -101,7 +101,7 @@ class Processes:
                     del pending[index]
                     yield index, result
                 deaths = 0 if len(pending) < before else deaths + 1
-                if pending and deaths >= MOST_DEATHS:
+                if pending and deaths >= MAX_WORKER_DEATHS:
                     raise crashed_task(next(iter(pending.values())))
         finally:
             if pending:  # an error, or the iterator was closed

@@ -6,15 +6,15 @@ points go one by one again, so that a crashing point is found without blaming it
 
 from collections import Counter, deque
 
-from uflip.executors.executor import MOST_DEATHS
+from uflip.executors.executor import MAX_WORKER_DEATHS
 
 # Target duration of a task [s]: a hundred times the overhead of Dask, but short enough that a dead
 # worker loses little and progress is visible.
-LONG_ENOUGH_S = 0.5
+TARGET_TASK_S = 0.5
 # Maximum number of points in a bundle, since their durations differ.
 MAX_POINTS = 64
 # Number of points measured before bundles are used.
-FIRST = 8
+PROBE_POINTS = 8
 # Weight of the latest point in the mean duration.
 WEIGHT = 0.1
 
@@ -56,8 +56,8 @@ class Bundles:
         [5, 5, 5]
         """
         size = self._size()
-        if self._measured < FIRST:
-            most = min(most, FIRST)
+        if self._measured < PROBE_POINTS:
+            most = min(most, PROBE_POINTS)
         bundles: list[list[int]] = []
         while len(bundles) < most and self.waiting:
             if self._singles:
@@ -79,12 +79,12 @@ class Bundles:
         """Put back the points of a dead worker; return a point with too many deaths."""
         if len(indices) == 1:
             self._deaths[indices[0]] += 1
-            if self._deaths[indices[0]] >= MOST_DEATHS:
+            if self._deaths[indices[0]] >= MAX_WORKER_DEATHS:
                 return indices[0]
         self._singles.extend(indices)
         return None
 
     def _size(self) -> int:
-        if self._seconds is None or self._measured < FIRST:
+        if self._seconds is None or self._measured < PROBE_POINTS:
             return 1
-        return max(1, min(self._largest, round(LONG_ENOUGH_S / max(self._seconds, 1e-9))))
+        return max(1, min(self._largest, round(TARGET_TASK_S / max(self._seconds, 1e-9))))

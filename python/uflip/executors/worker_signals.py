@@ -8,10 +8,10 @@ workers; a worker that ended by itself would print a message over the prompt. Da
 import signal
 
 # SIGTERM is Dask's own way to end a worker.
-OF_TERMINALS = (signal.SIGINT, signal.SIGHUP)
+TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP)
 
 
 def dask_setup(_worker: object) -> None:
     """Ignore the signals of terminals."""
-    for number in OF_TERMINALS:
+    for number in TERMINAL_SIGNALS:
         signal.signal(number, signal.SIG_IGN)

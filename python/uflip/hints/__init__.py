@@ -132,14 +132,16 @@ def advise(
 
 
 # Further micro-benchmarks of a hint: mixes, pauses and processes are compared with baselines.
-ALSO_OF = {"parallelism": ("parallelism", "pause")}
+FURTHER_MICRO_BENCHMARKS = {"parallelism": ("parallelism", "pause")}
 
 
 def _with_next_run(hint: Hint, document: Summary) -> Hint:
     """Remove the advice of an open hint, and name the run that decides it."""
     if hint.verdict not in (UNDECIDED, NOT_MEASURED):
         return hint
-    names = ",".join(("baseline", *ALSO_OF.get(hint.micro_benchmark, (hint.micro_benchmark,))))
+    names = ",".join(
+        ("baseline", *FURTHER_MICRO_BENCHMARKS.get(hint.micro_benchmark, (hint.micro_benchmark,)))
+    )
     longer = "--repetitions 5" if document.get("scale") == "standard" else "--scale standard"
     run = f"uflip run {shlex.quote(document['device'].url)} --only {names} {longer}"
     return replace(hint, advice="", decided_by=run)

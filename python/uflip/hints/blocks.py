@@ -12,8 +12,8 @@ changes the rules" (DaMoN 2007), which uFLIP (2009) §5.3 applies.
 belong in memory.
 **Simplified** Only sizes that were measured are compared.
 **Ambiguous** The best size for writes, for which the paper says "large": the smallest size whose
-cost per byte is within `LIKE` of the lowest measured. "A good trade-off": a size between the two,
-so that no larger page is more useful (`larger_reads`) and no smaller write nearly as cheap
+cost per byte is within `LIKE_FACTOR` of the lowest measured. "A good trade-off": a size between the
+two, so that no larger page is more useful (`larger_reads`) and no smaller write nearly as cheap
 (`smaller_writes`), each beyond the intervals of the compared values.
 """
 
@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from math import log2
 
 from uflip.hints.means import Curve, Factor, Mean, mean_ratio
-from uflip.results.characteristics import LIKE
+from uflip.results.characteristics import LIKE_FACTOR
 
 ENTRY_BYTES = 20
-FILLED = 0.7
+FILL_SHARE = 0.7
 MIB = 1 << 20
 
 
@@ -60,7 +60,7 @@ def block_sizes(reads: Curve, writes: Curve, entry_bytes: int = ENTRY_BYTES) -> 
     best_read = max(reads, key=lambda size: usefulness(size, reads[size], entry_bytes))
     cost_per_byte = {size: mean.ns / size for size, mean in writes.items()}
     lowest = min(cost_per_byte.values())
-    best_write = min(size for size, cost in cost_per_byte.items() if cost <= LIKE * lowest)
+    best_write = min(size for size, cost in cost_per_byte.items() if cost <= LIKE_FACTOR * lowest)
     between = 2 ** round((log2(best_read) + log2(best_write)) / 2)
     return BlockSizes(best_read, best_write, between)
 
@@ -123,7 +123,7 @@ def usefulness(size: int, read: Mean, entry_bytes: int = ENTRY_BYTES) -> float:
 
 def _utility(size: int, entry_bytes: int) -> float:
     """Return how much of a lookup a page resolves: log₂ of its entries."""
-    entries = FILLED * size / entry_bytes
+    entries = FILL_SHARE * size / entry_bytes
     return log2(entries) if entries > 1 else 0.0
 
 

@@ -20,7 +20,7 @@ from typing import Literal
 
 from uflip.data.summary import CharacteristicVerdict, Summary
 from uflip.hints.means import Factor, Lines, Mean, baseline, lines_of, mean_ratio
-from uflip.results.characteristics import LIKE, NEARLY
+from uflip.results.characteristics import LIKE_FACTOR, NEARLY_FACTOR
 from uflip.results.consistency import is_within_repeatability, worst_repeatability
 from uflip.results.summarise import key_row_of
 
@@ -35,7 +35,10 @@ CLASSES = {
     ),
 }
 
-UNUSUAL: tuple[tuple[Literal["reverse", "in_place"], int], ...] = (("reverse", -1), ("in_place", 0))
+UNUSUAL_ORDERS: tuple[tuple[Literal["reverse", "in_place"], int], ...] = (
+    ("reverse", -1),
+    ("in_place", 0),
+)
 """Write orders that some devices do not cope with -> their Incr."""
 
 
@@ -71,15 +74,15 @@ def classify(document: Summary) -> Classified:
     """
     lines, row = lines_of(document), key_row_of(document)
     cost = _over_sequential(lines, baseline(lines, "RW"))
-    anywhere = _within(cost, LIKE) if _repeats(document, cost) else None
+    anywhere = _within(cost, LIKE_FACTOR) if _repeats(document, cost) else None
     idle = _is_present(row["pause"])
     focused = _is_present(row["locality"])
     if focused:
         focused = row["locality"]["reference"] == "sequential"
     order = lines.get("order SW", {})
     orders = [
-        _is_present(row[name]) and _within(_over_sequential(lines, order.get(incr)), NEARLY)
-        for name, incr in UNUSUAL
+        _is_present(row[name]) and _within(_over_sequential(lines, order.get(incr)), NEARLY_FACTOR)
+        for name, incr in UNUSUAL_ORDERS
     ]
     unusual = False if False in orders else None if None in orders else True
     name = UNDECIDED
@@ -104,9 +107,13 @@ def _over_sequential(lines: Lines, write: Mean | None) -> Factor | None:
 def _repeats(document: Summary, cost: Factor | None) -> bool:
     """Return whether the two patterns differ by more than repeated measurements of either do."""
     worst = worst_repeatability(document["repeatability"], ("SW", "RW"))
-    repeats_to = LIKE if worst is None else float(worst[1]["factor"])
+    repeats_to = LIKE_FACTOR if worst is None else float(worst[1]["factor"])
     # Below this factor, costs count as equal in any case.
-    return cost is None or repeats_to <= LIKE or not is_within_repeatability(cost.value, repeats_to)
+    return (
+        cost is None
+        or repeats_to <= LIKE_FACTOR
+        or not is_within_repeatability(cost.value, repeats_to)
+    )
 
 
 def _within(factor: Factor | None, limit: float) -> bool | None:

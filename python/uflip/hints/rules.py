@@ -4,9 +4,9 @@
 **Faithful** Each claim is checked with the micro-benchmark from which the paper draws it.
 **Simplified** Means are compared, not distributions.
 **Ambiguous** The paper's words as numbers, none of which was tuned to a device: "significantly" is
-more than rounds to "=" on the scale of Table 3 (`LIKE`); "no improvement" is at most 5 %, by which
-the paper's own repetitions differed (`REPEATS`). A hint is undecided, and gives no advice, if an
-interval includes the limit, if there is no interval, or if a run that supports it measured the
+more than rounds to "=" on the scale of Table 3 (`LIKE_FACTOR`); "no improvement" is at most 5 %, by
+which the paper's own repetitions differed (`REPEATS`). A hint is undecided, and gives no advice, if
+an interval includes the limit, if there is no interval, or if a run that supports it measured the
 start-up of the device or its write cache. A hint to limit something is contradicted if the limit
 brings no gain. Hints make no statement about values between measured ones.
 """
@@ -48,7 +48,7 @@ from uflip.hints.measures import (
 )
 from uflip.microbench.labels import PATTERN_NAMES, format_ratio
 from uflip.results.agreement import AGREEMENT
-from uflip.results.characteristics import LIKE, SMALLEST_AREA_BYTES, areas, is_smallest
+from uflip.results.characteristics import LIKE_FACTOR, MIN_AREA_BYTES, areas, is_smallest
 from uflip.results.startup_check import MARKED
 from uflip.units import format_duration_ns, format_size
 
@@ -100,12 +100,12 @@ def block_size(
     larger = larger_reads(reads, LARGE_BYTES, entry_bytes)
     smaller = smaller_writes(writes, LARGE_BYTES)
     exceeded = True if larger is None else bool(larger) and most_decisive(larger, 1.0)[2]
-    undercut = bool(smaller) and most_decisive(smaller, 1 / LIKE)[2]
+    undercut = bool(smaller) and most_decisive(smaller, 1 / LIKE_FACTOR)[2]
     mark = first_mark([*reads.values(), *writes.values()])
     holds = None if mark else _neither(exceeded, undercut)
     numbers: Numbers = {
         "best_for_reads_bytes": sizes.reads, "enough_for_writes_bytes": sizes.writes,
-        "between_bytes": sizes.between, "entry_bytes": entry_bytes, "limit": LIKE,
+        "between_bytes": sizes.between, "entry_bytes": entry_bytes, "limit": LIKE_FACTOR,
     }  # fmt: skip
     because = (
         f"pages of {format_size(sizes.reads)} are best for lookups (entries of {entry_bytes} "
@@ -149,16 +149,16 @@ def alignment(lines: Lines) -> Hint:
     }
     if not cases:
         return _unknown(*heading, "alignment", "shifted I/Os")
-    (pattern, shift), factor, beyond = most_decisive(cases, LIKE)
+    (pattern, shift), factor, beyond = most_decisive(cases, LIKE_FACTOR)
     numbers = {
         **factor_numbers("unaligned_over_aligned", factor), "pattern": pattern,
-        "shift_bytes": shift, "limit": LIKE,
+        "shift_bytes": shift, "limit": LIKE_FACTOR,
     }  # fmt: skip
     because = f"{PATTERN_NAMES[pattern]}s off by {format_size(shift)} cost {format_factor(factor)}"
-    because += _doubt(factor, LIKE)
+    because += _doubt(factor, LIKE_FACTOR)
     advice = "alignment does not matter"
     if beyond:
-        unit = alignment_unit(by_pattern[pattern], LIKE)
+        unit = alignment_unit(by_pattern[pattern], LIKE_FACTOR)
         numbers["unit_bytes"] = unit
         advice = f"align to {format_size(unit)}"
     return Hint(
@@ -173,23 +173,21 @@ def focus(lines: Lines, row: Row) -> Hint:
     finding, cost = row["locality"], _random_over_sequential(lines)
     if cost is None or finding["verdict"] == "not_measured":
         return _unknown(*heading, "locality", "random writes within areas of several sizes")
-    numbers: Numbers = {**factor_numbers("random_over_sequential", cost), "limit": LIKE}
+    numbers: Numbers = {**factor_numbers("random_over_sequential", cost), "limit": LIKE_FACTOR}
     anywhere = f"random writes cost {format_factor(cost)} as much as sequential ones"
-    beyond = cost.exceeds(LIKE)
+    beyond = cost.exceeds(LIKE_FACTOR)
     if beyond is False:
         advice = "random writes may go anywhere"
         return Hint(*heading, CONTRADICTED, anywhere, advice, numbers, "locality")
     if beyond is None:
-        because = anywhere + _doubt(cost, LIKE)
+        because = anywhere + _doubt(cost, LIKE_FACTOR)
         return Hint(*heading, UNDECIDED, because, "", numbers, "locality")
-    if (open_reason := OPEN.get(finding["verdict"])) is not None:
+    if (open_reason := UNDECIDED_REASONS.get(finding["verdict"])) is not None:
         because = f"{anywhere}; undecided: {open_reason}"
         return Hint(*heading, UNDECIDED, because, "", numbers, "locality")
     if finding["verdict"] == "none":
         advice = "avoid random writes: write sequentially, as a log does"
-        because = (
-            f"{anywhere}, and no area from {format_size(SMALLEST_AREA_BYTES)} on makes them cheap"
-        )
+        because = f"{anywhere}, and no area from {format_size(MIN_AREA_BYTES)} on makes them cheap"
         return Hint(*heading, CONTRADICTED, because, advice, numbers, "locality")
     return _within(heading, lines, _present(finding.get("locality_bytes")), anywhere, numbers)
 
@@ -201,16 +199,16 @@ def _within(
     random, sequential = (_present(baseline(lines, pattern)) for pattern in ("RW", "SW"))
     curve = areas(lines["locality RW"])
     gains = {area: mean_ratio(random, mean) for area, mean in curve.items() if area <= largest}
-    cheap = list(takewhile(lambda area: gains[area].exceeds(LIKE), gains))
+    cheap = list(takewhile(lambda area: gains[area].exceeds(LIKE_FACTOR), gains))
     if not cheap:
         smallest = min(gains)
         gain = gains[smallest]
-        holds = gain.exceeds(LIKE)
+        holds = gain.exceeds(LIKE_FACTOR)
         because = f"{anywhere}, and {format_factor(gain)} as much as within {format_size(smallest)}"
-        because += _doubt(gain, LIKE)
-        if holds is False and not is_smallest(smallest, SMALLEST_AREA_BYTES):
+        because += _doubt(gain, LIKE_FACTOR)
+        if holds is False and not is_smallest(smallest, MIN_AREA_BYTES):
             because += "; undecided: smaller areas were not measured"
-        if holds is None or not is_smallest(smallest, SMALLEST_AREA_BYTES):
+        if holds is None or not is_smallest(smallest, MIN_AREA_BYTES):
             return Hint(*heading, UNDECIDED, because, "", numbers, "locality")
         advice = "random writes may go anywhere: no area is cheaper"
         return Hint(*heading, CONTRADICTED, because, advice, numbers, "locality")
@@ -234,7 +232,7 @@ def partitions(lines: Lines, row: Row) -> Hint:
     finding, sequential = row["partitions"], baseline(lines, "SW")
     if sequential is None or finding["verdict"] == "not_measured":
         return _unknown(*heading, "partitioning", "sequential writes to several partitions")
-    if (open_reason := OPEN.get(finding["verdict"])) is not None:
+    if (open_reason := UNDECIDED_REASONS.get(finding["verdict"])) is not None:
         because = f"undecided: {open_reason}"
         return Hint(*heading, UNDECIDED, because, "", {}, "partitioning")
     numbers: Numbers = {
@@ -272,17 +270,17 @@ def mixing(lines: Lines) -> Hint:
     cases = mixes(lines)
     if not cases:
         return _unknown(*heading, "mix", "mixes of two patterns")
-    (pattern, ratio), factor, beyond = most_decisive(cases, LIKE)
+    (pattern, ratio), factor, beyond = most_decisive(cases, LIKE_FACTOR)
     numbers = {
         **factor_numbers("mix_over_its_parts", factor), "mix": pattern, "ratio": ratio,
-        "limit": LIKE,
+        "limit": LIKE_FACTOR,
     }  # fmt: skip
     frequent, rare = (PATTERN_NAMES[part] for part in pattern.split("/"))
     because = (
         f"{ratio} {frequent}{'s' * (ratio > 1)} per {rare} cost {format_factor(factor)} as much as "
         "separately"
     )
-    because += _doubt(factor, LIKE)
+    because += _doubt(factor, LIKE_FACTOR)
     advice = ""
     if beyond is not None:
         advice = (
@@ -350,7 +348,7 @@ def inverse(factor: Factor) -> Factor:
     return Factor(1 / factor.value, 1 / factor.high, 1 / factor.low, factor.mark)
 
 
-OPEN = {
+UNDECIDED_REASONS = {
     "undecided": "a run that supports it is inside the start-up, or never left the write cache",
     "not_repeatable": "the same pattern differs by more when it is measured again",
 }

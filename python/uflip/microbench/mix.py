@@ -10,7 +10,7 @@ all of them; sequential components that outgrow their half of the device wrap in
 **Ambiguous**: (1) where the two patterns lie. On disjoint halves of the device, so that neither
 overwrites or reads what the other has just written. (2) The extent of sequential writes. With 64 of
 them to each of 5,120 random writes they would cover 10 GiB, and seven ratios in three repetitions
-more than twice a device whose state is "never reset" (§4.2): they wrap inside `LARGEST_TARGET`.
+more than twice a device whose state is "never reset" (§4.2): they wrap inside `MAX_TARGET_BYTES`.
 """
 
 import math
@@ -31,7 +31,7 @@ QUICK_MIN_IOS = 45
 # of the latter: 64 to one would write 512 MiB.
 SHORTENED = 32
 # Sequential writes wrap within this size [bytes]: more than the logs and caches of such a device.
-LARGEST_TARGET = 256 << 20
+MAX_TARGET_BYTES = 256 << 20
 # Halves begin where flash blocks do (uFLIP §4.1: "the flash block size, 128 KB") [bytes].
 BLOCK = 128 << 10
 
@@ -72,7 +72,9 @@ def _half(context: Context, pattern: str, half: int, io_count: int) -> Basic:
     """Return one component, on the first or the second half of the device."""
     size = half_size(context.capacity, context.io_size)
     needed = min(size, io_count * context.io_size) if pattern in SEQUENTIAL_LABELS else size
-    needed = min(needed, _whole_ios(LARGEST_TARGET, context.io_size)) if pattern == "SW" else needed
+    needed = (
+        min(needed, _whole_ios(MAX_TARGET_BYTES, context.io_size)) if pattern == "SW" else needed
+    )
     return baseline(pattern, io_size=context.io_size, target_offset=half * size, target_size=needed)
 
 

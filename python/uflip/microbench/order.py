@@ -5,7 +5,7 @@ patterns only; address TargetOffset + Incr × i × IOSize.
 **Faithful**: the whole range; Incr = 1 is the sequential pattern itself.
 **Simplified**: nothing.
 **Ambiguous**: the size of the target is not given, and a large Incr soon exceeds any device. The
-target holds all I/Os if they fit on the device and into `LARGEST_TARGET`:
+target holds all I/Os if they fit on the device and into `MAX_TARGET_BYTES`:
 max(|Incr|, 1) × IOCount × IOSize. Otherwise addresses wrap, as in an array that is filled column
 after column. The number of slots is odd then, and Incr a power of two, so that they wrap beside
 earlier writes and not onto them.
@@ -21,7 +21,7 @@ VARYING = Varying("order", "incr", "")
 STANDARD = (-1, 0, *(2**k for k in range(9)))
 QUICK = (-1, 0, 1, 16, 256)
 # Span of the paper's 1,024 I/Os of 32 KB (§5.1) with the largest Incr [bytes].
-LARGEST_TARGET = 8 << 30
+MAX_TARGET_BYTES = 8 << 30
 
 
 def experiments(context: Context) -> list[Experiment]:
@@ -32,7 +32,7 @@ def experiments(context: Context) -> list[Experiment]:
 
 def _describe(context: Context, pattern: str, incr: int) -> Spec:
     needed_ios = max(abs(incr), 1) * context.counts(pattern).io_count
-    max_ios = max(min(context.capacity, LARGEST_TARGET) // context.io_size, 1)
+    max_ios = max(min(context.capacity, MAX_TARGET_BYTES) // context.io_size, 1)
     ios = needed_ios if needed_ios <= max_ios else max_ios - 1 + max_ios % 2
     return baseline_spec(
         context, pattern, location="ordered", incr=incr, target_size=ios * context.io_size

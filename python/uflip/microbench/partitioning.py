@@ -19,7 +19,7 @@ from uflip.spec import Spec
 VARYING = Varying("partitioning", "partitions", "")
 STANDARD = tuple(2**k for k in range(9))
 QUICK = (1, 4, 32, 256)
-LARGEST_TARGET = 1 << 30
+MAX_TARGET_BYTES = 1 << 30
 
 
 def experiments(context: Context) -> list[Experiment]:
@@ -30,7 +30,7 @@ def experiments(context: Context) -> list[Experiment]:
 
 def target_size(context: Context) -> int:
     """Return the size of the divided target [bytes]: each partition is a whole number of I/Os."""
-    ios = min(context.capacity // 2, LARGEST_TARGET) // context.io_size
+    ios = min(context.capacity // 2, MAX_TARGET_BYTES) // context.io_size
     most = max(STANDARD)
     # On a small device: the largest power of two, which the smaller degrees divide.
     ios = ios // most * most if ios >= most else 1 << max(ios.bit_length() - 1, 0)

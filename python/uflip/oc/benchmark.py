@@ -17,7 +17,7 @@ from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
 from uflip.stats import summarise
 
-NS_A_MS = 1e6
+NS_PER_MS = 1e6
 
 
 @dataclass(frozen=True)
@@ -128,20 +128,20 @@ def times_summary(series: ResponseSeries, op: int) -> OpTimes | None:
     times = series.times(op)
     if not len(times):
         return None
-    statistics = summarise(np.rint(times * NS_A_MS))
+    statistics = summarise(np.rint(times * NS_PER_MS))
     return OpTimes(
         count=statistics.count,
-        mean_ms=statistics.mean_ns / NS_A_MS,
+        mean_ms=statistics.mean_ns / NS_PER_MS,
         p5_ms=_ms(statistics.p5_ns),
         p50_ms=_ms(statistics.p50_ns),
         p95_ms=_ms(statistics.p95_ns),
         p99_ms=_ms(statistics.p99_ns),
-        max_ms=statistics.max_ns / NS_A_MS,
+        max_ms=statistics.max_ns / NS_PER_MS,
     )
 
 
 def _ms(ns: int | None) -> float | None:
-    return None if ns is None else ns / NS_A_MS
+    return None if ns is None else ns / NS_PER_MS
 
 
 def format_times(times: OpTimes, digits: int) -> list[str]:

@@ -21,13 +21,13 @@ from uflip.data.device import Geometry
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.oc3 import READS_ALONE
 from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
-from uflip.oc.benchmark import NS_A_MS, OpenChannelFindings, times_summary
+from uflip.oc.benchmark import NS_PER_MS, OpenChannelFindings, times_summary
 from uflip.stats import summarise
 
 # A factor that counts as a clear difference.
 CLEAR_FACTOR = 1.5
 
-TOO_FEW = (
+TOO_FEW_READS = (
     "needs 200 reads or more: a 95th percentile needs ten commands beyond it "
     "(--scale standard makes more)"
 )
@@ -130,7 +130,7 @@ def _locality(measured: OpenChannelFindings) -> Rule:
     alone_ms = _p95(measured.oc0.mixes["RRRR"], READ)
     mixed_ms = _p95(measured.oc0.mixes["WRWR"], READ)
     if not math.isfinite(mixed_ms / alone_ms):
-        return Rule(name, says, NOT_MEASURED, TOO_FEW)
+        return Rule(name, says, NOT_MEASURED, TOO_FEW_READS)
     evidence = (
         f"There is no mapping table. Reads of a LUN that is written as often take up to "
         f"{mixed_ms:.2f} ms in 95 % of the cases, {mixed_ms / alone_ms:.1f} times the "
@@ -169,7 +169,7 @@ def _death_time(measured: OpenChannelFindings, geometry: Geometry) -> Rule:
         _p95(series, READ) for series in (measured.oc3.halves, measured.oc3.mixes[READS_ALONE])
     )
     if not math.isfinite(slowdown):
-        return Rule(name, says, NOT_MEASURED, TOO_FEW)
+        return Rule(name, says, NOT_MEASURED, TOO_FEW_READS)
     evidence = (
         f"The erase unit is known, {block_mb:.1f} MB, and the host places the data in it. "
         f"Placement can isolate reads from writes: reads of a LUN that is written take "
@@ -179,7 +179,7 @@ def _death_time(measured: OpenChannelFindings, geometry: Geometry) -> Rule:
     if not (math.isfinite(isolated_ms) and math.isfinite(alone_ms)):
         missing = "needs two channels: one to read, one to write"
         has_both = measured.oc3.halves is not None
-        return Rule(name, says, NOT_MEASURED, TOO_FEW if has_both else missing)
+        return Rule(name, says, NOT_MEASURED, TOO_FEW_READS if has_both else missing)
     if isolated_ms / alone_ms >= CLEAR_FACTOR:
         return Rule(name, says, NOT_HOST_ALONE, evidence + "writes elsewhere slow them down, too.")
     if slowdown >= CLEAR_FACTOR:
@@ -233,9 +233,9 @@ def write_variance(measured: OpenChannelFindings) -> str:
         return ""
     mixes = measured.oc3.mixes
     statistics = {share: summarise(times) for share, series in mixes.items()
-             if len(times := np.rint(series.times(WRITE) * NS_A_MS))}  # fmt: skip
+             if len(times := np.rint(series.times(WRITE) * NS_PER_MS))}  # fmt: skip
     listed = ", ".join(
-        f"{each.std_ns / NS_A_MS:.2f} ms at {share}"
+        f"{each.std_ns / NS_PER_MS:.2f} ms at {share}"
         for share, each in statistics.items()
         if each.std_ns is not None
     )

@@ -23,7 +23,7 @@ from uflip.report.figures.chart import (
     Panel,
     Polyline,
     ReferenceLine,
-    Words,
+    TextLabel,
 )
 from uflip.report.figures.palette import INK, MUTED, look, readable_on
 
@@ -108,7 +108,7 @@ def _cells(values: NDArray[np.float64], top: float, shades: Sequence[str]) -> It
         across, up = (lun - CELL, lun + CELL), (channel - CELL, channel + CELL)
         yield Box(across, up, color)
         ink = readable_on(color)
-        yield Words(lun, channel, f"{value:.1f}", color=ink, size=8, across="middle")
+        yield TextLabel(lun, channel, f"{value:.1f}", color=ink, size=8, across="middle")
 
 
 def _shade(share: float, shades: Sequence[str]) -> str:
@@ -142,7 +142,9 @@ def wear(worn: Oc1, *, simulated: bool) -> Chart:
         marks.append(ReferenceLine(first, MUTED, width=0.9, dashes=DASHED, upright=True))
         label = f"first failing read:\n{first:,} erases"
         marks.append(
-            Words(first, top * 0.96, label, color=MUTED, size=8, across="end", up="top", shift=-6.0)
+            TextLabel(
+                first, top * 0.96, label, color=MUTED, size=8, across="end", up="top", shift=-6.0
+            )
         )
     panel = Panel(
         Axis(0, cycles, "erases of the block"),

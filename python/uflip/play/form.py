@@ -22,7 +22,7 @@ from uflip.profiles.keys import Key, known_keys
 from uflip.units import format_size
 
 # A list of words in backticks, and nothing else: a choice.
-WORDS = re.compile(r"`([a-z0-9_]+)`(?:, |$)")
+CHOICES = re.compile(r"`([a-z0-9_]+)`(?:, |$)")
 # Keys that determine the other keys: a registry has their values.
 REGISTERED = ("ftl", "gc", "allocator")
 
@@ -197,5 +197,5 @@ def _choices(
         return [*registry[key]]
     if isinstance(value, bool):
         return ["true", "false"]
-    words = WORDS.findall(key_info.allowed)
+    words = CHOICES.findall(key_info.allowed)
     return words if words and value in words else None

@@ -26,18 +26,18 @@ OPTIONS = (
     "parallel_degree", "queue_depth", "seed",
 )  # fmt: skip
 """Parameters of a pattern that can be given."""
-MOST_IOS = 200_000
-MOST_BYTES = 64 << 30
-MOST_FLASH_BYTES = 64 << 30
-MOST_SECONDS = 120
-MOST_MEMORY_BYTES = 3 << 30
+MAX_IOS = 200_000
+MAX_BYTES = 64 << 30
+MAX_FLASH_BYTES = 64 << 30
+MAX_SECONDS = 120
+MAX_MEMORY_BYTES = 3 << 30
 """Address space: the largest device takes 1 GiB, and libraries reserve more than they use."""
 LIMITS = {
-    "ios": MOST_IOS,
-    "bytes": MOST_BYTES,
-    "flash_bytes": MOST_FLASH_BYTES,
-    "seconds": MOST_SECONDS,
-    "memory_bytes": MOST_MEMORY_BYTES,
+    "ios": MAX_IOS,
+    "bytes": MAX_BYTES,
+    "flash_bytes": MAX_FLASH_BYTES,
+    "seconds": MAX_SECONDS,
+    "memory_bytes": MAX_MEMORY_BYTES,
 }
 """Limits of a run, which runs next to the explorer while the user waits."""
 
@@ -112,24 +112,24 @@ def parse_request(document: object) -> PlayRequest:
 
 def _check_flash(info: DeviceInfo) -> None:
     flash = info.details.flash_bytes or info.capacity_bytes
-    if flash > MOST_FLASH_BYTES:
+    if flash > MAX_FLASH_BYTES:
         raise UsageError(
             "The device is too large for the explorer",
             where=info.url,
             got=f"{format_size(flash)} of flash",
-            allowed=f"at most {format_size(MOST_FLASH_BYTES)}",
+            allowed=f"at most {format_size(MAX_FLASH_BYTES)}",
             action="use fewer blocks per die, or `uflip run` on the command line",
         )
 
 
 def _check_length(totals: Totals) -> None:
     moved = totals.bytes_read + totals.bytes_written
-    if totals.total_ios > MOST_IOS or moved > MOST_BYTES:
+    if totals.total_ios > MAX_IOS or moved > MAX_BYTES:
         raise UsageError(
             "The run is too long for the explorer",
             where="io_count",
             got=f"{format_count(totals.total_ios)} I/Os, {format_size(moved)}",
-            allowed=f"at most {format_count(MOST_IOS)} I/Os and {format_size(MOST_BYTES)}",
+            allowed=f"at most {format_count(MAX_IOS)} I/Os and {format_size(MAX_BYTES)}",
             action="use a smaller io_count, or `uflip pattern` on the command line",
         )
 

@@ -18,11 +18,11 @@ import msgspec
 from uflip.data.document import Table
 from uflip.data.spec import table_of
 from uflip.errors import UflipError, UnavailableError, UsageError
-from uflip.play.play_request import MOST_MEMORY_BYTES, MOST_SECONDS, PlayRequest
+from uflip.play.play_request import MAX_MEMORY_BYTES, MAX_SECONDS, PlayRequest
 
 MAX_RESULTS = 12
 """Number of results that are stored."""
-PATIENCE_S = 2.0
+STOP_TIMEOUT_S = 2.0
 """Maximum time for a run to end after a request."""
 LINES = 20
 """Number of last output lines stored, for a process that crashed."""
@@ -101,7 +101,7 @@ class Stage:
         Memory limit of a run.
     """
 
-    def __init__(self, memory_bytes: int = MOST_MEMORY_BYTES) -> None:
+    def __init__(self, memory_bytes: int = MAX_MEMORY_BYTES) -> None:
         self._memory_bytes = memory_bytes
         self._lock = Lock()
         self._root: Path | None = None
@@ -174,7 +174,7 @@ class Stage:
 
     def _follow(self, process: "subprocess.Popen[str]", run: Played) -> None:
         """Record the output of the process until it ends."""
-        time_limit = Timer(MOST_SECONDS, self._too_long, (process, run))
+        time_limit = Timer(MAX_SECONDS, self._too_long, (process, run))
         time_limit.daemon = True
         time_limit.start()
         last_lines: deque[str] = deque(maxlen=LINES)
@@ -210,8 +210,8 @@ class Stage:
         run.error = UsageError(
             "The run takes too long for the explorer",
             where=run.request.url,
-            got=f"{run.share:.0%} done after {MOST_SECONDS} s",
-            allowed=f"at most {MOST_SECONDS} s",
+            got=f"{run.share:.0%} done after {MAX_SECONDS} s",
+            allowed=f"at most {MAX_SECONDS} s",
             action="use fewer I/Os, a smaller device, or `uflip run` on the command line",
         ).parts()
         _end(process)
@@ -238,7 +238,7 @@ def _start_player(run: Played, memory_bytes: int) -> "subprocess.Popen[str]":
 def _end(process: "subprocess.Popen[str]") -> None:
     process.terminate()
     try:
-        process.wait(PATIENCE_S)
+        process.wait(STOP_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -11,7 +11,7 @@ from uflip.data.bounded_read import DocumentKind, read_text
 from uflip.errors import DeviceError, native_errors, unknown_name
 
 # The largest built-in profile has 7 KB.
-LARGEST_PROFILE = 1 << 20
+MAX_PROFILE_BYTES = 1 << 20
 _FOLDER = Path(__file__).parent
 
 
@@ -106,7 +106,7 @@ def read_profile(name: str) -> tuple[str, str, str]:
 
 def _kind() -> DocumentKind:
     action = f"check the path, or use a built-in profile: {', '.join(profile_names())}"
-    return DocumentKind("profile", LARGEST_PROFILE, action, DeviceError)
+    return DocumentKind("profile", MAX_PROFILE_BYTES, action, DeviceError)
 
 
 def profile_sources(name: str) -> dict[str, ConstantSource]:

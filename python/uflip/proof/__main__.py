@@ -12,11 +12,11 @@ from uflip.executors import Processes, using
 from uflip.proof.economy import economy
 from uflip.proof.repeated import (
     CASES,
-    FEW,
     FIRST,
-    MANY_FIRST,
-    ODD,
-    TOGETHER,
+    MANY_REPETITIONS,
+    ODD_EXPERIMENTS,
+    ODD_FAMILIES,
+    PEER_EXPERIMENTS,
     CoverageShares,
     measure_mixed,
     measure_odd,
@@ -31,7 +31,7 @@ from uflip.proof.trials import (
     MEMORY,
     MOVING,
     MOVING_IOS,
-    UNSEEN,
+    UNDETECTABLE,
     DetectionShares,
     RunLengthShares,
     TrialCase,
@@ -40,7 +40,7 @@ from uflip.proof.trials import (
     measure,
 )
 
-OURS, OTHERS = tuple(RULES)[:1], tuple(RULES)[1:]
+UFLIP_RULES, OTHERS = tuple(RULES)[:1], tuple(RULES)[1:]
 MAX_SERIES_OF_OTHERS = 100
 
 
@@ -88,7 +88,7 @@ def _print_lengths(repeats: int) -> None:
     print(f"## Where rules stop, {repeats} series a family, {others} for the other rules\n")
     _head("family", "rule", "stopped", "interval holds the mean", "I/Os", "off by", "half width")
     for case in LENGTH:
-        rows: list[RunLengthShares] = measure(case, repeats, OURS)
+        rows: list[RunLengthShares] = measure(case, repeats, UFLIP_RULES)
         rows += measure(case, others, OTHERS)
         for row in rows:
             _row(row.case if row is rows[0] else "", row.rule, *_cells(row))
@@ -96,7 +96,7 @@ def _print_lengths(repeats: int) -> None:
 
 def _print_unseen(repeats: int) -> None:
     print(f"## Events after the end of the run, {repeats} series a family\n")
-    _print_ours(UNSEEN, repeats)
+    _print_ours(UNDETECTABLE, repeats)
 
 
 def _print_memory(repeats: int) -> None:
@@ -107,20 +107,20 @@ def _print_memory(repeats: int) -> None:
 def _print_ours(cases: Sequence[TrialCase], repeats: int) -> None:
     _head("family", "stopped", "interval holds the mean", "I/Os", "off by", "half width")
     for case in cases:
-        (row,) = measure(case, repeats, OURS)
+        (row,) = measure(case, repeats, UFLIP_RULES)
         _row(row.case, *_cells(row))
 
 
 def _print_repetitions(repeats: int) -> None:
-    print(f"## Rounds of repetitions, {TOGETHER} experiments a plan, {repeats} a family\n")
+    print(f"## Rounds of repetitions, {PEER_EXPERIMENTS} experiments a plan, {repeats} a family\n")
     rows = [measure_repeated(case, repeats) for case in CASES]
     _print_repeated([*rows, measure_mixed(repeats)])
 
 
 def _print_odd(repeats: int) -> None:
-    others = TOGETHER - FEW
-    print(f"## {FEW} that differ from {others} peers, {repeats} a family\n")
-    _print_repeated([measure_odd(few, peers, repeats) for few, peers in ODD])
+    others = PEER_EXPERIMENTS - ODD_EXPERIMENTS
+    print(f"## {ODD_EXPERIMENTS} that differ from {others} peers, {repeats} a family\n")
+    _print_repeated([measure_odd(few, peers, repeats) for few, peers in ODD_FAMILIES])
 
 
 def _print_alone(repeats: int) -> None:
@@ -129,9 +129,9 @@ def _print_alone(repeats: int) -> None:
 
 
 def _print_ten(repeats: int) -> None:
-    print(f"## Alone, after {MANY_FIRST} repetitions, {repeats} experiments a family\n")
+    print(f"## Alone, after {MANY_REPETITIONS} repetitions, {repeats} experiments a family\n")
     hiding = [case for case in CASES if case.hides]
-    _print_repeated([measure_repeated(case, repeats, MANY_FIRST, 1) for case in hiding])
+    _print_repeated([measure_repeated(case, repeats, MANY_REPETITIONS, 1) for case in hiding])
 
 
 def _print_comparisons(repeats: int) -> None:

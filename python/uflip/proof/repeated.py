@@ -35,14 +35,14 @@ from uflip.results.repetition_statistics import plan_certainty
 
 SHORTEST, FIRST, MAX_RUNS = 1024, 3, 100
 BANK = 400
-MANY_FIRST = 10
+MANY_REPETITIONS = 10
 """A number of repetitions for users (`--repetitions`) whose three runs may hide something."""
-TOGETHER = 20
+PEER_EXPERIMENTS = 20
 """Experiments of a plan, which are peers."""
 SEED = 26
 """Seed of the trials; no series used in the design of the rules had it."""
 MIXED = "one of each, side by side"
-FEW = 4
+ODD_EXPERIMENTS = 4
 """Number of odd experiments in a plan that has some."""
 
 Levels = Callable[[Random], Times]
@@ -132,7 +132,7 @@ CASES = (
 )
 
 
-ODD = (
+ODD_FAMILIES = (
     ("levels ± 10 %", "levels ± 3 %"),
     ("levels ± 10 %", "levels ± 5 %"),
     ("levels ± 10 %, neighbours alike, 0.5", "levels ± 5 %"),
@@ -140,7 +140,7 @@ ODD = (
     ("two states, a third of runs 1.3 times", "levels ± 3 %"),
     ("two states, a third of runs 1.3 times", "flat, scatter 30 %"),
 )
-"""The families of the `FEW` odd experiments of a plan, and of the others."""
+"""The families of the `ODD_EXPERIMENTS` odd experiments of a plan, and of the others."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class CoverageShares:
 
 
 def measure_repeated(
-    case: RepetitionCase, repeats: int, first: int = FIRST, together: int = TOGETHER
+    case: RepetitionCase, repeats: int, first: int = FIRST, together: int = PEER_EXPERIMENTS
 ) -> CoverageShares:
     """Measure experiments of one family, `together` per plan, each with `first` runs at first."""
     plans = -(-repeats // together)
@@ -175,8 +175,12 @@ def measure_mixed(repeats: int) -> CoverageShares:
 def measure_odd(few: str, others: str, repeats: int) -> CoverageShares:
     """Measure plans in which a few scatter differently from their peers; return their shares."""
     index_of = {case.name: index for index, case in enumerate(CASES)}
-    cases = (index_of[few],) * FEW + (index_of[others],) * (TOGETHER - FEW)
-    return _coverage_shares(f"{few}, among {others}", cases, -(-repeats // FEW), FIRST, of=FEW)
+    cases = (index_of[few],) * ODD_EXPERIMENTS + (index_of[others],) * (
+        PEER_EXPERIMENTS - ODD_EXPERIMENTS
+    )
+    return _coverage_shares(
+        f"{few}, among {others}", cases, -(-repeats // ODD_EXPERIMENTS), FIRST, of=ODD_EXPERIMENTS
+    )
 
 
 def _coverage_shares(

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from uflip.executors import on_all
 from uflip.results.agreement import combined_mean, peers_among
-from uflip.results.autocorrelation import MANY
+from uflip.results.autocorrelation import MIN_REPETITIONS
 from uflip.results.comparison import ComparedExperiment, compare_experiment, slower_than
 
 Means = NDArray[np.float64]
@@ -152,7 +152,7 @@ def _experiments(means: Means) -> list[Any]:
         for each in means.tolist()
     ]
     # The interval of fewer repetitions does not use peers.
-    uses_peers = means.shape[1] >= MANY
+    uses_peers = means.shape[1] >= MIN_REPETITIONS
     sorts = (every[n : n + SORT] for n in range(0, len(every), SORT))
     peers = [peers_among(each) if uses_peers else None for each in sorts]
     return [

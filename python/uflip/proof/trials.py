@@ -87,7 +87,7 @@ LENGTH = (
 )  # fmt: skip
 
 # Behaviour that is invisible to every rule that looks after 1,024 I/Os.
-UNSEEN = (
+UNDETECTABLE = (
     TrialCase("one in 500 takes 100 times as long", make.stalls(500, 100), 100_000),
     TrialCase("the same, first look after 4,096", make.stalls(500, 100), 100_000, 4096),
     TrialCase("one in 5,000 takes 500 times as long", make.stalls(5000, 500), 60_000),
@@ -165,7 +165,7 @@ def is_within(startup_ios: int, truth: tuple[int, int]) -> bool:
 
 
 # Trials in other processes identify a case by its index here: a family is a closure.
-ALL = (*DETECTION, *LENGTH, *UNSEEN, *MEMORY)
+ALL = (*DETECTION, *LENGTH, *UNDETECTABLE, *MEMORY)
 
 
 def _series(case: TrialCase, seed: int) -> GeneratedSeries:

@@ -9,7 +9,7 @@ from uflip.report.blocks import Block, Collapsible, Paragraph
 from uflip.report.figures import ratios
 from uflip.report.labels import format_ms, title
 from uflip.report.page import ReportPage, Section, render_page
-from uflip.results.comparability import UNKNOWN_BECAUSE
+from uflip.results.comparability import UNKNOWN_REASONS
 from uflip.results.comparison import VERDICTS, ComparedExperiment, ResultComparison
 from uflip.table import Table
 
@@ -141,7 +141,7 @@ def build_page(comparisons: Sequence[ResultComparison], names: Sequence[str], ve
         "Ratios are second over first, with the interval of Fieller (1954) from the intervals of "
         "both means. Up to 5 % of the experiments that are in fact equal differ by chance."
     )
-    why = [f"unknown ({name.replace('_', ' ')}): {it}." for name, it in UNKNOWN_BECAUSE.items()]
+    why = [f"unknown ({name.replace('_', ' ')}): {it}." for name, it in UNKNOWN_REASONS.items()]
     sections.append(
         Section("reading", "How to read it", [Paragraph(each) for each in [reading, *how, *why]])
     )

@@ -10,7 +10,7 @@ from typing import Literal
 
 from uflip.data.summary import CharacteristicVerdict, KeyCharacteristics, Summary
 from uflip.report.labels import format_ms
-from uflip.results.characteristics import LIKE, NEARLY
+from uflip.results.characteristics import LIKE_FACTOR, NEARLY_FACTOR
 from uflip.units import format_duration_ns
 
 COLUMNS = (
@@ -162,10 +162,10 @@ def note() -> str:
     return (
         "As in uFLIP's Table 3: factors relative to the sequential write; for large increments, to "
         "the random write. Pause: the shortest with which random writes behave like sequential "
-        f"ones (cost up to x{LIKE:g}), between the two measured pauses given. Locality, "
+        f"ones (cost up to x{LIKE_FACTOR:g}), between the two measured pauses given. Locality, "
         "Partitions: the largest measured value without significant degradation, and its maximum "
-        f"cost. A factor up to x{NEARLY:g} is not significant, since the paper's table ignores x2 "
-        "and x3 begins there. It is relative to the sequential write, or to the smallest area (two "
-        "partitions) if that already costs more. ?: the same pattern differs by more when it is "
-        "measured again."
+        f"cost. A factor up to x{NEARLY_FACTOR:g} is not significant, since the paper's table "
+        "ignores x2 and x3 begins there. It is relative to the sequential write, or to the "
+        "smallest area (two partitions) if that already costs more. ?: the same pattern differs by "
+        "more when it is measured again."
     )

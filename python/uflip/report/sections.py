@@ -66,7 +66,7 @@ def baselines(document: Document, traces: Traces) -> Blocks:
     return [figure for figure in drawn if figure]
 
 
-READING = (
+HOW_TO_READ = (
     "Lines join mean response times, as in the paper. The dash on a whisker is the median; the "
     "whisker spans p5 to p95 (minimum to maximum in runs too short for percentiles). Thin "
     "dotted lines are the baselines. A mean far from the middle of its whisker is caused by a few "
@@ -80,7 +80,7 @@ def micro_benchmarks(document: Document, _traces: Traces) -> Blocks:
     suite = suite_of([*measured, *(entry["micro_benchmark"] for entry in document["skipped"])])
     others = sorted(measured - set(varied(suite)))
     blocks = [_micro_benchmark(name, document) for name in [*varied(suite), *others]]
-    return [Paragraph(READING), *blocks]
+    return [Paragraph(HOW_TO_READ), *blocks]
 
 
 def _micro_benchmark(name: str, document: Document) -> Benchmark:

@@ -31,7 +31,7 @@ TIMES: dict[ResponseTime, str] = {
     "p99_9_ns": "p99.9",
     "max_ns": "max",
 }
-WITHOUT = "without the start-up: response time [ms], IOPS with pauses"
+WITHOUT_STARTUP = "without the start-up: response time [ms], IOPS with pauses"
 
 
 def runs_table(micro_benchmark: str, runs: Sequence[Run]) -> Table:
@@ -49,7 +49,7 @@ def runs_table(micro_benchmark: str, runs: Sequence[Run]) -> Table:
         for run in measured
     ]
     head = ["pattern", parameter, "I/Os", *TIMES.values(), "IOPS"]
-    return Table(head, rows, "llr", f"{title(micro_benchmark)}, {WITHOUT}")
+    return Table(head, rows, "llr", f"{title(micro_benchmark)}, {WITHOUT_STARTUP}")
 
 
 def components_tables(runs: Sequence[Run]) -> list[Table]:
@@ -90,7 +90,7 @@ def modes_tables(runs: Sequence[Run]) -> list[Table]:
     ]
     parameter = parameter_name(runs[0]["parameter"]) if rows else ""
     head = ["pattern", parameter, "", "I/Os", *TIMES.values(), "size", "IOPS", "MiB/s"]
-    caption = f"Reads, writes and other modes, {WITHOUT}"
+    caption = f"Reads, writes and other modes, {WITHOUT_STARTUP}"
     return [Table(head, rows, "lllr", caption)] if rows else []
 
 
@@ -143,7 +143,7 @@ def baselines_tables(document: Summary) -> list[Table]:
         if run["statistics"] is not None
     ]
     head = ["pattern", "IOSize", "I/Os", *TIMES.values(), "IOPS"]
-    return [Table(head, rows, "llr", f"Baselines, {WITHOUT}")] if rows else []
+    return [Table(head, rows, "llr", f"Baselines, {WITHOUT_STARTUP}")] if rows else []
 
 
 def causes_tables(document: Summary) -> list[Table]:

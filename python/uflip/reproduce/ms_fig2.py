@@ -27,7 +27,7 @@ IOS = 100_000
 SETTLE_IOS = 300_000
 LEVELS_MS = (15.0, 400.0, 800.0, 1200.0)
 # Half-way between two printed levels.
-BETWEEN_NS = (200_000_000, 600_000_000, 1_000_000_000)
+LEVEL_BOUNDS_NS = (200_000_000, 600_000_000, 1_000_000_000)
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ def rows(data: KingstonSteadyState) -> list[ReproductionRow]:
     """Compare classes and mean."""
     classes, times = data.series.classes, data.series.times_ns
     small = ms.nearest(classes, LEVELS_MS[0] * 1e6)
-    middle = times[(times >= BETWEEN_NS[0]) & (times < BETWEEN_NS[1])]
-    highest = times[times >= BETWEEN_NS[1]]
-    longest = highest[highest >= BETWEEN_NS[2]]
+    middle = times[(times >= LEVEL_BOUNDS_NS[0]) & (times < LEVEL_BOUNDS_NS[1])]
+    highest = times[times >= LEVEL_BOUNDS_NS[1]]
+    longest = highest[highest >= LEVEL_BOUNDS_NS[2]]
     rarely = len(longest) / len(highest) if len(highest) else 0.0
     return [
         printed("ms/fig2/below_300us", 100 * classes.bins[0].share),

@@ -30,7 +30,7 @@ COPY_NS = TABLE_1_NS["read_ns"] + TABLE_1_NS["program_ns"]
 GEOMETRY = {"data_blocks": 4096, "log_blocks": 128, "pages_per_block": 64}
 ZERO_NS, FULL_NS = 5_548_000, 356_572_000
 # A merge of one block takes 9.6 ms at most; reclaiming a log block takes ten times as long.
-BETWEEN_NS = 30_000_000
+MERGE_RECLAIM_BOUND_NS = 30_000_000
 FULL_BLOCKS_NOTE = (
     "a correct merge keeps pages whose newest version is in the log, so that blocks stay full"
 )
@@ -73,8 +73,8 @@ def peaks(series: ms.BatchSeries) -> Peaks:
     """Return the merges in the response times, without the write itself, one program."""
     times, counters = series.times_ns, series.counters
     merges = times[times > TABLE_1_NS["program_ns"] + TABLE_1_NS["erase_ns"]]
-    zero = float(merges[merges < BETWEEN_NS].mean()) - TABLE_1_NS["program_ns"]
-    full = float(merges[merges >= BETWEEN_NS].mean()) - TABLE_1_NS["program_ns"]
+    zero = float(merges[merges < MERGE_RECLAIM_BOUND_NS].mean()) - TABLE_1_NS["program_ns"]
+    full = float(merges[merges >= MERGE_RECLAIM_BOUND_NS].mean()) - TABLE_1_NS["program_ns"]
     return Peaks(
         zero_ns=zero,
         full_ns=full,

@@ -31,7 +31,7 @@ WRITE_BANDS = {"third": (0.7, 0.9), "low pages": (1.0, 1.3), "high pages": (2.2,
 """[ms]; "from 2.2 to 3.0", "from 1.0 to 1.3", "around 800 µs"; 3.0 is printed with two digits."""
 
 # Of 100 % writes half are high pages.
-HALF = 0.5
+HIGH_PAGE_SHARE = 0.5
 A_HALF_TOLERANCE = 0.02
 
 
@@ -74,7 +74,7 @@ def rows(data: SingleLunMixes) -> list[ReproductionRow]:
     return [
         stated(
             "oc/fig2/high_pages", shares["high pages"],
-            between(HALF - A_HALF_TOLERANCE, HALF + A_HALF_TOLERANCE),
+            between(HIGH_PAGE_SHARE - A_HALF_TOLERANCE, HIGH_PAGE_SHARE + A_HALF_TOLERANCE),
             note="half of all pages are high pages; each is waited for by the write after it",
         ),
         stated("oc/fig2/low_pages", shares["low pages"], above(0)),

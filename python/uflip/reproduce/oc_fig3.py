@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # "Little variance across LUNs".
-LITTLE = 0.05
+LITTLE_VARIANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def rows(data: LunThroughput) -> list[ReproductionRow]:
             what = f"{word}, {name} of {values.size} LUNs"
             lun_rows.append(printed(f"oc/fig3/{word}", float(value), what=what, wider=oc.JOINTLY))
         spread = float((values.max() - values.min()) / values.mean())
-        lun_rows.append(stated(f"oc/fig3/{word}_spread", spread, below(LITTLE)))
+        lun_rows.append(stated(f"oc/fig3/{word}_spread", spread, below(LITTLE_VARIANCE)))
     return lun_rows
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 WRITES, HALF, READS = "100 % writes", "50 % writes", "100 % reads"
 # "Stable": hardly slower than without any writes.
-STABLE = 1.1
+STABLE_FACTOR = 1.1
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def rows(data: SeparateLunMixes) -> list[ReproductionRow]:
         if share in (WRITES, READS):
             continue
         worst = float(np.percentile(bands.reads, 99)) / read_only_p99
-        share_rows.append(stated(f"oc/fig5/{share.split()[0]}", worst, below(STABLE)))
+        share_rows.append(stated(f"oc/fig5/{share.split()[0]}", worst, below(STABLE_FACTOR)))
     spread = float(data.mixes[WRITES].writes.std() / data.mixes[HALF].writes.std())
     mean = float(data.mixes[WRITES].writes.mean() / data.mixes[HALF].writes.mean())
     return [

@@ -30,7 +30,7 @@ PRINTED_PAGES = PRINTED_RELOCATED_PAGES[0.45]
 # The last part of the run, which is in the steady state.
 STEADY_SHARE = 0.5
 # A minute is "at the level" of the steady state within this share.
-AT_LEVEL = 0.03
+STEADY_TOLERANCE = 0.03
 # "A few minutes" until that level is reached.
 FEW_MINUTES = 5
 
@@ -66,7 +66,7 @@ class LongRandomWrites:
     def minutes_until_steady(self) -> int:
         """Return the number of minutes until the rate stays at its steady level."""
         level = self.steady_kiops
-        off = [abs(kiops / level - 1) > AT_LEVEL for kiops in self.kiops_by_minute]
+        off = [abs(kiops / level - 1) > STEADY_TOLERANCE for kiops in self.kiops_by_minute]
         return max((minute + 1 for minute, is_off in enumerate(off) if is_off), default=0)
 
 
@@ -121,7 +121,7 @@ def rows(data: LongRandomWrites) -> list[ReproductionRow]:
             "ofc/level_after",
             data.minutes_until_steady,
             between(1, FEW_MINUTES),
-            note=f"at its level: within {100 * AT_LEVEL:.0f} % of it, for good",
+            note=f"at its level: within {100 * STEADY_TOLERANCE:.0f} % of it, for good",
         ),
         stated("ofc/stable", spread, below(3)),
     ]

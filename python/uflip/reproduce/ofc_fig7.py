@@ -36,9 +36,9 @@ PAUSE_NS = 10**9
 # The steady value of a step is the mean of its last quarter.
 STEADY_SHARE = 0.25
 # "Initially": these seconds, after the blocks that were collected ahead are used up.
-INITIALLY_S = slice(2, 12)
-SAME = 0.05
-SIMILAR = 0.10
+INITIAL_SECONDS = slice(2, 12)
+SAME_TOLERANCE = 0.05
+SIMILAR_TOLERANCE = 0.10
 
 COLORS = {
     ("sequential", "write"): figure.SEQUENTIAL_WRITES,
@@ -153,11 +153,11 @@ def _next_three(data: WorkloadSequence) -> list[ReproductionRow]:
         printed("ofc/step_4_slowest", min(write.kiops)),
         printed("ofc/random_writes_45", write.steady, what="#4 random writes, steady"),
         stated("ofc/step_5", read.steady / sequential.steady, below(1)),
-        stated("ofc/step_6", random_again.kiops[1] / read.steady, same(SAME)),
+        stated("ofc/step_6", random_again.kiops[1] / read.steady, same(SAME_TOLERANCE)),
         stated(
             "ofc/step_6_rises",
             rise,
-            above(SAME * 100),
+            above(SAME_TOLERANCE * 100),
             note="an artefact of OFC's generator, which reads the pages in the order in which it "
             "wrote them; ours draws others",
         ),
@@ -167,12 +167,12 @@ def _next_three(data: WorkloadSequence) -> list[ReproductionRow]:
 def _last_three(data: WorkloadSequence) -> list[ReproductionRow]:
     first, sequential, random, steady = (data.step(number) for number in (1, 2, 3, 4))
     write, read, last = (data.step(number) for number in (7, 8, 9))
-    initially = float(np.mean(write.kiops[INITIALLY_S]))
+    initially = float(np.mean(write.kiops[INITIAL_SECONDS]))
     return [
-        stated("ofc/step_7", initially / steady.steady, same(SIMILAR)),
-        stated("ofc/step_7_steady", write.steady / first.steady, same(SAME)),
-        stated("ofc/step_8", read.steady / sequential.steady, same(SIMILAR)),
-        stated("ofc/step_9", last.steady / random.steady, same(SIMILAR)),
+        stated("ofc/step_7", initially / steady.steady, same(SIMILAR_TOLERANCE)),
+        stated("ofc/step_7_steady", write.steady / first.steady, same(SAME_TOLERANCE)),
+        stated("ofc/step_8", read.steady / sequential.steady, same(SIMILAR_TOLERANCE)),
+        stated("ofc/step_9", last.steady / random.steady, same(SIMILAR_TOLERANCE)),
     ]
 
 

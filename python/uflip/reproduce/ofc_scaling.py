@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CHANNELS = (1, 2, 4, 8, 16)
 SPARE_FACTORS = (0.30, 0.45, 0.60)
-QUARTER = 32
+QUARTER_PAGES = 32
 """25 % of the 127 pages of a block, or of its 128."""
 IDLE_NS = 4 * 10**9
 IDLE_FREE_BLOCKS = 400
@@ -148,7 +148,7 @@ def _scaled_rates(channels: int) -> dict[str, float]:
 def freed_alone() -> float:
     """Return pages that collection frees in an idle second, 25 % relocated, over clean writes."""
     device = ofc.device(
-        PROFILE, state="empty", relocate_at_least=QUARTER, idle_free_blocks=IDLE_FREE_BLOCKS
+        PROFILE, state="empty", relocate_at_least=QUARTER_PAGES, idle_free_blocks=IDLE_FREE_BLOCKS
     )
     target = {"target_size": device.logical_pages // 10 * device.page_bytes}
     pages = 3 * ofc.BLOCKS * ofc.PAGES_PER_BLOCK // 2
@@ -158,14 +158,14 @@ def freed_alone() -> float:
         "read", "random", io_size=page, io_count=2, time="pause", pause=IDLE_NS, **target
     )
     window = device.run(idle_reads)
-    freed = window.counters["blocks_collected"] * (ofc.DATA_PAGES_PER_BLOCK - QUARTER)
+    freed = window.counters["blocks_collected"] * (ofc.DATA_PAGES_PER_BLOCK - QUARTER_PAGES)
     return freed / window.elapsed_ns * 1e6 / fits.clean_writes(OUTSTANDING, profile=PROFILE)
 
 
 def freed_beside() -> float:
     """Return random writes while a quarter of each block is relocated, over those while none is."""
     quarter, none = (
-        fits.fixed_relocation(pages, OUTSTANDING, profile=PROFILE) for pages in (QUARTER, 0)
+        fits.fixed_relocation(pages, OUTSTANDING, profile=PROFILE) for pages in (QUARTER_PAGES, 0)
     )
     return quarter / none
 

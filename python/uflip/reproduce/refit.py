@@ -42,7 +42,7 @@ Measure = Callable[[Constants, Sequence[str]], Mapping[str, table3.Cell] | None]
 """Makes the device with some constants changed and returns the cells of some columns; None if
 there is no such device."""
 
-LEAVE = ("cell", "column")
+LEAVE_OUT_UNITS = ("cell", "column")
 FACTORS = (4.0, 2.0, 1.4, 1.15)
 BUDGET = 40
 """Number of devices that one search makes."""
@@ -246,7 +246,7 @@ def fold(
     held_out : tuple of str
         Columns of its row.
     leave : str
-        One of `LEAVE`: whether other devices may use the columns.
+        One of `LEAVE_OUT_UNITS`: whether other devices may use the columns.
     values : mapping
         Key -> value, for every device of the table.
     """

@@ -29,7 +29,7 @@ from uflip.reproduce.criterion import above, at_least, below, between
 from uflip.reproduce.full_benchmark import benchmark
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import ReproductionRow, printed, stated
-from uflip.results.characteristics import LIKE
+from uflip.results.characteristics import LIKE_FACTOR
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,13 +90,14 @@ def rows(data: HintMeasurements) -> list[ReproductionRow]:
         comparisons += [
             stated(f"uflip/hints/{profile}/larger", small.value, above(REPEATS)),
             stated(
-                f"uflip/hints/{profile}/mix", mix, below(LIKE),
-                note=MIX_NOTES.get(pattern, "") * (mix >= LIKE),
+                f"uflip/hints/{profile}/mix", mix, below(LIKE_FACTOR),
+                note=MIX_NOTES.get(pattern, "") * (mix >= LIKE_FACTOR),
             ),
             stated(f"uflip/hints/{profile}/parallel", gain, below(REPEATS)),
             stated(
-                f"uflip/hints/{profile}/degenerate", cost.value, between(round(1 / LIKE, 2), LIKE),
-                note=ONE_STREAM_NOTE * (not 1 / LIKE <= cost.value <= LIKE),
+                f"uflip/hints/{profile}/degenerate", cost.value,
+                between(round(1 / LIKE_FACTOR, 2), LIKE_FACTOR),
+                note=ONE_STREAM_NOTE * (not 1 / LIKE_FACTOR <= cost.value <= LIKE_FACTOR),
             ),
             stated(f"uflip/hints/{profile}/pauses", least, at_least(MIN_RATIO)),
         ]  # fmt: skip

@@ -37,7 +37,7 @@ from uflip.reproduce.full_benchmark import benchmark_on, idle_before_run_ns
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import ReproductionRow, printed, stated
 from uflip.reproduce.table3 import REPEATABILITY
-from uflip.results.characteristics import LIKE
+from uflip.results.characteristics import LIKE_FACTOR
 from uflip.results.summarise import key_row_of
 from uflip.spec import Spec, baseline
 from uflip.table import Table
@@ -227,10 +227,10 @@ def rows(data: InitialStateEffects) -> list[ReproductionRow]:
     for device, states in data.disturbed.items():
         stable, unstable = _largest_change(states["random"]), _largest_change(states["sequential"])
         comparisons += [
-            stated(f"uflip/4.1/{device}/stable", stable, below(LIKE)),
+            stated(f"uflip/4.1/{device}/stable", stable, below(LIKE_FACTOR)),
             stated(
-                f"uflip/4.1/{device}/less_stable", unstable, at_least(LIKE),
-                note=MEMORYLESS * (unstable < LIKE),
+                f"uflip/4.1/{device}/less_stable", unstable, at_least(LIKE_FACTOR),
+                note=MEMORYLESS * (unstable < LIKE_FACTOR),
             ),
         ]  # fmt: skip
     return comparisons

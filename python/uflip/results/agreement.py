@@ -14,17 +14,17 @@ and for the correlation of neighbours.
 **Faithful** Each experiment is run three times; their range is reported.
 **Simplified** All repetitions have the same weight, whatever their length.
 **Ambiguous** When an experiment has converged. Here: the interval of the mean of all is narrow
-enough, and no reason for doubt is left. With fewer than `MANY` repetitions the interval is the
-wider of two: from the intervals of the runs, and from the scatter of the repetitions. A single
-repetition keeps its own interval. The printed interval is one of 95 %; a claim of convergence rests
-on one of 98 % (`claim_half_width`). Convergence is tested after each round, and five tests at one
-in twenty are wrong more often than one in twenty. Reads of few addresses are judged by their
-repetitions alone; at least `FEWEST_PLACES` are needed. Reasons for doubt: with fewer than `MANY`,
-any reason of a repetition except a wide interval. With more, (1) that their beginnings differ from
-their ends beyond chance (Welch's way to find a start-up, across replications), and (2) that all
-together have fewer than ten episodes of slow I/Os. Narrow enough is 5 % of the mean, or 2 % of the
-slowest baseline: all findings compare responses of one device, so a mean of 0.2 ms need not be
-accurate to 10 µs where another pattern takes 20 ms.
+enough, and no reason for doubt is left. With fewer than `MIN_REPETITIONS` repetitions the interval
+is the wider of two: from the intervals of the runs, and from the scatter of the repetitions. A
+single repetition keeps its own interval. The printed interval is one of 95 %; a claim of
+convergence rests on one of 98 % (`claim_half_width`). Convergence is tested after each round, and
+five tests at one in twenty are wrong more often than one in twenty. Reads of few addresses are
+judged by their repetitions alone; at least `MIN_PLACES` are needed. Reasons for doubt: with fewer
+than `MIN_REPETITIONS`, any reason of a repetition except a wide interval. With more, (1) that their
+beginnings differ from their ends beyond chance (Welch's way to find a start-up, across
+replications), and (2) that all together have fewer than ten episodes of slow I/Os. Narrow enough is
+5 % of the mean, or 2 % of the slowest baseline: all findings compare responses of one device, so a
+mean of 0.2 ms need not be accurate to 10 µs where another pattern takes 20 ms.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from math import sqrt
 from uflip import _native
 from uflip.data.summary import MeanSummary, Together
 from uflip.results import autocorrelation
-from uflip.results.autocorrelation import MANY
+from uflip.results.autocorrelation import MIN_REPETITIONS
 from uflip.results.convergence import FEW_PLACES
 from uflip.results.variance_pooling import (
     Peers,
@@ -46,19 +46,19 @@ from uflip.results.variance_pooling import (
 
 AGREEMENT = 0.05
 CONFIDENCE = 0.95
-CLAIM = 0.98
+CLAIM_CONFIDENCE = 0.98
 """Confidence at which an experiment counts as converged: one claim in fifty may be false."""
 SHARE_OF_SLOWEST = 0.02
 # Reads of few addresses need this number of repetitions, each at other addresses.
-FEWEST_PLACES = 8
+MIN_PLACES = 8
 # Reasons for doubt that other repetitions can make up for, as they can for `FEW_PLACES`.
-WIDE = "interval_too_wide"
+INTERVAL_TOO_WIDE = "interval_too_wide"
 FEW_EPISODES = "too_few_slow_episodes"
-FEWEST_EPISODES = 10
+MIN_EPISODES = 10
 # As within a run: a difference below this share of the allowed half-width does not matter, and a
 # larger one must be beyond a chance of one in a hundred.
-NARROW = 0.25
-BEYOND_CHANCE = 0.99
+NEGLIGIBLE_SHARE = 0.25
+DIFFERENCE_CONFIDENCE = 0.99
 
 
 def disagreement(means: Sequence[float | None]) -> float | None:
@@ -110,7 +110,7 @@ def combined_mean(
         return {"mean_ns": None, "half_width_ns": None, "converged": None}
     mean = sum(means) / len(means)
     half_widths = [each["half_width_ns"] for each in repetitions]
-    many = MANY <= len(means) == len(repetitions)
+    many = MIN_REPETITIONS <= len(means) == len(repetitions)
     few_places = covers_few_places(repetitions)
     if few_places:
         peers = None
@@ -138,8 +138,7 @@ def combined_mean(
         "mean_ns": mean,
         "half_width_ns": round(half_width, 3),
         "converged": believable
-        and len(means)
-        >= (FEWEST_PLACES if few_places else repetitions_needed(means, allowed, peers))
+        and len(means) >= (MIN_PLACES if few_places else repetitions_needed(means, allowed, peers))
         and claim_half_width(means, half_width, allowed, peers) <= allowed,
     }
 
@@ -180,12 +179,12 @@ def claim_half_width(
     if len(means) < 2:
         return half_width
     wide = [half_width]
-    if len(means) >= MANY or peers is not None:
-        wide.append(own_half_width(means, allowed, CLAIM, peers))
+    if len(means) >= MIN_REPETITIONS or peers is not None:
+        wide.append(own_half_width(means, allowed, CLAIM_CONFIDENCE, peers))
     if peers is not None and allowed > 0:
-        wide.append(pooled_half_width(peers, Scatter(means, allowed), CLAIM)[0])
-    elif len(means) < MANY:
-        wide.append(batch_half_width(means, CLAIM))
+        wide.append(pooled_half_width(peers, Scatter(means, allowed), CLAIM_CONFIDENCE)[0])
+    elif len(means) < MIN_REPETITIONS:
+        wide.append(batch_half_width(means, CLAIM_CONFIDENCE))
     return max(wide)
 
 
@@ -203,13 +202,15 @@ def allowed_ns(mean_ns: float, slowest_ns: float | None) -> float:
 def _is_believable(run: MeanSummary) -> bool:
     """Return whether the only reasons against a run are those that repetitions make up for."""
     reasons = run.get("reasons") or ()
-    return bool(run["converged"]) or (bool(reasons) and {*reasons} <= {WIDE, FEW_PLACES})
+    return bool(run["converged"]) or (
+        bool(reasons) and {*reasons} <= {INTERVAL_TOO_WIDE, FEW_PLACES}
+    )
 
 
 def _are_believable(runs: Sequence[MeanSummary], allowed: float) -> bool:
     """Return whether there is no reason to doubt the mean of many repetitions."""
     doubted = any(FEW_EPISODES in (run.get("reasons") or ()) for run in runs)
-    if doubted and sum(run.get("slow_episodes") or 0 for run in runs) < FEWEST_EPISODES:
+    if doubted and sum(run.get("slow_episodes") or 0 for run in runs) < MIN_EPISODES:
         return False
     if any(run.get("opening_ns") is None for run in runs):
         return all(map(_is_believable, runs))
@@ -223,11 +224,11 @@ def beginnings_differ(runs: Sequence[MeanSummary], allowed: float) -> bool:
     change it.
     """
     openings = [ns for run in runs if (ns := run.get("opening_ns")) is not None]
-    if not MANY <= len(openings) == len(runs):
+    if not MIN_REPETITIONS <= len(openings) == len(runs):
         return False
-    by_chance: float = _native.half_width(openings, BEYOND_CHANCE)
+    by_chance: float = _native.half_width(openings, DIFFERENCE_CONFIDENCE)
     opening: float = abs(sum(openings)) / len(openings)
-    return opening > max(NARROW * allowed, by_chance)
+    return opening > max(NEGLIGIBLE_SHARE * allowed, by_chance)
 
 
 def _scatter_half_width(means: Sequence[float], allowed: float, peers: Peers | None) -> float:
@@ -238,11 +239,11 @@ def _scatter_half_width(means: Sequence[float], allowed: float, peers: Peers | N
     """
     if len(means) < 2:
         return 0.0
-    if len(means) >= MANY and (peers is None or allowed <= 0):
+    if len(means) >= MIN_REPETITIONS and (peers is None or allowed <= 0):
         return max(
             batch_half_width(means, CONFIDENCE), own_half_width(means, allowed, CONFIDENCE, None)
         )
-    if len(means) < MANY or peers is None:
+    if len(means) < MIN_REPETITIONS or peers is None:
         return student_half_width(means, CONFIDENCE)
     theirs = pooled_half_width(peers, Scatter(means, allowed), CONFIDENCE)[0]
     return max(own_half_width(means, allowed, CONFIDENCE, peers), theirs)
@@ -263,7 +264,7 @@ def own_half_width(
     This is Student's. Without peers like it, the interval allows for any correlation of neighbours.
     """
     has_peers = peers is not None and not is_outlier(peers, Scatter(means, allowed))
-    if len(means) < MANY or has_peers:
+    if len(means) < MIN_REPETITIONS or has_peers:
         return student_half_width(means, confidence)
     return autocorrelation.averaged_half_width(means, confidence)
 

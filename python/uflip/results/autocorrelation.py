@@ -21,8 +21,8 @@ variance of the mean of correlated neighbours.
 **Faithful** The exact likelihood of a stationary AR(1) process of any mean and variance.
 **Simplified** Correlations go in steps of a twentieth and are not negative: intervals of
 negatively correlated repetitions are wider than needed.
-**Ambiguous** Fewer than `MANY` repetitions are not used: with three of each of twenty experiments,
-one plan in ten of uncorrelated neighbours had an estimate of 0.91.
+**Ambiguous** Fewer than `MIN_REPETITIONS` repetitions are not used: with three of each of twenty
+experiments, one plan in ten of uncorrelated neighbours had an estimate of 0.91.
 """
 
 from collections.abc import Sequence
@@ -34,14 +34,14 @@ from numpy.typing import NDArray
 
 from uflip import _native
 
-MANY = 5
+MIN_REPETITIONS = 5
 """Number of repetitions from which an experiment shows the correlation of its neighbours."""
 CORRELATIONS: NDArray[np.float64] = np.arange(0.0, 0.96, 0.05)
 SHARES: NDArray[np.float64] = np.arange(0.0, 0.51, 0.05)
 """Possible shares of a sort's experiments with another correlation than the rest: the minority."""
-BEYOND_CHANCE = 2.326**2
+LIKELIHOOD_RATIO_LIMIT = 2.326**2
 """Twice the logarithm of a likelihood ratio that chance exceeds once in 100 times."""
-LEAST = np.finfo(float).tiny
+MIN_POSITIVE = np.finfo(float).tiny
 SQUARES: NDArray[np.float64] = CORRELATIONS**2
 
 
@@ -53,28 +53,32 @@ def sort_correlation(every: Sequence[Sequence[float]]) -> tuple[float, bool]:
     chance.
     """
     log_likelihoods = [
-        result[0] for means in every if len(means) >= MANY and (result := _likelihoods(means))
+        result[0]
+        for means in every
+        if len(means) >= MIN_REPETITIONS and (result := _likelihoods(means))
     ]
     if not log_likelihoods:
         return 0.0, False
     likely = np.exp(np.array(log_likelihoods) - np.max(log_likelihoods, axis=1, keepdims=True))
     any_other, share = likely.mean(axis=1, keepdims=True), SHARES[:, None, None]
-    each = np.log(np.maximum((1 - share) * likely + share * any_other, LEAST))
+    each = np.log(np.maximum((1 - share) * likely + share * any_other, MIN_POSITIVE))
     by_share = each.sum(axis=1)
     most = by_share.max(axis=0)
     best = int(most.argmax())
-    if 2 * (most[best] - most[0]) <= BEYOND_CHANCE:
+    if 2 * (most[best] - most[0]) <= LIKELIHOOD_RATIO_LIMIT:
         best = 0
-    return float(CORRELATIONS[best]), bool(2 * (most[best] - by_share[0, best]) > BEYOND_CHANCE)
+    return float(CORRELATIONS[best]), bool(
+        2 * (most[best] - by_share[0, best]) > LIKELIHOOD_RATIO_LIMIT
+    )
 
 
 def is_more_correlated(means: Sequence[float], as_others: float) -> bool:
     """Return whether neighbours are correlated beyond chance, and more than those of others."""
-    if len(means) < MANY or (result := _likelihoods(means)) is None:
+    if len(means) < MIN_REPETITIONS or (result := _likelihoods(means)) is None:
         return False
     likely = result[0]
     best, theirs = int(likely.argmax()), int(np.abs(CORRELATIONS - as_others).argmin())
-    return best > theirs and bool(2 * (likely[best] - likely[theirs]) > BEYOND_CHANCE)
+    return best > theirs and bool(2 * (likely[best] - likely[theirs]) > LIKELIHOOD_RATIO_LIMIT)
 
 
 def averaged_half_width(means: Sequence[float], confidence: float) -> float:

@@ -10,16 +10,16 @@ side by side and their factor, reverse, in-place and large increments.
 
 **Ambiguous** The paper uses words where a program needs numbers. These are the readings:
 
-- *behaves like*: a mean within `LIKE` of the sequential write's; it rounds to "=".
+- *behaves like*: a mean within `LIKE_FACTOR` of the sequential write's; it rounds to "=".
 - *without significant degradation*: "when writing to more partitions than indicated, the write
-  performance degrades significantly". Significant is one factor, `NEARLY`: what rounds to x3 or
-  more, since the table still calls x2 none. It is taken over the sequential write where the
-  smallest area (or two partitions) is that near to it. Elsewhere the device has an area only if
-  the smallest one is cheaper than the random write by the same factor, and the area ends where
-  the cost exceeds that of the smallest by the same factor. `Finding.reference` names the case.
+  performance degrades significantly". Significant is one factor, `NEARLY_FACTOR`: what rounds to x3
+  or more, since the table still calls x2 none. It is taken over the sequential write where the
+  smallest area (or two partitions) is that near to it. Elsewhere the device has an area only if the
+  smallest one is cheaper than the random write by the same factor, and the area ends where the cost
+  exceeds that of the smallest by the same factor. `Finding.reference` names the case.
 - *area*, *partitions*: the largest value up to which every measured value is without degradation.
   If the smallest measured value is far from the sequential write, it counts only if no smaller
-  value exists (`SMALLEST_AREA_BYTES`, `FEWEST_PARTITIONS`): smaller ones may be cheap.
+  value exists (`MIN_AREA_BYTES`, `MIN_PARTITIONS`): smaller ones may be cheap.
 - *in parentheses*: "the maximum cost within that area".
 - *pause*: the measurement yields an interval: the longest pause that is too short, and the first
   that is long enough (`Finding.bounds`). The pauses of Table 1 are powers of two; the table's 5 and
@@ -44,10 +44,10 @@ from uflip.data.summary import (
     KeyCharacteristics,
 )
 
-LIKE = 1.22
+LIKE_FACTOR = 1.22
 """Behaves like a sequential write: up to this many times its mean; √1.5, where "=" ends and x1.5
 begins on a logarithmic scale."""
-NEARLY = 2.45
+NEARLY_FACTOR = 2.45
 """Without significant degradation: up to this many times the cost it is compared with; √6, where
 x2 ends and x3 begins on a logarithmic scale."""
 REPEATS = 0.05
@@ -64,7 +64,7 @@ VERDICTS = {
     "not_measured": "the runs that the rule needs are not in the result",
 }
 
-RESTS_ON: Mapping[Characteristic, tuple[str, str]] = {
+REQUIRED_EXPERIMENTS: Mapping[Characteristic, tuple[str, str]] = {
     "pause": ("pause", "RW"),
     "locality": ("locality", "RW"),
     "partitions": ("partitioning", "SW"),
@@ -204,10 +204,10 @@ def characteristics(
         RW_ms=random,
         pause=pause(curve("pause", "RW"), sequential, random),
         locality=without_degradation(
-            areas(curve("locality", "RW")), sequential, random, SMALLEST_AREA_BYTES
+            areas(curve("locality", "RW")), sequential, random, MIN_AREA_BYTES
         ),
         partitions=without_degradation(
-            curve("partitioning", "SW"), sequential, random, FEWEST_PARTITIONS
+            curve("partitioning", "SW"), sequential, random, MIN_PARTITIONS
         ),
         reverse=_factor(order.get(-1), sequential),
         in_place=_factor(order.get(0), sequential),
@@ -221,7 +221,7 @@ def rests_on(
     micro_benchmarks: Mapping[str, Sequence[ExperimentSummary]],
 ) -> list[tuple[str, ExperimentSummary]]:
     """Return the experiments that a characteristic rests on, each with its micro-benchmark."""
-    name_of_benchmark, pattern = RESTS_ON[name]
+    name_of_benchmark, pattern = REQUIRED_EXPERIMENTS[name]
     incr = {"reverse": -1, "in_place": 0}.get(name)
     varied_runs = [
         (name_of_benchmark, run)
@@ -230,7 +230,7 @@ def rests_on(
         and run["statistics"] is not None
         and (incr is None or run["value"] == incr)
         and (name != "large_increments" or (run["value"] or 0) > 1)
-        and (name != "locality" or (run["value"] or 0) >= SMALLEST_AREA_BYTES)
+        and (name != "locality" or (run["value"] or 0) >= MIN_AREA_BYTES)
     ]
     labels: Sequence[str] = ("SW", "RW")
     if name in ("reverse", "in_place", "large_increments"):
@@ -265,10 +265,10 @@ def pause(curve: Mapping[int, float], sequential: float | None, random: float | 
     """
     if not curve or not sequential or not random:
         return NOT_MEASURED
-    if random <= LIKE * sequential:
+    if random <= LIKE_FACTOR * sequential:
         return Finding("everywhere", None, random / sequential)
     lengths = list(curve)
-    too_short = [length for length in lengths if curve[length] > LIKE * sequential]
+    too_short = [length for length in lengths if curve[length] > LIKE_FACTOR * sequential]
     if too_short and too_short[-1] == lengths[-1]:
         return Finding("none", None, curve[lengths[-1]] / sequential)
     first = lengths[len(too_short)] if not too_short else lengths[lengths.index(too_short[-1]) + 1]
@@ -309,16 +309,16 @@ def without_degradation(
         return NOT_MEASURED
     # One partition is the sequential write itself, and shows nothing about several.
     first, smallest = next((value, mean) for value, mean in curve.items() if value > 1)
-    reference = "sequential" if smallest <= NEARLY * sequential else "smallest"
+    reference = "sequential" if smallest <= NEARLY_FACTOR * sequential else "smallest"
     if reference == "smallest" and not is_smallest(first, least):
         return NOT_MEASURED
     base = sequential if reference == "sequential" else smallest
     within: list[int] = []
     for value, mean in curve.items():
-        if mean > NEARLY * base:
+        if mean > NEARLY_FACTOR * base:
             break
         within.append(value)
-    cheap = reference == "sequential" or smallest * NEARLY <= random
+    cheap = reference == "sequential" or smallest * NEARLY_FACTOR <= random
     if not cheap or not within or within == [1]:
         return Finding("none", None, min(curve.values()) / sequential)
     verdict = "everywhere" if len(within) == len(curve) else "found"
@@ -349,13 +349,13 @@ def large_increments(
 
 # An area of a handful of I/Os tests in-place writes, not locality. And a device that rewrites one
 # place badly would have no area at all.
-SMALLEST_AREA_BYTES = 1 << 20
-FEWEST_PARTITIONS = 2
+MIN_AREA_BYTES = 1 << 20
+MIN_PARTITIONS = 2
 
 
 def areas(curve: Mapping[int, T]) -> dict[int, T]:
     """Return the points of a curve of target sizes [bytes] that are large enough for an area."""
-    return {size: mean for size, mean in curve.items() if size >= SMALLEST_AREA_BYTES}
+    return {size: mean for size, mean in curve.items() if size >= MIN_AREA_BYTES}
 
 
 def is_smallest(value: int, least: int) -> bool:

@@ -18,14 +18,14 @@ def as_array(trace: _native.Trace, name: str) -> NDArray[Any]:
     return array
 
 
-PIECE = 1 << 19
+PIECE_IOS = 1 << 19
 """Number of I/Os in memory at once."""
 
 
 def pieces(trace: _native.Trace, names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
     """Yield some columns of a trace part by part: for each part its arrays (n,), in order."""
-    for start in range(0, len(trace), PIECE):
-        stop = min(start + PIECE, len(trace))
+    for start in range(0, len(trace), PIECE_IOS):
+        stop = min(start + PIECE_IOS, len(trace))
         yield [np.asarray(trace.column(name, start, stop)) for name in names]
 
 

@@ -24,7 +24,7 @@ from uflip.durability import UNKNOWN, describe_durability
 from uflip.results.convergence import INSIDE_STARTUP, MARKS, STARTUP_IN_MEAN
 from uflip.results.summarise import experiments_of
 from uflip.results.warnings import StoredWarning
-from uflip.startup import NOT_OVER
+from uflip.startup import STARTUP_NOT_OVER
 from uflip.units import format_duration_ns, format_size
 
 Document = Summary
@@ -38,7 +38,7 @@ ONE_REPETITION, STARTUP, WINDOW, NO_INTERVAL = (
     "different_window",
     "no_interval",
 )
-UNKNOWN_BECAUSE = {
+UNKNOWN_REASONS = {
     NO_INTERVAL: "one of the means has no interval",
     ONE_REPETITION: "one of the results has a single repetition, which does not show the "
     "scatter of repetitions",
@@ -316,7 +316,7 @@ def startup_runs(document: Summary) -> set[str]:
         run["run"]
         for _, experiment in experiments_of(document)
         for run in experiment["repetitions"]
-        if not {*MARKS, NOT_OVER, STARTUP_IN_MEAN}.isdisjoint(run["reasons"] or ())
+        if not {*MARKS, STARTUP_NOT_OVER, STARTUP_IN_MEAN}.isdisjoint(run["reasons"] or ())
     }
 
 
@@ -332,7 +332,7 @@ def missing_verdict_reason(
     *,
     jobs: bool = False,
 ) -> str | None:
-    """Return why two means of one experiment have no verdict (`UNKNOWN_BECAUSE`), or None.
+    """Return why two means of one experiment have no verdict (`UNKNOWN_REASONS`), or None.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ def window_warnings(
     return [
         StoredWarning(
             "different_window",
-            f"{len(rows)} of {len(named)} experiments have no verdict: {UNKNOWN_BECAUSE[WINDOW]} "
+            f"{len(rows)} of {len(named)} experiments have no verdict: {UNKNOWN_REASONS[WINDOW]} "
             f"({name}: I/Os {stretches})",
             {
                 "experiments": len(rows),

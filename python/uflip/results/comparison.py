@@ -64,7 +64,7 @@ VERDICTS = {
 """Verdict on two means -> its explanation."""
 
 DEVICE_FACTS = ("url", "model", "serial", "firmware", "capacity_bytes")
-DEGREES_OF_A_RUN = 15
+SINGLE_RUN_DEGREES = 15
 """Degrees of freedom of the interval of a single run: those of 16 pairs of batches."""
 PERCENTILES: tuple[Literal["p50_ns", "p99_ns"], ...] = ("p50_ns", "p99_ns")
 
@@ -105,7 +105,7 @@ class ComparedExperiment:
     first_degrees, second_degrees : int
         Degrees of freedom of the interval of either mean: one less than its repetitions.
     unknown_because : str or None
-        Why the verdict is "unknown", one of `comparability.UNKNOWN_BECAUSE`.
+        Why the verdict is "unknown", one of `comparability.UNKNOWN_REASONS`.
     """
 
     micro_benchmark: str
@@ -375,7 +375,7 @@ def _degrees(experiment: ExperimentSummary) -> int:
     The interval of the runs may be wider than that of their scatter. The degrees of freedom of the
     scatter then overestimate the chance of a difference.
     """
-    return len(experiment["repetitions"]) - 1 or DEGREES_OF_A_RUN
+    return len(experiment["repetitions"]) - 1 or SINGLE_RUN_DEGREES
 
 
 def _verdict(ratio: float, bounds: tuple[float, float] | None, repeats_to: float) -> str:

@@ -27,14 +27,14 @@ from uflip.data.summary import (
     KeyCharacteristics,
 )
 from uflip.results.agreement import AGREEMENT
-from uflip.results.characteristics import LIKE
+from uflip.results.characteristics import LIKE_FACTOR
 
 BASELINE = "baseline"
 LENGTHS = ("cache_cliff",)
 """Micro-benchmarks whose runs differ only in their length."""
 OTHER_STATES = ("deallocate",)
 """Micro-benchmarks whose runs start from different device states, and may differ for that."""
-ONE = ("parallel_degree", "queue_depth", "incr", "partitions")
+NEUTRAL_ONE_PARAMETERS = ("parallel_degree", "queue_depth", "incr", "partitions")
 """Parameters whose neutral value is one."""
 VERDICTS_OVER: Mapping[Characteristic, tuple[str, ...]] = {
     "pause": ("SW", "RW"),
@@ -85,7 +85,7 @@ def baseline_key(spec: Spec, ios: int) -> BaselineKey | None:
     """
     if not isinstance(spec, Basic) or spec.shift or not _is_consecutive(spec, ios):
         return None
-    if any(getattr(spec, name) not in (None, 1) for name in ONE):
+    if any(getattr(spec, name) not in (None, 1) for name in NEUTRAL_ONE_PARAMETERS):
         return None
     if (spec.mode, "sequential") not in LABELS:
         return None
@@ -187,7 +187,7 @@ def withdraw_unrepeatable(
 ) -> KeyCharacteristics:
     """Withdraw verdicts of a row of key characteristics whose factor is within repeatability.
 
-    Patterns that repeat to `LIKE` keep all verdicts: "as much as" is then a verdict, too.
+    Patterns that repeat to `LIKE_FACTOR` keep all verdicts: "as much as" is then a verdict, too.
     """
     revised = row.copy()
     for name, labels in VERDICTS_OVER.items():
@@ -195,7 +195,7 @@ def withdraw_unrepeatable(
         if worst is None or finding["factor"] is None:
             continue
         limit = float(worst[1]["factor"])
-        if limit > LIKE and is_within_repeatability(finding["factor"], limit):
+        if limit > LIKE_FACTOR and is_within_repeatability(finding["factor"], limit):
             blank = cast(CharacteristicVerdict, dict.fromkeys(finding))
             revised[name] = {**blank, "verdict": "not_repeatable", "factor": finding["factor"]}
     return revised

@@ -56,7 +56,7 @@ class Files:
     def close(self) -> None:
         """Release the folder and its lock."""
         lock.release(self._folder_descriptor)
-        self._folder_descriptor = lock.NONE
+        self._folder_descriptor = lock.NO_DESCRIPTOR
 
     def begin(self, content: Manifest) -> None:
         """Begin the ledger of a folder.
@@ -122,7 +122,7 @@ class Files:
             content = msgspec.structs.replace(content, ledger_lines=self._ledger.lines)
             written = manifest.encode(content)
             self._ledger.append(
-                ledger.Document(len(written), _native.digest(written), digest_of(content.plan))
+                ledger.ManifestEntry(len(written), _native.digest(written), digest_of(content.plan))
             )
             try:
                 atomic.write_file(path, written)

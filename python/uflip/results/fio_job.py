@@ -26,15 +26,15 @@ from uflip.durability import CACHED
 from uflip.results.store import Results, StoredRun
 
 TARGET = "${UFLIP_TARGET}"
-NAMED_LATER = "target"
+LOG_FILE_NAME = "target"
 """File name in a log; the job redirects it to `TARGET`."""
-PAUSED = ("pause", "burst")
+PAUSE_PARAMETERS = ("pause", "burst")
 FIO_MODES = ("read", "write", "trim")
 RATE_ERROR = 0.01
 """Largest relative error of a job's rate."""
-_NS_A_US = 1000
-_WHOLE = 100  # per cent
-_NS_A_S = 1_000_000_000
+_NS_PER_US = 1000
+_ALL_PERCENT = 100  # per cent
+_NS_PER_S = 1_000_000_000
 
 Lines = list[str]
 
@@ -177,14 +177,16 @@ def _distribution(part: MixPart) -> Lines:
     if part.location == "zipf":
         skew = part.skew_percent or 0
         # fio takes every number but 1; the difference is not measurable.
-        theta = "1.0001" if skew == _WHOLE else f"{skew / _WHOLE:g}"
+        theta = "1.0001" if skew == _ALL_PERCENT else f"{skew / _ALL_PERCENT:g}"
         return [
             "; other addresses are hot: fio maps ranks to addresses by a hash, which may collide",
             f"random_distribution=zipf:{theta}",
         ]
     if part.location == "hotcold":
         space, ios = part.hot_space_percent or 0, part.hot_io_percent or 0
-        return [f"random_distribution=zoned:{ios}/{space}:{_WHOLE - ios}/{_WHOLE - space}"]
+        return [
+            f"random_distribution=zoned:{ios}/{space}:{_ALL_PERCENT - ios}/{_ALL_PERCENT - space}"
+        ]
     return []
 
 
@@ -229,10 +231,10 @@ def _alignment(part: MixPart) -> int:
 
 
 def _times(spec: Basic, processes: int) -> Lines:
-    if spec.time in PAUSED and spec.pause:
+    if spec.time in PAUSE_PARAMETERS and spec.pause:
         burst = 1 if spec.time == "pause" else spec.burst or 1
-        lines = [f"thinktime={max(spec.pause // _NS_A_US, 1)}", f"thinktime_blocks={burst}"]
-        if spec.pause % _NS_A_US:
+        lines = [f"thinktime={max(spec.pause // _NS_PER_US, 1)}", f"thinktime_blocks={burst}"]
+        if spec.pause % _NS_PER_US:
             lines.insert(0, f"; {spec.pause} ns: fio's pauses are whole microseconds")
         return lines
     lines = _arrivals(spec.time, spec.interval)
@@ -244,14 +246,14 @@ def _times(spec: Basic, processes: int) -> Lines:
 def _arrivals(time: str | None, interval: int | None) -> Lines:
     if time not in ("fixed", "poisson") or not interval:
         return []
-    rate = round(_NS_A_S / interval)
-    if abs(rate * interval / _NS_A_S - 1) > RATE_ERROR:
+    rate = round(_NS_PER_S / interval)
+    if abs(rate * interval / _NS_PER_S - 1) > RATE_ERROR:
         return [
             f"; arrivals every {interval} ns are left out, fio submits as fast as it can: its "
             "rates are whole I/Os a second"
         ]
     lines = ["; fio's response times begin at submission: waiting before it is left out"]
-    if rate * interval != _NS_A_S:
+    if rate * interval != _NS_PER_S:
         lines.append(f"; arrivals every {interval} ns: fio's rates are whole I/Os a second")
     lines.append(f"rate_iops={rate}")
     return [*lines, "rate_process=poisson"] if time == "poisson" else lines
@@ -288,7 +290,7 @@ def _times_left_out(spec: Pattern) -> Lines:
     lines = []
     if any(pattern.is_open for pattern in each):
         lines.append("; their arrivals are left out: fio submits as fast as it can")
-    if any(part.time in PAUSED and part.pause for part in spec.parts):
+    if any(part.time in PAUSE_PARAMETERS and part.pause for part in spec.parts):
         lines.append("; their pauses are left out: fio submits as fast as it can")
     return lines
 
@@ -299,8 +301,8 @@ def _write_log(run: StoredRun, path: Path) -> None:
     columns = (trace.column(name) for name in ("offset_bytes", "io_size_bytes", "mode"))
     rows: Iterable[tuple[int, ...]] = zip(*(memoryview(each) for each in columns), strict=True)
     with path.open("w", encoding="ascii") as file:
-        file.write(f"fio version 2 iolog\n{NAMED_LATER} add\n{NAMED_LATER} open\n")
+        file.write(f"fio version 2 iolog\n{LOG_FILE_NAME} add\n{LOG_FILE_NAME} open\n")
         file.writelines(
-            f"{NAMED_LATER} {MODES[mode]} {offset} {size}\n" for offset, size, mode in rows
+            f"{LOG_FILE_NAME} {MODES[mode]} {offset} {size}\n" for offset, size, mode in rows
         )
-        file.write(f"{NAMED_LATER} close\n")
+        file.write(f"{LOG_FILE_NAME} close\n")

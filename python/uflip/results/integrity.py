@@ -262,7 +262,7 @@ def _is_ahead(path: Path, content: bytes, folder_ledger: Ledger) -> bool:
 
 def _is_dangling(folder_ledger: Ledger | None, content: bytes, present: Iterable[str]) -> bool:
     last = folder_ledger.last if folder_ledger else None
-    if isinstance(last, ledger.Document):
+    if isinstance(last, ledger.ManifestEntry):
         return last.digest != _native.digest(content)
     return isinstance(last, ledger.RunEntry) and last.run not in present
 

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from uflip.data import ledger
-from uflip.data.ledger import FILE_NAME, Begin, Entry
+from uflip.data.ledger import FILE_NAME, BeginEntry, Entry
 from uflip.results import atomic
 
 
@@ -36,7 +36,7 @@ class LedgerWriter:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         os.close(descriptor)
         writer = cls(path, 0, 0, "")
-        writer.append(Begin(folder_id, plan))
+        writer.append(BeginEntry(folder_id, plan))
         atomic.fsync_directory(folder)
         return writer
 

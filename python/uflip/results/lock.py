@@ -10,17 +10,17 @@ from pathlib import Path
 
 from uflip.errors import ResultsError
 
-NONE = -1  # in place of a descriptor, if no lock is held
+NO_DESCRIPTOR = -1  # in place of a descriptor, if no lock is held
 
 
 def acquire(folder: Path) -> int:
-    """Hold the folder's lock until `release`; return `NONE` if the file system has no locks."""
+    """Lock a folder until `release`; return `NO_DESCRIPTOR` if the file system has no locks."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:  # some network file systems lack locks; then "running" cannot be checked
         os.close(descriptor)
-        return NONE
+        return NO_DESCRIPTOR
     return descriptor
 
 
@@ -33,7 +33,7 @@ def acquire_exclusively(folder: Path) -> int:
         If another process holds it.
     """
     descriptor = acquire(folder)
-    if descriptor == NONE and is_held(folder):
+    if descriptor == NO_DESCRIPTOR and is_held(folder):
         raise ResultsError(
             what="Another process is using these results",
             where=str(folder),
@@ -45,8 +45,8 @@ def acquire_exclusively(folder: Path) -> int:
 
 
 def release(descriptor: int) -> None:
-    """Release a lock from `acquire`; do nothing for `NONE`."""
-    if descriptor != NONE:
+    """Release a lock from `acquire`; do nothing for `NO_DESCRIPTOR`."""
+    if descriptor != NO_DESCRIPTOR:
         os.close(descriptor)
 
 

@@ -32,7 +32,7 @@ from uflip.results.atomic import fsync_directory, fsync_tree, make_folders
 from uflip.results.checksums import OutputKind, add_seal, has_valid_seal
 
 # The longest file name on any file system of Linux [bytes].
-LONGEST_NAME = 255
+MAX_NAME_BYTES = 255
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 _numbers = count()
@@ -287,7 +287,7 @@ def _new_temporary_file(path: Path, existing: os.stat_result | None) -> Path:
 
 def _make_temporary(path: Path, make: Callable[[Path], None]) -> Path:
     """Make something beside `path` under an unused name."""
-    stem = os.fsencode(path.name)[: LONGEST_NAME - 60]
+    stem = os.fsencode(path.name)[: MAX_NAME_BYTES - 60]
     while True:
         name = os.fsdecode(b".%s.%d-%d.tmp" % (stem, os.getpid(), next(_numbers)))
         # The same ending: some writers derive the format from it.

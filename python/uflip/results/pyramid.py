@@ -30,7 +30,7 @@ from uflip.results.columns import column_slice
 ROWS = 4096
 WINDOW = 1 << 20
 """Number of I/Os in memory at once, a power of two."""
-FEWEST_PER_ROW = 16
+MIN_IOS_PER_ROW = 16
 ROW = np.dtype([("min_ns", "<u8"), ("max_ns", "<u8"), ("sum_ns", "<u8"), ("count", "<u8")])
 """A group; minimum and maximum of an empty one are 0."""
 Rows = NDArray[Any]
@@ -88,7 +88,7 @@ def pyramid_of(trace: _native.Trace | _native.FlashTrace) -> Pyramid | None:
     if "submit_ns" not in trace.columns:
         return None
     n = len(trace)
-    ios_per_row = _power_of_two(max(-(-n // ROWS), FEWEST_PER_ROW))
+    ios_per_row = _power_of_two(max(-(-n // ROWS), MIN_IOS_PER_ROW))
     step = max(WINDOW, ios_per_row)
     windows = [slice(start, min(start + step, n)) for start in range(0, n, step)]
     spans = [_span(column_slice(trace, "submit_ns", each.start, each.stop)) for each in windows]

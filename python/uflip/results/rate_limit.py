@@ -17,11 +17,12 @@ limits: a token bucket gives out at a constant rate (Turner, IEEE Communications
 **Faithful** Both.
 **Simplified** Rates are those of the second half of a run, where the bucket is empty.
 **Ambiguous** (1) What is equal: within 5 %; a limiter of the kernel counts in slices of 0.1 s. (2)
-How much evidence is needed: `FEWEST` runs, and either reads whose largest size is `SPAN` times the
-smallest, or reads and writes of two sizes each. Random writes alone are not enough: all of them may
-cost a merge. Reads and writes may have separate limits, so only a faster run of a limited mode is
-evidence against a limit. (3) What a trend is: pairs in order beyond three standard errors, over all
-patterns that were measured four times, where a pair differs by more than 2 %.
+How much evidence is needed: `MIN_RUNS` runs, and either reads whose largest size is
+`MIN_SIZE_RATIO` times the smallest, or reads and writes of two sizes each. Random writes alone are
+not enough: all of them may cost a merge. Reads and writes may have separate limits, so only a
+faster run of a limited mode is evidence against a limit. (3) What a trend is: pairs in order beyond
+three standard errors, over all patterns that were measured four times, where a pair differs by more
+than 2 %.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,11 +35,11 @@ from numpy.typing import NDArray
 
 from uflip.data.spec import Basic, Spec
 
-SAME = 0.05
-FEWEST = 3
-SPAN = 64
-FEWEST_IOS = 64
-STILL_THE_SAME = 0.02
+SAME_RATE_TOLERANCE = 0.05
+MIN_RUNS = 3
+MIN_SIZE_RATIO = 64
+MIN_IOS = 64
+NEGLIGIBLE_TREND = 0.02
 MIN_MEASUREMENTS = 4
 TREND_Z = 3.0
 
@@ -68,7 +69,7 @@ def steady_rate(
 
     With several processes it is the total.
     """
-    if not isinstance(spec, Basic) or len(submit_ns) < FEWEST_IOS * spec.processes:
+    if not isinstance(spec, Basic) or len(submit_ns) < MIN_IOS * spec.processes:
         return None
     if not spec.moves_data or spec.time not in (None, "consecutive"):
         return None
@@ -96,9 +97,9 @@ def find_rate_limit(run_rates: Sequence[RunRate]) -> RateLimit | None:
     for unit in ("ios_per_s", "bytes_per_s"):
         rates = np.array([getattr(run, unit) for run in run_rates])
         for rate in rates:
-            near = np.flatnonzero(np.abs(rates - rate) <= SAME * rate)
+            near = np.flatnonzero(np.abs(rates - rate) <= SAME_RATE_TOLERANCE * rate)
             at_limit = [run_rates[int(index)] for index in near]
-            beyond = np.flatnonzero(rates > (1 + SAME) * rates[near].max())
+            beyond = np.flatnonzero(rates > (1 + SAME_RATE_TOLERANCE) * rates[near].max())
             faster = {run_rates[int(index)].mode for index in beyond}
             if _shows_limit(at_limit) and faster.isdisjoint(run.mode for run in at_limit):
                 names = tuple(run.run_id for run in at_limit)
@@ -111,9 +112,9 @@ def _shows_limit(run_rates: Sequence[RunRate]) -> bool:
     reads, writes = (
         {run.io_size for run in run_rates if run.mode == mode} for mode in ("read", "write")
     )
-    if len(run_rates) < FEWEST or not reads:
+    if len(run_rates) < MIN_RUNS or not reads:
         return False
-    return max(reads) >= SPAN * min(reads) or min(len(reads), len(writes)) >= 2
+    return max(reads) >= MIN_SIZE_RATIO * min(reads) or min(len(reads), len(writes)) >= 2
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,6 @@ def find_trend(means_ns: Mapping[str, Sequence[float]]) -> Trend | None:
 
 
 def _in_order(before: float, after: float) -> int:
-    if abs(after - before) <= STILL_THE_SAME * before:
+    if abs(after - before) <= NEGLIGIBLE_TREND * before:
         return 0
     return 1 if after > before else -1

@@ -10,8 +10,8 @@ from uflip import _native
 from uflip.data import summary
 from uflip.data.summary import Certainty, RepetitionSummary
 from uflip.results.agreement import (
-    CLAIM,
-    FEWEST_PLACES,
+    CLAIM_CONFIDENCE,
+    MIN_PLACES,
     allowed_ns,
     beginnings_differ,
     combined_mean,
@@ -21,7 +21,7 @@ from uflip.results.agreement import (
     repetitions_needed,
     student_half_width,
 )
-from uflip.results.autocorrelation import MANY
+from uflip.results.autocorrelation import MIN_REPETITIONS
 from uflip.results.columns import measured_column
 from uflip.results.convergence import repetition_convergence
 from uflip.results.variance_pooling import Peers, Scatter, pooled_half_width
@@ -56,16 +56,22 @@ def repetition_certainty(
         return cast(Certainty, combined | nothing)
     allowed, half_width = allowed_ns(combined["mean_ns"], slowest_ns), combined["half_width_ns"]
     means = [mean for each in repetitions if (mean := each["mean_ns"]) is not None]
-    is_doubtful = 1 < len(means) < MANY and not _begin_alike(repetitions)
+    is_doubtful = 1 < len(means) < MIN_REPETITIONS and not _begin_alike(repetitions)
     is_narrow = half_width is not None and half_width <= allowed
     expected = half_width
     supported_ns = degrees = widened = None
     if half_width is not None and len(means) > 1:
-        by_student = student_half_width(means, CLAIM)
-        expected = by_student if len(means) >= MANY else max(half_width, by_student)
-        widened = own_half_width(means, allowed, CLAIM, peers) / by_student if by_student else None
+        by_student = student_half_width(means, CLAIM_CONFIDENCE)
+        expected = by_student if len(means) >= MIN_REPETITIONS else max(half_width, by_student)
+        widened = (
+            own_half_width(means, allowed, CLAIM_CONFIDENCE, peers) / by_student
+            if by_student
+            else None
+        )
         if peers is not None:
-            supported_ns, degrees = pooled_half_width(peers, Scatter(means, allowed), CLAIM)
+            supported_ns, degrees = pooled_half_width(
+                peers, Scatter(means, allowed), CLAIM_CONFIDENCE
+            )
     return {
         **combined,
         "allowed_ns": allowed,
@@ -73,7 +79,7 @@ def repetition_certainty(
         "supported_ns": supported_ns,
         "degrees": degrees,
         "widened": widened,
-        "fewest": FEWEST_PLACES if few_places else repetitions_needed(means, allowed, peers),
+        "fewest": MIN_PLACES if few_places else repetitions_needed(means, allowed, peers),
         "certainly_converged": bool(combined["converged"]) and not is_doubtful,
         "cannot_converge": is_narrow and beginnings_differ(repetitions, allowed),
     }

@@ -20,7 +20,7 @@ from uflip.data.folder import refuse_results
 from uflip.errors import ResultsError
 from uflip.results import atomic
 
-BEING_MADE = ".being-made"
+TEMPORARY_SUFFIX = ".being-made"
 
 _numbers = count()
 
@@ -81,7 +81,7 @@ def create_atomically(
     """
     # A unique number: remains of the last one on a full or read-only disk are no reason to fail.
     one = f"{next(_numbers)}-{os.getpid()}"
-    hidden = folder.with_name(f".{folder.name[-200:]}-{one}{BEING_MADE}")
+    hidden = folder.with_name(f".{folder.name[-200:]}-{one}{TEMPORARY_SUFFIX}")
     try:
         atomic.make_folders(folder.parent)
         _clear_abandoned(folder)
@@ -108,7 +108,7 @@ def create_atomically(
 
 def _clear_abandoned(folder: Path) -> None:
     """Remove the remains of killed processes; a live process holds a lock on its folder."""
-    for hidden in folder.parent.glob(f".{_literal(folder.name[-200:])}-*{BEING_MADE}"):
+    for hidden in folder.parent.glob(f".{_literal(folder.name[-200:])}-*{TEMPORARY_SUFFIX}"):
         with suppress(OSError):
             descriptor = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
@@ -121,7 +121,7 @@ def _clear_abandoned(folder: Path) -> None:
 
 def _maker(hidden: Path) -> str:
     """Return the id of the process that made a hidden folder."""
-    return hidden.name.removesuffix(BEING_MADE).rpartition("-")[2]
+    return hidden.name.removesuffix(TEMPORARY_SUFFIX).rpartition("-")[2]
 
 
 def _literal(name: str) -> str:

@@ -63,8 +63,8 @@ from uflip.results.agreement import AGREEMENT
 from uflip.results.convergence import MARKS, Mark
 from uflip.startup import (
     LABELS_OF_WRITES,
-    NOT_OVER,
     SPARE_SHARE,
+    STARTUP_NOT_OVER,
     Startup,
     in_rows,
     label_of,
@@ -390,7 +390,7 @@ class _Baselines:
                 pattern_phases = by_label.get(each.label)
             self._writes[each.label] = each
             self._over[each.label] = (
-                pattern_phases is None or NOT_OVER not in pattern_phases["reasons"]
+                pattern_phases is None or STARTUP_NOT_OVER not in pattern_phases["reasons"]
             )
             start = 0 if pattern_phases is None else pattern_phases["startup_ios"]
             self._running[each.label] = DurationHistogram.from_times(run.times_ns[start:])

@@ -23,7 +23,9 @@ from uflip.results import atomic
 from uflip.results.result_dir import why_not_writable
 
 FOLDER = Path("results") / "states"
-PLAIN = re.compile(r"(file:|(block:)?/dev/)[A-Za-z0-9.]+(-[A-Za-z0-9.]+)*(?<![.-])", re.ASCII)
+PLAIN_DEVICE_NAME = re.compile(
+    r"(file:|(block:)?/dev/)[A-Za-z0-9.]+(-[A-Za-z0-9.]+)*(?<![.-])", re.ASCII
+)
 """Names that can be recovered from the record's name; others get a digest."""
 
 
@@ -114,7 +116,7 @@ def default_path(url: str) -> Path:
     'file-d-x.bin-7a07e84d.json'
     """
     slug = re.sub(r"[^A-Za-z0-9.]+", "-", url).strip("-.")[-80:]
-    if PLAIN.fullmatch(url) is None or len(slug) == 80:
+    if PLAIN_DEVICE_NAME.fullmatch(url) is None or len(slug) == 80:
         slug += (
             "-" + hashlib.blake2b(url.encode(errors="surrogateescape"), digest_size=4).hexdigest()
         )

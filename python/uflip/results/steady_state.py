@@ -37,7 +37,7 @@ TAIL_LIMITS = (0.20, 0.10)
 """Largest excursion of a round, and of the line through all, relative to the mean."""
 WINDOW = 5
 """Parts of the window: SNIA's rounds. A part is the mean of two of ours."""
-BY_CHANCE = 0.01
+CHANCE = 0.01
 AGREEMENT = 0.10
 """Largest relative difference between the rates of agreeing repetitions."""
 MINUTE_NS = 60_000_000_000
@@ -193,7 +193,7 @@ def is_flat(values: NDArray[np.float64], limits: tuple[float, float]) -> bool:
     slope = float(at @ values / (at @ at))
     residuals = values - mean - slope * at
     error = float(np.sqrt(residuals @ residuals / (n - 2) / (at @ at)))
-    by_chance = float(_native.student_quantile(BY_CHANCE, n - 2)) * error
+    by_chance = float(_native.student_quantile(CHANCE, n - 2)) * error
     return abs(slope) * (n - 1) <= limits[1] * mean or abs(slope) <= by_chance
 
 

@@ -25,7 +25,7 @@ from uflip.data.summary import (
 )
 from uflip.durability import CACHED
 from uflip.results.agreement import combined_mean, peers_among
-from uflip.results.characteristics import RESTS_ON, characteristics, rests_on
+from uflip.results.characteristics import REQUIRED_EXPERIMENTS, characteristics, rests_on
 from uflip.results.consistency import (
     BaselineKey,
     BaselineResult,
@@ -133,7 +133,7 @@ def _decided_characteristics(
     A single marked point among many does not move the end of an area or of a pause.
     """
     decided = row.copy()
-    for name in RESTS_ON:
+    for name in REQUIRED_EXPERIMENTS:
         if row[name]["verdict"] == "not_measured":
             continue
         used = rests_on(name, baselines, benchmarks)

@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 TICKS_PER_S = (100, 250, 300, 1000)
-SLOW = 0.5
+SLOW_TICK_SHARE = 0.5
 LENGTH = 0.4
-BY_CHANCE = 1e-6
+CHANCE = 1e-6
 SHARE_OF_TIME = 0.2
-FEWEST = 10
+MIN_SLOW_IOS = 10
 
 
 class TimerTicks(NamedTuple):
@@ -68,14 +68,14 @@ def find_ticks(
 def _ticks_at(
     submit: NDArray[np.float64], times: NDArray[np.float64], tick_ns: float
 ) -> TimerTicks | None:
-    slow = times >= SLOW * tick_ns
+    slow = times >= SLOW_TICK_SHARE * tick_ns
     count = int(slow.sum())
-    if count < FEWEST:
+    if count < MIN_SLOW_IOS:
         return None
     share = float(times[slow].sum() / times.sum())
     angles = 2 * np.pi * ((submit[slow] + times[slow]) % tick_ns) / tick_ns
     length = float(np.hypot(np.cos(angles).mean(), np.sin(angles).mean()))
     by_chance = exp(-count * length**2)
-    if share < SHARE_OF_TIME or length < LENGTH or by_chance > BY_CHANCE:
+    if share < SHARE_OF_TIME or length < LENGTH or by_chance > CHANCE:
         return None
     return TimerTicks(tick_ns, count, share)

@@ -24,8 +24,8 @@ begins: that overstates by a share of a round.
 has no steady part. Then all measured I/Os count, from the submission of the first to the completion
 of the last. With several in flight that understates, by a round at most.
 
-A run of more than `PIECE` I/Os is read a part at a time. A round of it is as many completions as
-the total depth of all queues, which equals the I/Os in flight wherever the queues are full.
+A run of more than `PIECE_IOS` I/Os is read a part at a time. A round of it is as many completions
+as the total depth of all queues, which equals the I/Os in flight wherever the queues are full.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,10 +36,10 @@ from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.data.spec import Mix, Parallel, Pattern, read_spec
-from uflip.results.columns import PIECE, as_array, pieces
+from uflip.results.columns import PIECE_IOS, as_array, pieces
 
 Times = NDArray[np.uint64]
-EDGE = 2
+EDGE_ROUNDS = 2
 """Number of rounds at the begin that are compared with as many at the end."""
 
 
@@ -73,7 +73,7 @@ def measured_amount(trace: _native.Trace, mode: int | None = None) -> Amount:
 
     `mode` is the number of the mode of all I/Os, if they share one: then its column is not read.
     """
-    if len(trace) > PIECE:
+    if len(trace) > PIECE_IOS:
         return _long_run_amount(trace)
     measured = as_array(trace, "ignored") == 0
     if not measured.any():
@@ -124,8 +124,8 @@ def _long_run_amount(trace: _native.Trace) -> Amount:
     most = sum(depths)
     begin, end, first, last = _long_run_span(trace, depths)
     steady, whole = _ModeTotals(), _ModeTotals()
-    heads = _Extremes(EDGE * most, largest=False)
-    tails = _Extremes((EDGE + 1) * most, largest=True)
+    heads = _Extremes(EDGE_ROUNDS * most, largest=False)
+    tails = _Extremes((EDGE_ROUNDS + 1) * most, largest=True)
     names = ["ignored", "submit_ns", "response_time_ns", "io_size_bytes", "mode"]
     for ignored, began, took, sizes, modes in pieces(trace, names):
         completed, measured = began + took, ignored == 0
@@ -136,9 +136,9 @@ def _long_run_amount(trace: _native.Trace) -> Amount:
             heads.add(completed[inside], sizes[inside])
             tails.add(completed[inside], sizes[inside])
     count, size = sum(steady.ios.values()), sum(steady.bytes.values())
-    if most > 1 and count >= 2 * EDGE * most:
+    if most > 1 and count >= 2 * EDGE_ROUNDS * most:
         rounds = count // most
-        distance = (rounds - EDGE) * most
+        distance = (rounds - EDGE_ROUNDS) * most
         # Ranks are counted from the end: the rest of the last round comes after all rounds.
         begins, ends = count - rounds * most, count - distance
         at, sizes = (column[len(column) - ends : len(column) - begins] for column in tails.values())
@@ -202,8 +202,8 @@ def _long_run_span(trace: _native.Trace, depths: list[int]) -> tuple[int, int, i
         last_count = candidates - min(ignored, total - 1)
         ends = _Extremes(last_count, largest=True)
         submitted = 0
-        for at in range(start, start + total, PIECE):
-            stop = min(at + PIECE, start + total)
+        for at in range(start, start + total, PIECE_IOS):
+            stop = min(at + PIECE_IOS, start + total)
             began = np.asarray(trace.column("submit_ns", at, stop))
             completed = began + np.asarray(trace.column("response_time_ns", at, stop))
             early = completed[: max(start + candidates - at, 0)]
@@ -288,7 +288,7 @@ def _rounds(completed: Times, sizes: NDArray[np.uint32], most: int) -> Amount | 
     rounds = len(completed) // most
     if rounds < 2:
         return None
-    distance = (rounds - (EDGE if rounds >= 2 * EDGE else 1)) * most
+    distance = (rounds - (EDGE_ROUNDS if rounds >= 2 * EDGE_ROUNDS else 1)) * most
     first, last = slice(0, rounds * most - distance), slice(distance, rounds * most)
     order = np.argsort(completed, kind="stable")
     at = (completed - completed[order[0]])[order].astype(np.float64)

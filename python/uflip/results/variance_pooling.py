@@ -29,7 +29,7 @@ likely ones (Smyth takes moments of logarithms; repetitions that went on until t
 bias these).
 **Ambiguous** (1) The unit in which scatters are comparable: the allowed half width, to which claims
 are compared. A tenth of that or less counts as none. (2) Peers: experiments of the same
-micro-benchmark and pattern, which differ in the value of one parameter only. Fewer than `FEWEST`
+micro-benchmark and pattern, which differ in the value of one parameter only. Fewer than `MIN_PEERS`
 are not used. (3) What an experiment with little scatter may hide: a state of the device that makes
 its peers scatter as much as the largest of them, and that fewer than a third of repetitions meet.
 """
@@ -42,15 +42,15 @@ from uflip import _native
 from uflip.results import autocorrelation
 from uflip.results.autocorrelation import correlation_sum, shown_variance_share
 
-FEWEST = 5
+MIN_PEERS = 5
 """Least number of experiments with repetitions that are used as peers."""
-LEAST = 0.1
+NEGLIGIBLE_SCATTER = 0.1
 """A scatter, relative to the allowed half width, that counts as none."""
 MISS_CHANCE = 0.02
 """The accepted chance of missing a state of the device."""
 MAX_NEEDED = 12
 """Most repetitions required: with this number, one in 130 misses a state of a third of the time."""
-BEYOND_CHANCE = 1.645**2
+LIKELIHOOD_RATIO_LIMIT = 1.645**2
 """Twice the logarithm of a likelihood ratio that chance exceeds once in 20 times."""
 PRIOR_DEGREES = tuple(2.0**power for power in range(-1, 9))
 """Degrees of freedom that peers may be worth."""
@@ -102,7 +102,7 @@ class Scatter:
 
 
 def pool_scatter(experiments: Sequence[Scatter]) -> Peers | None:
-    """Return the pooled scatter of experiments of one sort; None for fewer than `FEWEST`.
+    """Return the pooled scatter of experiments of one sort; None for fewer than `MIN_PEERS`.
 
     Examples
     --------
@@ -112,19 +112,21 @@ def pool_scatter(experiments: Sequence[Scatter]) -> Peers | None:
     (0.18, 256.0, 0.0)
     """
     repeated = [one for one in experiments if len(one.means) > 1 and one.allowed > 0]
-    if len(repeated) < FEWEST:
+    if len(repeated) < MIN_PEERS:
         return None
     correlation, correlations_differ = autocorrelation.sort_correlation(
         [one.means for one in repeated]
     )
-    scatters = [(_variance(one, correlation, LEAST), len(one.means) - 1) for one in repeated]
+    scatters = [
+        (_variance(one, correlation, NEGLIGIBLE_SCATTER), len(one.means) - 1) for one in repeated
+    ]
     variance, degrees = _fit_prior(scatters)
     total_degrees = sum(own for _, own in scatters)
     pooled = sum(each * own for each, own in scatters) / total_degrees
     alike = _likelihood(scatters, _prior_centre(scatters, PRIOR_DEGREES[-1]), PRIOR_DEGREES[-1])
     gained = 2 * (_likelihood(scatters, variance, degrees) - alike)
     largest = max((degrees * variance + own * each) / (degrees + own) for each, own in scatters)
-    variances_differ = gained > autocorrelation.BEYOND_CHANCE
+    variances_differ = gained > autocorrelation.LIKELIHOOD_RATIO_LIMIT
     return Peers(
         variance,
         degrees,
@@ -169,7 +171,7 @@ def is_outlier(peers: Peers, one: Scatter) -> bool:
     >>> [is_outlier(pool_scatter(some), one) for one in some]
     [False, False, False, False, True]
     """
-    scatters_more = _variance_ratio(peers, one) > BEYOND_CHANCE
+    scatters_more = _variance_ratio(peers, one) > LIKELIHOOD_RATIO_LIMIT
     return (
         scatters_more
         or peers.correlations_differ
@@ -193,7 +195,7 @@ def least_repetitions(peers: Peers, one: Scatter) -> int:
     >>> least_repetitions(pool_scatter(some), some[-1])
     2
     """
-    if not peers.variances_differ or _variance_ratio(peers, one) > -BEYOND_CHANCE:
+    if not peers.variances_differ or _variance_ratio(peers, one) > -LIKELIHOOD_RATIO_LIMIT:
         return 2
     not_met = peers.max_variance / (1 + peers.max_variance)
     return max(2, min(MAX_NEEDED, ceil(log(MISS_CHANCE) / log(not_met))))
@@ -204,8 +206,10 @@ def _variance_ratio(peers: Peers, one: Scatter) -> float:
     own, others = len(one.means) - 1, peers.total_degrees - len(one.means) + 1
     if others < 1 or own < 1:
         return 0.0
-    variance = _variance(one, peers.correlation, LEAST)
-    theirs = max((peers.pooled * peers.total_degrees - own * variance) / others, LEAST**2)
+    variance = _variance(one, peers.correlation, NEGLIGIBLE_SCATTER)
+    theirs = max(
+        (peers.pooled * peers.total_degrees - own * variance) / others, NEGLIGIBLE_SCATTER**2
+    )
     both = (own * variance + others * theirs) / (own + others)
     ratio = own * log(both / variance) + others * log(both / theirs)
     ratio /= 1 + (1 / own + 1 / others - 1 / (own + others)) / 3

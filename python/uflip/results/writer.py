@@ -88,7 +88,7 @@ class ResultsWriter:
         """
         folder = Path(path)
         refuse_existing(folder)
-        lock_descriptor = lock.NONE
+        lock_descriptor = lock.NO_DESCRIPTOR
         try:
             with create_atomically(folder) as hidden:
                 (hidden / manifest.RUNS).mkdir()
@@ -341,7 +341,7 @@ class ResultsWriter:
     def close(self) -> None:
         """Release the folder; without `finish` its benchmark counts as interrupted."""
         lock.release(self._lock)
-        self._lock = lock.NONE
+        self._lock = lock.NO_DESCRIPTOR
         self._files.close()
 
     def _entry(self, run_id: str) -> PlanEntry:

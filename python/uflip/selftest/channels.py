@@ -22,7 +22,7 @@ CELL_NS = {"read": 25_000, "write": 200_000}
 # (channels, dies of each): one die, and numbers below, just below, just above and beyond that which
 # fills a channel, 2 for reads and 9 for writes; one channel, and four in parallel.
 LAYOUTS = ((1, 1), (4, 1), (1, 2), (4, 2), (1, 4), (1, 8), (1, 9), (4, 16))
-REQUESTS_A_DIE = 3
+REQUESTS_PER_DIE = 3
 IOS = 40_000
 
 
@@ -62,7 +62,7 @@ def _measure(mode: str, channels: int, dies: int, url: str) -> tuple[float, floa
             mode,
             logical_pages=device.logical_pages,
             page_bytes=device.page_bytes,
-            outstanding=channels * dies * REQUESTS_A_DIE,
+            outstanding=channels * dies * REQUESTS_PER_DIE,
             ios=IOS,
         )
     )

@@ -5,7 +5,7 @@ from uflip.data.spec import Basic
 from uflip.errors import UsageError
 from uflip.units import format_size
 
-LONGEST = 128 << 20
+MAX_TRIM_BYTES = 128 << 20
 """Length limit of a trim, as of any I/O [bytes]."""
 
 
@@ -59,9 +59,9 @@ def split_into_trims(info: DeviceInfo, begin: int, size: int | None) -> list[Bas
             f"{info.capacity_bytes} ({format_size(info.capacity_bytes)})",
             action="choose another range",
         )
-    full_trims = (end - begin) // LONGEST
-    pieces = [(begin, LONGEST, full_trims)] if full_trims else []
-    if remainder := end - begin - full_trims * LONGEST:
+    full_trims = (end - begin) // MAX_TRIM_BYTES
+    pieces = [(begin, MAX_TRIM_BYTES, full_trims)] if full_trims else []
+    if remainder := end - begin - full_trims * MAX_TRIM_BYTES:
         pieces.append((end - remainder, remainder, 1))
     return [
         Basic(

@@ -33,9 +33,9 @@ from uflip.session.benchmark import check_out
 
 NAME = IMPORTED
 """Micro-benchmark and scale of imported runs."""
-_LONGEST_LINE = 1000
+_MAX_LINE_BYTES = 1000
 # Name of a fio log after the user's prefix: the kind of latency, and the job.
-_NAMED = re.compile(r"_(lat|clat|slat)(?:\.([0-9]{1,9}))?\.log")
+_FIO_LOG_NAME = re.compile(r"_(lat|clat|slat)(?:\.([0-9]{1,9}))?\.log")
 
 
 class _Log(TypedDict):
@@ -122,7 +122,7 @@ def _holds_averages(path: Path) -> bool:
         return False
     try:
         with path.open("rb") as file:
-            fields = file.readline(_LONGEST_LINE).split(b",")
+            fields = file.readline(_MAX_LINE_BYTES).split(b",")
     except OSError:
         return False
     values = [field.strip() for field in fields]
@@ -141,7 +141,7 @@ def _jobs(paths: Sequence[Path], traces: Sequence[_native.Trace]) -> list[Job]:
 
     If two have one name, those of the same kind are numbered in the order of their files.
     """
-    matches = [_NAMED.search(path.name) for path in paths]
+    matches = [_FIO_LOG_NAME.search(path.name) for path in paths]
     patterns = [
         f"{_direction(trace)}-{match[1] if match else 'log'}"
         for trace, match in zip(traces, matches, strict=True)

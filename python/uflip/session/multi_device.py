@@ -30,7 +30,7 @@ from uflip.data import multi_device as document
 from uflip.data.multi_device import DeviceEntry, MultiDeviceManifest, MultiDeviceOptions
 from uflip.errors import InterruptedRun, UflipError, UnavailableError, UsageError
 from uflip.executors import CallingThread, Executor, current, iterate_outcomes, using
-from uflip.executors.executor import MOST_DEATHS
+from uflip.executors.executor import MAX_WORKER_DEATHS
 from uflip.executors.progress_messages import Remote, subscribed
 from uflip.methodology import check_worth_running
 from uflip.results import lock, outputs
@@ -198,7 +198,7 @@ def _outcomes(executor: Executor, batch: list[DeviceTask]) -> Iterator[DeviceOut
                         yield fetch_results(executor, outcome, remaining[outcome.index])
                     except WorkerGoneError:  # its folder still exists; a retry finds it complete
                         deaths += 1
-                        if deaths > MOST_DEATHS * len(batch):
+                        if deaths > MAX_WORKER_DEATHS * len(batch):
                             raise
                     else:
                         del remaining[outcome.index]

@@ -17,11 +17,11 @@ from uflip.errors import ResultsError, UflipError, UnavailableError, native_erro
 COLUMNS = ("submit_ns", "offset_bytes", "io_size_bytes", "mode")
 """Columns of a table; others are ignored."""
 RUN = "run"
-OURS = "uflip"
+TABLE_FORMAT = "uflip"
 """The format name of a table."""
 KIND = DocumentKind("trace", 1 << 40, "name a trace: `uflip replay --help` lists the formats")
 # Upper bound of the length of our own table heads.
-LONGEST_HEAD = 1 << 16
+MAX_HEAD_BYTES = 1 << 16
 PARQUET_MAGIC = b"PAR1"
 SECTOR_BYTES = 512
 LETTERS = {"read": "R", "write": "W", "trim": "D"}
@@ -55,7 +55,7 @@ def read_recording(path: Path, trace_format: str | None = None) -> _native.Recor
         with native_errors():
             return _native.read_recording(str(path), trace_format)
     except UflipError:
-        rows = None if trace_format not in (None, OURS) else _rows(path)
+        rows = None if trace_format not in (None, TABLE_FORMAT) else _rows(path)
         if rows is None:
             raise
     with tempfile.TemporaryDirectory() as folder, native_errors():
@@ -69,7 +69,7 @@ def _rows(path: Path) -> Iterable[Row] | None:
     """Return the rows of a table; None if it is not a table, or lacks the columns."""
     start = b""
     with suppress(UflipError, OSError):
-        start = read_start(path, KIND, LONGEST_HEAD)
+        start = read_start(path, KIND, MAX_HEAD_BYTES)
     if start.startswith(PARQUET_MAGIC):
         return _rows_of_parquet(path)
     head = start.partition(b"\n")[0].decode("ascii", "replace").strip().split(",")

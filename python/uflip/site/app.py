@@ -50,10 +50,10 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-_ADDED = [(name.lower().encode(), each.encode()) for name, each in HEADERS.items()]
+_ENCODED_HEADERS = [(name.lower().encode(), each.encode()) for name, each in HEADERS.items()]
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
 MAX_BODY_BYTES = 16 << 20
-TOO_LONG = f"A request has at most {MAX_BODY_BYTES} bytes"
+BODY_TOO_LARGE = f"A request has at most {MAX_BODY_BYTES} bytes"
 MAX_BODIES = 16
 """Request bodies in memory at a time, of up to 8 MiB each, held twice while they are parsed."""
 PER_MINUTE = 1200
@@ -123,12 +123,12 @@ class RequestLimits:
             if received > MAX_BODY_BYTES:
                 from starlette.exceptions import HTTPException
 
-                raise HTTPException(413, TOO_LONG)
+                raise HTTPException(413, BODY_TOO_LARGE)
             return message
 
         async def with_headers(message: "Message") -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *_ADDED]
+                message["headers"] = [*message["headers"], *_ENCODED_HEADERS]
                 took = time.perf_counter() - begun
                 self._counts.record(scope["method"], message["status"], took)
             await send(message)
@@ -147,7 +147,7 @@ class RequestLimits:
             return 400, "The address contains a NUL"
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length) > MAX_BODY_BYTES:
-            return 413, TOO_LONG
+            return 413, BODY_TOO_LARGE
         # By address: a token that is not verified yet may differ in every request.
         if not self._rate.allows((scope.get("client") or ("",))[0]):
             return 429, "Too many requests: wait a minute"

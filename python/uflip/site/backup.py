@@ -27,7 +27,7 @@ from uflip.data.document import Table
 from uflip.errors import ResultsError
 from uflip.results import atomic
 from uflip.results.result_dir import create_atomically, refuse_existing
-from uflip.site.blobs import AT_ONCE, sync_paths
+from uflip.site.blobs import SYNC_THREADS, sync_paths
 from uflip.site.database import revisions
 from uflip.site.site import Site, open_site
 from uflip.site.tables import (
@@ -175,7 +175,7 @@ def _copy_files(site: Site, digests: Iterable[str], hidden: Path) -> dict[str, R
             )
         return None
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(SYNC_THREADS) as pool:
         results = zip(digests, pool.map(copy_file, digests), strict=True)
         return {digest: error for digest, error in results if error is not None}
 
@@ -246,7 +246,7 @@ def _copy_blobs(site: Site, backup: Path, digests: Iterable[str]) -> None:
         _copy(_blob_path(backup, digest), to)
         return to.parent
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(SYNC_THREADS) as pool:
         filled = {*pool.map(copy_blob, digests)}
     sync_paths({*filled, *(folder.parent for folder in filled)})
     site.blobs.store(digests)

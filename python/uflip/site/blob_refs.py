@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-AT_A_TIME = 500
+MAX_QUERY_FILES = 500
 """Files in a query: a query takes a limited number of parameters."""
 
 
@@ -86,7 +86,7 @@ def visible(
 
 
 def batched(each: Iterable[T]) -> Iterator[list[T]]:
-    """Yield lists of at most `AT_A_TIME` items."""
+    """Yield lists of at most `MAX_QUERY_FILES` items."""
     items = iter(each)
-    while some := [*islice(items, AT_A_TIME)]:
+    while some := [*islice(items, MAX_QUERY_FILES)]:
         yield some

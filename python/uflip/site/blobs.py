@@ -23,7 +23,7 @@ from uflip.results.atomic import make_folders
 from uflip.site.bucket import Bucket
 from uflip.site.parts import FilePart
 
-AT_ONCE = 8
+SYNC_THREADS = 8
 """Files that are synced at a time: the disk merges much of the work."""
 FOLDERS = "folders"
 FOLDERS_OF_A_SITE = ("blobs", "arriving", FOLDERS)
@@ -300,7 +300,7 @@ def _link(arriving: Path, path: Path) -> None:
 
 def sync_paths(paths: Iterable[Path]) -> None:
     """Sync files, or the names in folders, to the disk."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(SYNC_THREADS) as pool:
         for _ in pool.map(_sync, dict.fromkeys(paths)):
             pass
 

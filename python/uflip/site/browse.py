@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 MAX_COUNTED = 1000
 """Limit of counting: counting very many results takes longer than showing a page."""
 MAX_DEVICE_RESULTS = 100
-AT_A_TIME = 2000
+QUERY_BATCH_ROWS = 2000
 """Rows that are read from the database together when all are read."""
-DEVICES_A_PAGE = 100
+DEVICES_PER_PAGE = 100
 DEVICE_SORTS = {
     **{name: order for name, order in SORTS.items() if name != "submitted"},
     "results": Order(DeviceRecord.published, int),
@@ -77,7 +77,7 @@ def all_results(
     query = _matching(session, caller, criteria).order_by(
         ResultRecord.created_utc.desc(), ResultRecord.id.desc()
     )
-    yield from session.execute(query.limit(most).execution_options(yield_per=AT_A_TIME))
+    yield from session.execute(query.limit(most).execution_options(yield_per=QUERY_BATCH_ROWS))
 
 
 def _matching(session: "Session", caller: Account | None, criteria: ResultQuery) -> "Select[Any]":
@@ -125,13 +125,13 @@ def devices(session: "Session", sort: str, after: str, before: str) -> RowPage:
         For an unknown order, or an invalid page.
     """
     order, start = parse_order(sort, DEVICE_SORTS), parse_cursor(after, before)
-    return page(session, rows.devices(), order, DeviceRecord.id, DEVICES_A_PAGE, start)
+    return page(session, rows.devices(), order, DeviceRecord.id, DEVICES_PER_PAGE, start)
 
 
 def every_device(session: "Session") -> Iterator[Row[Any]]:
     """Yield all devices with published results."""
     ordered = rows.devices().order_by(DeviceRecord.model, DeviceRecord.id)
-    yield from session.execute(ordered.execution_options(yield_per=AT_A_TIME))
+    yield from session.execute(ordered.execution_options(yield_per=QUERY_BATCH_ROWS))
 
 
 def count_devices(session: "Session") -> int:

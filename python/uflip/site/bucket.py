@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 RETRIES: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
 """Few and short: a client waits for the answer."""
-AT_ONCE = 16
+CONCURRENT_REQUESTS = 16
 """Requests at a time: each waits for the network."""
-DELETED_AT_ONCE = 1000
+DELETE_BATCH = 1000
 """Number of names that a deletion request takes."""
 
 
@@ -133,9 +133,9 @@ class Bucket:
         import obstore
 
         names = [*digests]
-        for begin in range(0, len(names), DELETED_AT_ONCE):
+        for begin in range(0, len(names), DELETE_BATCH):
             with self._storage_errors(names[begin]):
-                obstore.delete(self._store, names[begin : begin + DELETED_AT_ONCE])
+                obstore.delete(self._store, names[begin : begin + DELETE_BATCH])
 
     def _wrong(self, digest: str, got: str) -> ResultsError:
         return ResultsError(
@@ -161,6 +161,6 @@ class Bucket:
 
 
 def _on_all(work: Callable[[Path], None], files: Iterable[Path]) -> None:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(CONCURRENT_REQUESTS) as pool:
         for _ in pool.map(work, files):
             pass

@@ -38,12 +38,12 @@ MAX_ATTEMPTS = 10
 """Attempts at an upload while a concurrent upload of the same result ends it."""
 RETRY_PAUSE_S = 0.05
 """Longest pause before the second attempt, doubled each time; random, so that few collide again."""
-AT_ONCE = 8
+CONCURRENT_DOWNLOADS = 8
 """Concurrent downloads: most files are short, and each waits for the network and the disk."""
 SUBMITTED, FETCHED = "uflip-submit-", "uflip-fetched-"
-YOUNG_S = 60.0
+ABANDONED_AFTER_S = 60.0
 """An older folder that no process has locked was left by a kill."""
-_OF_TOKENS = re.compile("[\x21-\x7e]+")
+_TOKEN_CHARACTERS = re.compile("[\x21-\x7e]+")
 OnBytes = Callable[[int, int], None]
 
 
@@ -124,7 +124,7 @@ def _remove_unlocked(folder: Path) -> None:
     lock = _locked(folder)
     # The owner of a young folder may be about to lock it.
     if lock is not None:
-        if time() - folder.stat().st_mtime > YOUNG_S:
+        if time() - folder.stat().st_mtime > ABANDONED_AFTER_S:
             shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 
@@ -313,7 +313,7 @@ class Client:
             ) from error
         with create_atomically(out) as hidden:
             (hidden / manifest.RUNS).mkdir()
-            with using(Threads(AT_ONCE, patient=True)):
+            with using(Threads(CONCURRENT_DOWNLOADS, patient=True)):
                 on_all(partial(self._fetch, result, hidden), offered)
         return out
 
@@ -382,7 +382,7 @@ class Client:
 def _token(option: str | None) -> str | None:
     """Return the token to use; no error ever shows it."""
     token = (option or os.environ.get(TOKEN) or "").strip()
-    if token and not _OF_TOKENS.fullmatch(token):
+    if token and not _TOKEN_CHARACTERS.fullmatch(token):
         raise UsageError(
             "Not a token",
             where="--token" if option else TOKEN,

@@ -21,7 +21,7 @@ from uflip.device.url import DeviceUrl, parse_url, with_overrides
 from uflip.errors import UflipError
 from uflip.profiles import profile_names
 
-UNIDENTIFYING = "description"
+IGNORED_KEY = "description"
 """The profile key that does not affect the device."""
 MAX_LABEL = 200
 """Limit for the length of a label [characters]."""
@@ -75,6 +75,6 @@ def _keys(profile: Table) -> Table:
     for name, value in profile.items():
         if isinstance(value, dict):
             keys |= value
-        elif name != UNIDENTIFYING:
+        elif name != IGNORED_KEY:
             keys[name] = value
     return keys

@@ -16,7 +16,7 @@ from uflip.errors import UnavailableError, unknown_name
 from uflip.results.csv_text import cell
 
 Rows = Iterable[BaseModel]
-AT_A_TIME = 10_000
+ROW_GROUP_ROWS = 10_000
 """Rows of a row group."""
 IN_MEMORY_BYTES = 4 << 20
 PART_BYTES = 1 << 20
@@ -87,7 +87,7 @@ def _parquet(file: IO[bytes], rows: Rows, model: type[BaseModel]) -> None:
     schema = pyarrow.schema([(name, kinds[_kind(field.annotation)]) for name, field in fields])
     remaining = iter(rows)
     with parquet.ParquetWriter(file, schema) as writer:
-        while some := [each.model_dump() for each in islice(remaining, AT_A_TIME)]:
+        while some := [each.model_dump() for each in islice(remaining, ROW_GROUP_ROWS)]:
             writer.write_table(pyarrow.Table.from_pylist(some, schema))
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from uflip.site.folders import ResultFolders
 
-LISTED = 1000
+MAX_LISTED = 1000
 """The explorer lists the newest results; the site's own list has all."""
 
 
@@ -42,7 +42,9 @@ class PublishedFolders(Folders):
         """Return the newest results."""
         with self._sessions() as session:
             query = select(ResultRecord).where(ResultRecord.published_utc.is_not(None))
-            newest = query.order_by(ResultRecord.created_utc.desc(), ResultRecord.id).limit(LISTED)
+            newest = query.order_by(ResultRecord.created_utc.desc(), ResultRecord.id).limit(
+                MAX_LISTED
+            )
             return [self._result_folder(each) for each in session.scalars(newest)]
 
     def find(self, key: str) -> ResultFolder:

@@ -16,7 +16,7 @@ _MEASURED = [
     each.is_not(None)
     for each in (ResultRecord.sr_ms, ResultRecord.rr_ms, ResultRecord.sw_ms, ResultRecord.rw_ms)
 ]
-STANDS_FOR_DEVICE = (
+REPRESENTATIVE_ORDER = (
     # A replay, or a benchmark without baselines, would leave the row of its device empty.
     case((and_(*_MEASURED, ResultRecord.scale == "standard"), 0), (and_(*_MEASURED), 1),
          (or_(*_MEASURED), 2), else_=3),
@@ -52,7 +52,7 @@ def update_device(session: "Session", device: int) -> None:
     published = ResultRecord.device_id == device, ResultRecord.published_utc.is_not(None)
     # Results older than this rule may have been submitted before they were finished.
     complete = (*published, ResultRecord.status == COMPLETE)
-    newest = select(ResultRecord.id).where(*complete).order_by(*STANDS_FOR_DEVICE).limit(1)
+    newest = select(ResultRecord.id).where(*complete).order_by(*REPRESENTATIVE_ORDER).limit(1)
     counted = select(func.count()).where(*published).scalar_subquery()
     session.execute(
         update(DeviceRecord)

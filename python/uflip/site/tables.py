@@ -66,7 +66,7 @@ class DeviceRecord(Base):
     """A device model: its results have this name, capacity and kind.
 
     `published` counts the published results, `newest_id` is the complete one that represents the
-    device, see `publishing.STANDS_FOR_DEVICE`. The table of devices reads both from here, and no
+    device, see `publishing.REPRESENTATIVE_ORDER`. The table of devices reads both from here, and no
     results.
     """
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # The largest number below 1: a method may return the end of a side.
-BELOW_ONE = float(np.nextafter(1.0, 0.0))
+LARGEST_BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
 
 def draw_sample(vary: Mapping[str, list[Value] | Range], sample: Sample) -> list[list[Value]]:
@@ -35,7 +35,7 @@ def draw_sample(vary: Mapping[str, list[Value] | Range], sample: Sample) -> list
     >>> draw_sample(vary, Sample("random", 2, 1))
     [['cyclic', 0.290093], ['greedy', 0.28973]]
     """
-    shares = np.minimum(_draw_cube_points(len(vary), sample), BELOW_ONE)
+    shares = np.minimum(_draw_cube_points(len(vary), sample), LARGEST_BELOW_ONE)
     return [
         [_value(values, float(share)) for values, share in zip(vary.values(), row, strict=True)]
         for row in shares

@@ -3,7 +3,7 @@
 import numpy as np
 
 from uflip.web.api_io_types import Spread
-from uflip.web.grid import CLASSES, PIECE, classes_of, edges_ns
+from uflip.web.grid import CLASSES, PIECE_IOS, classes_of, edges_ns
 from uflip.web.open_results import OpenResults
 from uflip.web.query import Query, text
 
@@ -19,8 +19,8 @@ def distribution(opened: OpenResults, query: Query) -> Spread:
     key, names = text(query, "key"), text(query, "runs").split(",")
     counts, longest = np.zeros(CLASSES, np.int64), 0
     for run in [opened.run(key, name) for name in names]:
-        for low in range(0, run.io_count, PIECE):
-            high = min(low + PIECE, run.io_count)
+        for low in range(0, run.io_count, PIECE_IOS):
+            high = min(low + PIECE_IOS, run.io_count)
             times = run.column("response_time_ns", low, high)
             if run.has("ignored"):
                 times = times[run.column("ignored", low, high) == 0]

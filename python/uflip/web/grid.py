@@ -26,7 +26,7 @@ BLOCKS = 16384
 """Maximum number of blocks; a long run has at least half as many."""
 CLASSES = 256
 PER_OCTAVE = 8
-PIECE = 1 << 19
+PIECE_IOS = 1 << 19
 """Number of I/Os in memory at once."""
 Log = _native.Trace | _native.FlashTrace
 Whole = NDArray[np.int64]
@@ -113,16 +113,16 @@ def _streams(log: Log, n: int) -> Whole:
         return np.array([0, n])
     name = "thread" if isinstance(log, _native.FlashTrace) else "stream"
     starts = [0]
-    for low in range(0, n, PIECE):
+    for low in range(0, n, PIECE_IOS):
         begin = max(low - 1, 0)
-        part = column_slice(log, name, begin, min(low + PIECE, n)).astype(np.int64)
+        part = column_slice(log, name, begin, min(low + PIECE_IOS, n)).astype(np.int64)
         starts += (np.flatnonzero(np.diff(part)) + begin + 1).tolist()
     return np.array([*starts, n])
 
 
 def _pieces(starts: Whole, size: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of blocks that are read together, of at most `PIECE` I/Os."""
-    step = max(PIECE // size, 1)
+    """Yield ranges of blocks that are read together, of at most `PIECE_IOS` I/Os."""
+    step = max(PIECE_IOS // size, 1)
     blocks = len(starts) - 1
     for low in range(0, blocks, step):
         yield low, min(low + step, blocks)

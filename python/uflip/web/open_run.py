@@ -21,7 +21,7 @@ from uflip.results.columns import column_slice
 from uflip.results.pyramid import Pyramid
 from uflip.web.grid import Grid, Log, grid_of
 
-AT_ONCE = 1 << 20
+MAX_SYNC_IOS = 1 << 20
 """Maximum number of I/Os of a grid that is made at once, not on a thread."""
 PART, PARTS = 1 << 16, 96
 """I/Os of a column that a file stores together, and number of cached parts: 50 MB."""
@@ -142,7 +142,7 @@ class OpenRun:
                 allowed="runs with a row per I/O",
                 action="`uflip report` shows the wear of the block",
             )
-        if self._grid is None and self.io_count <= AT_ONCE:
+        if self._grid is None and self.io_count <= MAX_SYNC_IOS:
             self._make()
         elif self._making is None:
             self._making = Thread(target=self._make, daemon=True)

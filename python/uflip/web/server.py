@@ -19,7 +19,7 @@ from uflip.web.listen_address import bind_listener
 
 LOOPBACK = "127.0.0.1"
 START_S = 20.0
-LOOK_S = 0.2
+POLL_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Serving:
     def wait(self) -> None:
         """Wait until the server ends, or a signal raises an exception here."""
         while self.thread.is_alive():
-            self.thread.join(LOOK_S)
+            self.thread.join(POLL_S)
 
 
 @contextmanager

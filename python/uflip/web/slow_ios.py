@@ -23,12 +23,12 @@ from uflip.results.run_warnings import STALL_NS
 from uflip.results.warnings import HOST_GAP
 from uflip.units import format_duration_ns, format_size
 from uflip.web.api_io_types import CommonTrait, Io, Slowest
-from uflip.web.grid import PIECE
+from uflip.web.grid import PIECE_IOS
 from uflip.web.idle_time import NO_EARLIER_IO, idle_before
 from uflip.web.open_run import OpenRun
 
 SHARE, MIN_SLOW, MAX_SLOW = 0.01, 10, 10_000
-LISTED = 50
+MAX_LISTED = 50
 TRAITS = 8
 MIN_LIFT = 1.15
 """Below this lift a trait is about as frequent among the slow I/Os as among all."""
@@ -91,7 +91,7 @@ class Trait:
 
 
 def slowest(
-    run: OpenRun, start: int, stop: int, listed: int = LISTED, *, traits: bool = True
+    run: OpenRun, start: int, stop: int, listed: int = MAX_LISTED, *, traits: bool = True
 ) -> Slowest:
     """Return the slowest I/Os of a stretch, and their common traits.
 
@@ -186,8 +186,8 @@ def _slowest(run: OpenRun, start: int, stop: int, some: int) -> NDArray[np.int64
 
 
 def _pieces(start: int, stop: int) -> Iterator[tuple[int, int]]:
-    for low in range(start, stop, PIECE):
-        yield low, min(low + PIECE, stop)
+    for low in range(start, stop, PIECE_IOS):
+        yield low, min(low + PIECE_IOS, stop)
 
 
 Counts = dict[tuple[str, str], int]
@@ -224,7 +224,7 @@ def _marks(run: OpenRun, low: int, high: int, start: int, stop: int) -> Iterator
         yield from _causes(run, low, high)
     if run.has("io_size_bytes"):
         sizes = run.column("io_size_bytes", low, high)
-        distinct = np.unique(sizes)[:LISTED]
+        distinct = np.unique(sizes)[:MAX_LISTED]
         yield from ((("size", format_size(int(each))), sizes == each) for each in distinct)
     if run.has("offset_bytes"):
         yield from _addresses(run, low, high)

@@ -25,7 +25,7 @@ MAX_OPEN = 4
 MAX_LISTED = 200
 """Maximum number of sweeps in the list, since each manifest is read."""
 # An axis with at least this ratio of maximum to minimum is logarithmic.
-WIDE = 30.0
+LOG_AXIS_RATIO = 30.0
 UNITS = {"iops": "per_s", "bytes_per_s": "bytes_per_s", WRITE_AMPLIFICATION: ""}
 UNITS |= dict.fromkeys(COSTS, "bytes")
 
@@ -145,7 +145,7 @@ def _varied(name: str, manifest: SweepManifest, rows: list[SweepRow]) -> Column:
 def _measured(name: str, rows: list[SweepRow]) -> Column:
     values = [measured(row, name) for row in rows]
     finite = [value for value in values if value is not None and isfinite(value)]
-    wide = bool(finite) and min(finite) > 0 and max(finite) > WIDE * min(finite)
+    wide = bool(finite) and min(finite) > 0 and max(finite) > LOG_AXIS_RATIO * min(finite)
     axis: SweepAxis = {
         "name": name,
         "varies": False,

@@ -36,7 +36,7 @@ IO_SIZE = 128 << 10
 SHARE = 4
 # A smaller step does not count: means of one pattern differ by as much. A burst that costs a little
 # more than the cheapest has left the cache.
-CLIFF, BEYOND = 1.5, 1.1
+CLIFF, BEYOND_CACHE_FACTOR = 1.5, 1.1
 
 
 def experiments(context: Context) -> list[Experiment]:
@@ -90,7 +90,9 @@ def cliff(runs: Sequence[Run]) -> CacheCliff | None:
     if slow < CLIFF * fast:
         return None
     at = _intersection(fast, slow, times[-1], sizes[-1])
-    beyond_cliff = [n for n in range(1, len(runs)) if times[n - 1] > BEYOND * fast * sizes[n - 1]]
+    beyond_cliff = [
+        n for n in range(1, len(runs)) if times[n - 1] > BEYOND_CACHE_FACTOR * fast * sizes[n - 1]
+    ]
     if not beyond_cliff:
         # The last two are on different sides: the cliff is somewhere between them.
         return CacheCliff(fast, slow, at, sizes[-1] - sizes[-2])

@@ -20,7 +20,7 @@ PAIRS = ("RR/RR", "RR/RW")
 SMALL = 4 << 10
 STANDARD = tuple(2**k for k in range(12, 21))
 QUICK = (4 << 10, 64 << 10, 1 << 20)
-HALF = 50
+HALF_PERCENT = 50
 
 
 def experiments(context: Context) -> list[Experiment]:
@@ -30,7 +30,7 @@ def experiments(context: Context) -> list[Experiment]:
 
 
 def _describe(context: Context, pattern: str, size: int) -> Spec:
-    return loaded_mix(context, pattern, (max(SMALL, context.sector), size), HALF)
+    return loaded_mix(context, pattern, (max(SMALL, context.sector), size), HALF_PERCENT)
 
 
 def _why_not(context: Context, spec: Spec) -> str | None:

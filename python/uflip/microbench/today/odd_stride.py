@@ -23,8 +23,8 @@ STANDARD = (1, *(2**k + odd for k in range(1, 10) for odd in (0, 1)))
 QUICK = (1, 4, 5, 64, 65)
 IO_SIZE = 4 << 10
 # Addresses wrap beside earlier ones: as in Order, no larger than this [bytes].
-LARGEST_TARGET = 8 << 30
-CONFLICT = 1.3
+MAX_TARGET_BYTES = 8 << 30
+CONFLICT_FACTOR = 1.3
 
 
 def experiments(context: Context) -> list[Experiment]:
@@ -36,7 +36,7 @@ def experiments(context: Context) -> list[Experiment]:
 def _describe(context: Context, pattern: str, incr: int) -> Spec:
     io_size = max(IO_SIZE, context.sector)
     counts = context.counts(pattern, io_size)
-    max_slots = max(min(context.capacity, LARGEST_TARGET) // io_size, 1)
+    max_slots = max(min(context.capacity, MAX_TARGET_BYTES) // io_size, 1)
     slots = min(incr * counts.io_count, max_slots)
     return baseline_spec(
         context,
@@ -68,10 +68,10 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
         if not costs:
             continue
         worst = max(costs, key=lambda stride: costs[stride])
-        if costs[worst] < CONFLICT:
+        if costs[worst] < CONFLICT_FACTOR:
             parts.append(f"{pattern}: no stride meets itself")
             continue
-        first = next(stride for stride in sorted(costs) if costs[stride] >= CONFLICT)
+        first = next(stride for stride in sorted(costs) if costs[stride] >= CONFLICT_FACTOR)
         size = int(runs[0]["spec"]["io_size"])
         parts.append(
             f"{pattern}: strides meet from {first} on ({format_size(first * size)}); at {worst} an "

@@ -10,7 +10,7 @@
 tale*, NSDI 2006): if a slow I/O delays the next ones, the tail that users see is not measured. Read
 under write (`read_under_write`) is such a closed loop, and its write rate is a result.
 **Faithful**: arrivals of a Poisson process; response times from the arrival.
-**Simplified**: `READS_A_S` is one rate for all devices, low enough for most, so that only the
+**Simplified**: `READS_PER_S` is one rate for all devices, low enough for most, so that only the
 writes change. Each pattern uses half of the device, as in read under write.
 **Ambiguous**: a rate above the capacity of the device: its queue grows as long as the run lasts,
 and so do response times. Such a run has the warning `falling_behind`, and no further finding.
@@ -26,17 +26,17 @@ from uflip.units import format_duration_ns, format_size
 
 VARYING = Varying("write_rate", "write_rate", "bytes/s")
 PATTERN = "RW/RR"
-READS_A_S = 200
+READS_PER_S = 200
 # Chance of a write [%]: from two writes a second to twenty thousand.
 STANDARD = (1, 20, 50, 80, 90, 95, 97, 98, 99)
 QUICK = (1, 50, 90, 98)
 # Number of reads in a run: a tail of one in a hundred has ten of them, or four.
 READS, QUICK_READS = 1000, 400
 # Queue limit of the device, or of the host.
-DEEPEST = 1024
+MAX_DEPTH = 1024
 # A device that lags by this factor at the end does not keep up; chance alone is a few per cent.
-LATE = 1.2
-_NS_A_S = 1_000_000_000
+LATE_FACTOR = 1.2
+_NS_PER_S = 1_000_000_000
 _PERCENT = 100
 
 
@@ -65,7 +65,7 @@ def rate_of(percent: int) -> int:
     >>> rate_of(50), rate_of(99)
     (200, 19800)
     """
-    return round(READS_A_S * percent / (_PERCENT - percent))
+    return round(READS_PER_S * percent / (_PERCENT - percent))
 
 
 def _describe(context: Context, percent: int) -> Mix:
@@ -74,8 +74,8 @@ def _describe(context: Context, percent: int) -> Mix:
     ios = reads * _PERCENT // (_PERCENT - percent)
     return closed.but(
         time="poisson",
-        interval=_NS_A_S * (_PERCENT - percent) // (READS_A_S * _PERCENT),
-        queue_depth=min(DEEPEST, context.info.deepest_queue),
+        interval=_NS_PER_S * (_PERCENT - percent) // (READS_PER_S * _PERCENT),
+        queue_depth=min(MAX_DEPTH, context.info.deepest_queue),
         io_count=ios,
         io_ignore=ios // 8,
     )
@@ -100,7 +100,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     name, before, after = tail(few, many)
     ratio = ratios.factor(after / before, "RR")
     return (
-        f"Of {READS_A_S} reads a second {name} is {format_duration_ns(before)} beside "
+        f"Of {READS_PER_S} reads a second {name} is {format_duration_ns(before)} beside "
         f"{_written(first)}, and {format_duration_ns(after)} beside {_written(last)} "
         f"({ratio}){beyond}."
     )
@@ -108,7 +108,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
 
 def keeps_up(run: Run) -> bool:
     """Return whether a run took no longer than its arrivals, within chance."""
-    return bool(run["elapsed_ns"] < LATE * int(run["spec"]["interval"]) * run["io_count"])
+    return bool(run["elapsed_ns"] < LATE_FACTOR * int(run["spec"]["interval"]) * run["io_count"])
 
 
 def _written(run: Run) -> str:

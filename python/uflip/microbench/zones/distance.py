@@ -32,7 +32,7 @@ VARYING = Varying("zone_distance", "zone_distance", "")
 PATTERN = "SW/RR"
 MAX_DISTANCE = 1024
 # Reads that take this many times as long as the quickest wait for the writes.
-SLOW = 1.5
+SLOW_FACTOR = 1.5
 
 
 def experiments(context: Context) -> list[Experiment]:
@@ -68,7 +68,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
         return ""
     quick, slow = min(runs, key=second_mean_ns), max(runs, key=second_mean_ns)
     least_ns, most_ns = second_mean_ns(quick), second_mean_ns(slow)
-    waiting = [str(run["value"]) for run in runs if second_mean_ns(run) > SLOW * least_ns]
+    waiting = [str(run["value"]) for run in runs if second_mean_ns(run) > SLOW_FACTOR * least_ns]
     sentence = (
         f"Reads take {format_duration_ns(least_ns)} where they are quickest, "
         f"at a distance of {quick['value']}"

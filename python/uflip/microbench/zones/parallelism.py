@@ -35,7 +35,7 @@ from uflip.units import format_size
 VARYING = Varying("zone_parallelism", "parallel_degree", "")
 PATTERN = "SW"
 # A throughput this close to a multiple counts as adding up.
-ADDS_UP = 0.9
+ADDITIVE_SHARE = 0.9
 
 
 def experiments(context: Context) -> list[Experiment]:
@@ -65,7 +65,7 @@ def bytes_per_s(run: Run) -> float:
 def last_scaling_run(runs: Sequence[Run]) -> Run:
     """Return the run with the most zones of which each adds as much as the first one."""
     one = bytes_per_s(runs[0])
-    scaling = [run for run in runs if bytes_per_s(run) >= ADDS_UP * int(run["value"]) * one]
+    scaling = [run for run in runs if bytes_per_s(run) >= ADDITIVE_SHARE * int(run["value"]) * one]
     return max(scaling, key=lambda run: int(run["value"]))
 
 

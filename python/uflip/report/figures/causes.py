@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from uflip.report.blocks import Figure
 from uflip.report.data import BaselineTrace, Document, Traces, is_simulated, pooled
 from uflip.report.figures import palette
-from uflip.report.figures.chart import Axis, Box, Chart, Mark, Panel, Words
+from uflip.report.figures.chart import Axis, Box, Chart, Mark, Panel, TextLabel
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.labels import cause_name, format_ms
@@ -100,9 +100,9 @@ def _bar(row: int, mean_ms: Mapping[str, float], causes: Mapping[str, str]) -> I
         if share >= LABEL_FROM:
             ink = palette.readable_on(color)
             middle = left + share / 2
-            yield Words(middle, row, f"{share:.0%}", color=ink, size=7.5, across="middle")
+            yield TextLabel(middle, row, f"{share:.0%}", color=ink, size=7.5, across="middle")
         left += share
-    yield Words(1.02, row, f"{format_ms(sum(mean_ms.values()) * 1e6)} ms", size=8)
+    yield TextLabel(1.02, row, f"{format_ms(sum(mean_ms.values()) * 1e6)} ms", size=8)
 
 
 def _describe(traces: Sequence[BaselineTrace], bars: Sequence[Mapping[str, float]]) -> str:

@@ -133,7 +133,7 @@ class Area:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class TextLabel:
     """Text at a position, in the units of the axes.
 
     `across` is the anchor of the text: "start", "middle" or "end"; `up` likewise: "middle" or
@@ -150,7 +150,7 @@ class Words:
     shift: float = 0.0
 
 
-Mark = Polyline | Spans | ReferenceLine | Band | Box | Area | Words
+Mark = Polyline | Spans | ReferenceLine | Band | Box | Area | TextLabel
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ HEIGHT = 3.6
 MIN_ALPHA, MAX_ALPHA = 0.15, 0.9
 COLOURS = "viridis"
 # The front is drawn above the other points.
-ABOVE = 3
+FRONT_ZORDER = 3
 
 Column = tuple[str, Sequence[Any]]
 """A name, and its value at every point, or None."""
@@ -108,7 +108,9 @@ def draw_front(
     if beaten:
         axis.plot(*zip(*beaten, strict=True), "o", color=MUTED, alpha=0.45, label="beaten")
     if best:
-        axis.plot(*zip(*best, strict=True), "D", color=CAUSES[4], zorder=ABOVE, label="front")
+        axis.plot(
+            *zip(*best, strict=True), "D", color=CAUSES[4], zorder=FRONT_ZORDER, label="front"
+        )
     axis.set_xlabel(across[0])
     axis.set_ylabel(up[0])
     axis.margins(0.06)

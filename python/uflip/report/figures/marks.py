@@ -15,7 +15,7 @@ from uflip.report.figures.chart import (
     Polyline,
     ReferenceLine,
     Spans,
-    Words,
+    TextLabel,
 )
 from uflip.report.figures.elements import MIDDLE, Element, fill, image, n, path, stroke, words
 from uflip.report.figures.layout import Frame
@@ -23,7 +23,7 @@ from uflip.report.figures.layout import Frame
 Floats = NDArray[np.float64]
 
 # Coordinates beyond this are outside of every figure.
-FAR = 1e4
+MAX_COORDINATE = 1e4
 # Corners of markers around their centre, in half sizes.
 _SQUARE = ((-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0))
 _CORNERS = {
@@ -58,7 +58,7 @@ def _scaled(axis: Axis, values: object, begin: float, end: float) -> Floats:
             numbers = np.log10(numbers)
         low, high = float(np.log10(low)), float(np.log10(high))
     share = (numbers - low) / ((high - low) or 1.0)
-    return np.asarray(np.clip(begin + share * (end - begin), -FAR, FAR))
+    return np.asarray(np.clip(begin + share * (end - begin), -MAX_COORDINATE, MAX_COORDINATE))
 
 
 def elements(mark: Mark, scales: Scales, clip: str) -> Iterator[Element]:
@@ -83,11 +83,11 @@ def elements(mark: Mark, scales: Scales, clip: str) -> Iterator[Element]:
                 (zero,) = scales.y([0.0])
                 d = f"M{n(x[0])} {n(zero)}L{_joined(x, y)} {n(x[-1])} {n(zero)}z"
                 yield path(d, fill(mark.color, mark.alpha), clip)
-        case Words():
+        case TextLabel():
             yield from _words(mark, scales)
 
 
-def _words(mark: Words, scales: Scales) -> Iterator[Element]:
+def _words(mark: TextLabel, scales: Scales) -> Iterator[Element]:
     x, y = float(scales.x(mark.x)) + mark.shift, float(scales.y(mark.y))
     down = MIDDLE if mark.up == "middle" else 0.8
     for number, text in enumerate(mark.text.split("\n")):

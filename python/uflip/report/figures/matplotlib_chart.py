@@ -23,7 +23,7 @@ from uflip.report.figures.chart import (
     Polyline,
     ReferenceLine,
     Spans,
-    Words,
+    TextLabel,
 )
 from uflip.report.figures.layout import legend_columns
 
@@ -181,7 +181,7 @@ def _draw(axis: "Axes", mark: Mark, order: float) -> None:
             axis.fill_between(
                 mark.x, mark.y, color=mark.color, alpha=mark.alpha, linewidth=0, zorder=order
             )
-        case Words():
+        case TextLabel():
             axis.annotate(
                 mark.text, (mark.x, mark.y), xytext=(mark.shift, 0), textcoords="offset points",
                 ha=_ACROSS[mark.across], va=_UP[mark.up], color=mark.color, fontsize=mark.size,

@@ -47,7 +47,7 @@ MIN_SPAN = 1.2
 # A very wide interval must not compress all others.
 MAX_SPAN = 8.0
 # Most ratios are near 1, where a logarithmic scale has no round numbers.
-NEAR_ONE = (0.8, 1.25)
+NEAR_ONE_TICKS = (0.8, 1.25)
 HOW_TO_READ = (
     "A line is an experiment: the ratio of its means, second over first, with its 95 % interval. "
     "Right of 1 the second is slower, left of it faster. Filled marks differ by more than chance; "
@@ -178,7 +178,7 @@ def _limits(rows: Sequence[ComparedExperiment]) -> tuple[float, float]:
 def _ticks(low: float, high: float) -> list[float]:
     """Return round ratios on either side of 1."""
     if high / low > 4:
-        near = [tick for tick in NEAR_ONE if low < tick < high]
+        near = [tick for tick in NEAR_ONE_TICKS if low < tick < high]
         return sorted({*scales.log_ticks(low, high), *near})
     step = next(step for step in (0.02, 0.05, 0.1, 0.2, 0.5) if (high - low) / step <= 10)
     return [round(n * step, 2) for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
