@@ -111,12 +111,12 @@ fn quoted(out: &mut String, rest: &mut Peekable<Chars<'_>>, hashes: usize, raw: 
         if c == '\\' && !raw {
             out.extend(rest.next());
         } else if c == '"' {
-            let mut found = 0;
-            while found < hashes && rest.next_if_eq(&'#').is_some() {
+            let mut closing = 0;
+            while closing < hashes && rest.next_if_eq(&'#').is_some() {
                 out.push('#');
-                found += 1;
+                closing += 1;
             }
-            if found == hashes {
+            if closing == hashes {
                 return;
             }
         }

@@ -71,24 +71,24 @@ fn seconds(job: &Value) -> (f64, usize) {
     let control = Control::new(job.threads() as usize);
     let begin = Instant::now();
     let outcome = run_flash(&mut device, job, &control).expect("the run succeeds");
-    let taken = begin.elapsed().as_secs_f64();
+    let elapsed = begin.elapsed().as_secs_f64();
     match outcome {
-        FlashOutcome::Trace(trace) => (taken, trace.len()),
-        FlashOutcome::Wear(log) => (taken, log.len()),
+        FlashOutcome::Trace(trace) => (elapsed, trace.len()),
+        FlashOutcome::Wear(log) => (elapsed, log.len()),
     }
 }
 
 fn rate(name: &str, job: &Value, target: &str) -> Value {
     let best = (0..ROUNDS)
         .map(|_| seconds(job))
-        .map(|(taken, commands)| commands as f64 / taken / 1e6)
+        .map(|(elapsed, commands)| commands as f64 / elapsed / 1e6)
         .fold(0.0, f64::max);
     json!({"name": name, "value": best, "unit": "M commands/s", "reference": null, "ratio": null,
         "target": target})
 }
 
 fn wear(job: &Value) -> Value {
-    let (taken, _) = seconds(job);
-    json!({"name": "uOC1: 17,000 cycles of 512 pages", "value": taken, "unit": "s",
+    let (elapsed, _) = seconds(job);
+    json!({"name": "uOC1: 17,000 cycles of 512 pages", "value": elapsed, "unit": "s",
         "reference": null, "ratio": null, "target": "< 20"})
 }

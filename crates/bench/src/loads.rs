@@ -91,8 +91,8 @@ const LOADS: [(&str, &str, IoLoad); 6] = [
 /// Run `count` pages under the load of this name, for counting instructions; print the pages
 /// programmed per page. Return false for an unknown name.
 pub(crate) fn run_load(name: &str, count: u64) -> bool {
-    let of_first = LOADS.iter().find(|(other, ..)| *other == name);
-    let (mut device, load) = match (of_first, name) {
+    let entry = LOADS.iter().find(|(other, ..)| *other == name);
+    let (mut device, load) = match (entry, name) {
         (Some((_, more, load)), _) => (steady(&CASES[0], more), *load),
         (None, "untimed") => (steady(&CASES[0], NO_OVERRIDES), SINGLE_IO),
         (None, "64-GiB") => (steady(&CASES[1], NO_OVERRIDES), SINGLE_IO),

@@ -17,7 +17,7 @@ const ROUNDS: usize = 5;
 
 /// Return all figures of this file.
 pub(crate) fn rows() -> Vec<Value> {
-    vec![a_million(), judged()]
+    vec![analysis_row(), judged_run_row()]
 }
 
 /// Return a start-up of 20,000, then three levels with period 128, with noise.
@@ -33,16 +33,16 @@ fn series() -> Vec<f64> {
     (0..IOS).map(|index| level(index) * noise(&mut random)).collect()
 }
 
-fn a_million() -> Value {
+fn analysis_row() -> Value {
     let times = series();
-    let mut taken: Vec<f64> = (0..ROUNDS)
+    let mut analysis_ms: Vec<f64> = (0..ROUNDS)
         .map(|_| {
             let begin = Instant::now();
             black_box(analyse(&times, AnalysisOptions::default()).expect("valid response times"));
             begin.elapsed().as_secs_f64() * 1e3
         })
         .collect();
-    let mut sorting: Vec<f64> = (0..ROUNDS)
+    let mut sorting_ms: Vec<f64> = (0..ROUNDS)
         .map(|_| {
             let begin = Instant::now();
             let mut ordered = times.clone();
@@ -53,15 +53,15 @@ fn a_million() -> Value {
         .collect();
     row(
         "analysing a million response times",
-        median(&mut taken),
+        median(&mut analysis_ms),
         "ms",
-        median(&mut sorting),
+        median(&mut sorting_ms),
         "< 300",
     )
 }
 
 /// Compare an I/O on a null device with an unsatisfiable stop rule to one without a rule.
-fn judged() -> Value {
+fn judged_run_row() -> Value {
     let mut device = NullDevice::new(Bytes(1 << 30));
     let base = json!({"kind": "basic", "mode": "read", "location": "random", "io_size": 4096});
     let mut per_io = |key: &str, value: Value| {

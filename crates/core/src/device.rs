@@ -97,9 +97,9 @@ impl DeviceInfo {
     pub fn write_streams(&self) -> u64 {
         let profile = self.details.get("profile");
         let table = |name| profile.and_then(|profile| profile.get(name));
-        let given = table("ftl").and_then(|ftl| ftl.get("write_streams"));
+        let write_streams = table("ftl").and_then(|ftl| ftl.get("write_streams"));
         let asks_host = table("hot_cold").is_none();
-        given.filter(|_| asks_host).and_then(serde_json::Value::as_u64).unwrap_or(1)
+        write_streams.filter(|_| asks_host).and_then(serde_json::Value::as_u64).unwrap_or(1)
     }
 }
 

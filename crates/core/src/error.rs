@@ -49,7 +49,7 @@ pub struct Error(Box<ErrorParts>);
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct ErrorParts {
     kind: ErrorKind,
-    what: String,
+    problem: String,
     location: String,
     got: String,
     allowed: String,
@@ -59,10 +59,10 @@ struct ErrorParts {
 impl Error {
     /// Create an error of `kind` with the text of what failed.
     #[must_use]
-    pub fn new(kind: ErrorKind, what: impl Into<String>) -> Error {
+    pub fn new(kind: ErrorKind, problem: impl Into<String>) -> Error {
         Error(Box::new(ErrorParts {
             kind,
-            what: what.into(),
+            problem: problem.into(),
             location: String::new(),
             got: String::new(),
             allowed: String::new(),
@@ -72,24 +72,24 @@ impl Error {
 
     /// Create an [`ErrorKind::Usage`] error.
     #[must_use]
-    pub fn usage(what: impl Into<String>) -> Error {
-        Error::new(ErrorKind::Usage, what)
+    pub fn usage(problem: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Usage, problem)
     }
 
     /// Create an [`ErrorKind::Device`] error.
     #[must_use]
-    pub fn device(what: impl Into<String>) -> Error {
-        Error::new(ErrorKind::Device, what)
+    pub fn device(problem: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Device, problem)
     }
 
-    /// Create an error of the operating system during `what` at `location`, with a general action.
+    /// Create an error for a failed system call at `location`, with a general action.
     #[must_use]
     pub fn os(
-        what: impl Into<String>,
+        problem: impl Into<String>,
         location: impl Into<String>,
         error: &std::io::Error,
     ) -> Error {
-        Error::device(what)
+        Error::device(problem)
             .at(location)
             .got(error.to_string())
             .action("check that it still exists, and see the kernel's log (dmesg)")
@@ -98,11 +98,11 @@ impl Error {
     /// Create an [`ErrorKind::Results`] error: the operating system failed to write an output file.
     #[must_use]
     pub fn write_failed(
-        what: impl Into<String>,
+        problem: impl Into<String>,
         location: impl Into<String>,
         error: impl std::fmt::Display,
     ) -> Error {
-        Error::new(ErrorKind::Results, what).at(location).got(error.to_string()).action(
+        Error::new(ErrorKind::Results, problem).at(location).got(error.to_string()).action(
             "check that the folder exists, and that its file system is not full and may be written",
         )
     }
@@ -170,15 +170,15 @@ impl Error {
     /// Return `(what, where, got, allowed, action)`, for a caller with its own format.
     #[must_use]
     pub fn parts(&self) -> (&str, &str, &str, &str, &str) {
-        let ErrorParts { what, location, got, allowed, action, .. } = &*self.0;
-        (what, location, got, allowed, action)
+        let ErrorParts { problem, location, got, allowed, action, .. } = &*self.0;
+        (problem, location, got, allowed, action)
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, location, got, allowed, action) = self.parts();
-        write!(f, "{what}")?;
+        let (problem, location, got, allowed, action) = self.parts();
+        write!(f, "{problem}")?;
         let labelled = [("where", location), ("got", got), ("allowed", allowed), ("do", action)];
         for (label, text) in labelled.into_iter().filter(|(_, text)| !text.is_empty()) {
             write!(f, "; {label}: {text}")?;

@@ -61,8 +61,8 @@ impl Quantity {
     /// is beyond 64 bits.
     pub fn read(self, text: &str) -> Result<i128> {
         let name = self.name();
-        let error = |what: String| {
-            Err(Error::usage(what)
+        let error = |problem: String| {
+            Err(Error::usage(problem)
                 .got(text)
                 .allowed(self.allowed())
                 .action(format!("write the {name} like one of these")))

@@ -13,7 +13,7 @@ pub use rand_xoshiro::Xoshiro256PlusPlus;
 /// In debug builds if `bound` is 0.
 #[inline]
 pub fn uniform(rng: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
-    debug_assert!(bound > 0, "there is no number below 0");
+    debug_assert!(bound > 0, "the upper limit is positive");
     let mut product = u128::from(rng.next_u64()) * u128::from(bound);
     if (product as u64) < bound {
         cold_path();

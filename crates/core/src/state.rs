@@ -49,7 +49,7 @@ impl StateOptions {
     /// In debug builds if the target space is smaller than a sector.
     #[must_use]
     pub fn writes(self) -> StateWrites {
-        debug_assert!(self.target_size >= self.sector, "a target space holds a sector");
+        debug_assert!(self.target_size >= self.sector, "a target space has at least one sector");
         StateWrites {
             options: self,
             filled: 0,

@@ -27,7 +27,7 @@ pub(crate) fn minus_log2(bits: u64) -> u128 {
 /// Return 2^(−`parts` / `whole`) × 2⁶² for `parts` < `whole`: one square root per bit of the
 /// quotient.
 pub(crate) fn root_of_half(mut parts: u64, whole: u64) -> u64 {
-    debug_assert!(parts < whole, "less than a whole");
+    debug_assert!(parts < whole, "parts are below the whole");
     let (mut root, mut power) = (1u128 << 63, 1u128 << 64);
     for _ in 0..64 {
         // 2^(−1/2), 2^(−1/4), ... × 2⁶⁴

@@ -84,8 +84,8 @@ impl StateSpec {
     pub fn resolve(&self, capacity: Bytes, sector: Bytes) -> Result<ResolvedState> {
         let (capacity, sector) = (capacity.0, sector.0);
         let target_offset = self.target_offset.unwrap_or(0);
-        let rest = capacity.saturating_sub(target_offset) / sector * sector;
-        let target_size = self.target_size.unwrap_or(rest);
+        let remaining_capacity = capacity.saturating_sub(target_offset) / sector * sector;
+        let target_size = self.target_size.unwrap_or(remaining_capacity);
         let io_size_max = self.io_size_max.unwrap_or(IO_SIZE_MAX);
         for (name, value) in [
             ("target_offset", target_offset),
@@ -100,11 +100,14 @@ impl StateSpec {
                     .action(format!("change '{name}'")));
             }
         }
-        if target_size > rest {
+        if target_size > remaining_capacity {
             return Err(Error::usage("The target space lies outside the device")
                 .at(format!("target_offset {target_offset}, target_size {target_size}"))
                 .got(format!("{} beyond the offset", format_bytes(target_size)))
-                .allowed(format!("up to {} ({rest} bytes)", format_bytes(rest)))
+                .allowed(format!(
+                    "up to {} ({remaining_capacity} bytes)",
+                    format_bytes(remaining_capacity)
+                ))
                 .action("choose a smaller target_size or target_offset"));
         }
         if target_size < io_size_max {

@@ -86,6 +86,6 @@ mod tests {
     #[test]
     fn gate_opens_for_all_threads_or_none() {
         assert_eq!(passed(5, 5), [true; 5]);
-        assert_eq!(passed(5, 4), [false; 4], "and no thread waits for ever");
+        assert_eq!(passed(5, 4), [false; 4], "no thread waits for ever");
     }
 }

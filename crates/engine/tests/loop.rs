@@ -45,7 +45,7 @@ fn derived_columns_match_the_pattern() {
         "first": {"mode": "read", "location": "sequential"},
         "second": {"mode": "write", "location": "sequential"}}));
     let modes = drawn.ios().map(|io| u8::from(io.mode == Mode::Write));
-    assert!(modes.eq(drawn.component_of_each()), "which pattern an I/O belongs to");
+    assert!(modes.eq(drawn.component_of_each()), "the pattern of each I/O");
     let writes: Vec<bool> = trace.ios().map(|io| io.mode == Mode::Write).collect();
     assert_eq!(writes, [false, false, true, false, false, true, true, true, true]);
 }

@@ -29,10 +29,13 @@ fn overload_makes_waits_grow() {
         let expected: Vec<u64> = (0..500).map(|i| WRITE_NS + i * 10).collect();
         assert_eq!(trace.columns.response_time_ns, expected, "depth {depth}");
         let arrivals: Vec<u64> = (0..500).map(|i| i * (WRITE_NS - 10)).collect();
-        assert_eq!(trace.columns.submit_ns, arrivals, "they arrive when they are to");
+        assert_eq!(trace.columns.submit_ns, arrivals, "the I/Os arrive at their given times");
         assert_eq!(trace.causes, ["submission_wait_ns", "device_ns"]);
         let device = if depth == 1 { WRITE_NS } else { trace.columns.cause_ns[1][499] };
-        assert_eq!(trace.columns.cause_ns[1][499], device, "a queue of one has nothing in it");
+        assert_eq!(
+            trace.columns.cause_ns[1][499], device,
+            "no other I/O is outstanding at queue depth 1"
+        );
         assert_eq!(trace.check_plausible(false), Ok(()));
     }
 }
@@ -141,15 +144,15 @@ proptest! {
 fn invalid_lists_are_refused() {
     let io =
         |offset, size| Io { offset: Bytes(offset), size: Bytes(size), mode: Mode::Read, stream: 0 };
-    let of = |ios: &[Io], instants: &[u64]| {
+    let list_error = |ios: &[Io], instants: &[u64]| {
         IoList::new(ios.iter().copied(), instants.to_vec()).unwrap_err()
     };
-    assert_eq!(of(&[], &[]), "no I/O");
-    assert!(of(&[io(0, 0)], &[]).contains("0 bytes"));
-    assert!(of(&[io(0, 1 << 40)], &[]).contains("I/O 0"));
-    assert!(of(&[io(u64::MAX, 512)], &[]).contains("I/O 0"));
-    assert!(of(&[io(0, 512)], &[1, 2]).contains("2 instants"));
-    assert_eq!(of(&[io(0, 512), io(0, 512)], &[2, 1]), "I/O 1 arrives before I/O 0");
+    assert_eq!(list_error(&[], &[]), "no I/O");
+    assert!(list_error(&[io(0, 0)], &[]).contains("0 bytes"));
+    assert!(list_error(&[io(0, 1 << 40)], &[]).contains("I/O 0"));
+    assert!(list_error(&[io(u64::MAX, 512)], &[]).contains("I/O 0"));
+    assert!(list_error(&[io(0, 512)], &[1, 2]).contains("2 instants"));
+    assert_eq!(list_error(&[io(0, 512), io(0, 512)], &[2, 1]), "I/O 1 arrives before I/O 0");
     let list = IoList::new([io(0, 512), io(4096, 1024)].into_iter(), vec![]).unwrap();
     let other = IoList::new([io(0, 512), io(4096, 512)].into_iter(), vec![]).unwrap();
     assert_ne!(list.summary().ios, other.summary().ios);

@@ -210,7 +210,7 @@ fn budget_of_one_parallel_pattern_ends_all() {
     let trace = measured(&mut Scripted::new(steady, mtron), &spec(json!({"max_ios": 5000})));
     assert_eq!(ended(&trace)["ended_by"], "max_ios");
     let [reads, writes] = io_counts(&trace);
-    assert!(reads == 5000 && writes < 300, "{reads} reads beside {writes} writes");
+    assert!(reads == 5000 && writes < 300, "{reads} reads and {writes} writes");
     let trace = measured(&mut Scripted::new(steady, mtron), &spec(json!({"max_time_ns": 1})));
     assert_eq!(ended(&trace)["ended_by"], "max_time_ns");
     assert_eq!(io_counts(&trace), [1, 1]);

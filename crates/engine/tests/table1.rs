@@ -123,7 +123,7 @@ proptest! {
             let bytes: u64 = of_mix.iter().map(|next| next.io.size.0).sum();
             let totals = resolved.totals;
             let expected = if mode == Mode::Read { totals.bytes_read } else { totals.bytes_written };
-            prop_assert_eq!(bytes, expected, "what was announced");
+            prop_assert_eq!(bytes, expected, "the totals match the I/Os");
         }
         let is_first: Vec<bool> = mixed.iter().map(|next| next.io.mode == Mode::Read).collect();
         let share = percent as f64 / 100.0;
@@ -214,7 +214,7 @@ fn reverse_decreases_and_in_place_repeats() {
     };
     assert_eq!(offsets(-1), [0, 3, 2, 1, 0, 3]);
     assert_eq!(offsets(0), [0; 6]);
-    assert_eq!(offsets(256), [0; 6], "256 on 4 slots comes round at once");
+    assert_eq!(offsets(256), [0; 6], "a step of 256 wraps around 4 slots");
     assert_eq!(offsets(3), [0, 3, 2, 1, 0, 3]);
 }
 

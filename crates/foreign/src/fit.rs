@@ -88,7 +88,7 @@ pub fn fit(
     let mut ios = Vec::with_capacity(recorded.ios.len());
     let mut instants = Vec::with_capacity(times.len());
     for (number, io) in recorded.ios.iter().enumerate() {
-        let (offset, size) = place(io, rule, capacity, sector, end);
+        let (offset, size) = fit_extent(io, rule, capacity, sector, end);
         if size > capacity {
             return Err(Error::usage("An I/O of the trace is longer than the device")
                 .at(format!("I/O {number} of the trace"))
@@ -133,7 +133,7 @@ fn check_modes(recorded: &RecordedTrace) -> Result<()> {
 }
 
 /// Return the offset and size of an I/O on the device, in whole sectors.
-fn place(io: &RecordedIo, rule: Fit, capacity: u64, sector: u64, end: u64) -> (u64, u64) {
+fn fit_extent(io: &RecordedIo, rule: Fit, capacity: u64, sector: u64, end: u64) -> (u64, u64) {
     let down = |offset: u64| offset / sector * sector;
     if rule == Fit::Scale {
         let size = io.size.next_multiple_of(sector);

@@ -66,7 +66,7 @@ pub fn pattern(data: &[u8]) -> bool {
     let canonical = resolved.canonical.to_string();
     let again = PatternSpec::parse(&canonical).and_then(|spec| spec.resolve(CAPACITY, SECTOR));
     let again = again.expect("a canonical specification is valid");
-    assert_eq!(again.canonical, resolved.canonical, "nothing is left to fill in");
+    assert_eq!(again.canonical, resolved.canonical, "a canonical specification is complete");
     assert_eq!(again.totals, resolved.totals);
     true
 }
@@ -85,7 +85,7 @@ pub fn job(data: &[u8]) -> bool {
         return false;
     };
     let totals = job.totals();
-    assert!(totals.total_ios > 0, "a job does something");
+    assert!(totals.total_ios > 0, "a job has commands");
     for block in job.blocks().take(IOS) {
         assert!(u32::from(block.channel) < GEOMETRY.channels, "{block:?}");
         assert!(u32::from(block.lun) < GEOMETRY.luns_per_channel, "{block:?}");
@@ -100,8 +100,11 @@ pub fn profile(data: &[u8]) -> bool {
     let (text, overrides) = text.split_once('\0').unwrap_or((text, "{}"));
     if let Ok(profile) = Profile::parse(text, "profile", overrides) {
         let info = SimDevice::inspect("profile", &profile);
-        assert!(info.capacity_bytes.0 > 0, "a device has room");
-        assert!(info.capacity_bytes.0.is_multiple_of(info.sector_bytes.0), "of whole sectors");
+        assert!(info.capacity_bytes.0 > 0, "a device has a capacity");
+        assert!(
+            info.capacity_bytes.0.is_multiple_of(info.sector_bytes.0),
+            "the capacity is in whole sectors"
+        );
         return true;
     }
     if let Ok(profile) = OpenChannelProfile::parse(text, "profile", overrides) {
@@ -168,7 +171,7 @@ pub fn recording(data: &[u8]) -> bool {
             let fitted = uflip_foreign::fit(&recorded, (CAPACITY.0, SECTOR.0), how, speed);
             let Ok(fitted) = fitted else { continue };
             inside(fitted.list.ios().take(IOS));
-            assert!(fitted.list.instants().is_sorted(), "no I/O arrives before the one before");
+            assert!(fitted.list.instants().is_sorted(), "arrivals are in order");
         }
     }
     true
@@ -178,7 +181,7 @@ pub fn recording(data: &[u8]) -> bool {
 pub fn fio_log(data: &[u8]) -> bool {
     let read = uflip_foreign::read_fio_log_from(&mut std::io::Cursor::new(data), "log");
     let Ok(log) = read else { return false };
-    assert!(log.submit_ns.is_sorted(), "I/Os stand in the order of their submission");
+    assert!(log.submit_ns.is_sorted(), "I/Os are in the order of submission");
     assert_eq!(log.submit_ns.len(), log.list.len());
     assert!(log.depth >= 1 && log.depth <= log.list.len() as u64);
     true
@@ -187,10 +190,10 @@ pub fn fio_log(data: &[u8]) -> bool {
 fn inside(ios: impl Iterator<Item = Io>) {
     for io in ios {
         let end = io.offset.0.checked_add(io.size.0);
-        assert!(end.is_some_and(|end| end <= CAPACITY.0), "{io:?} leaves the device");
+        assert!(end.is_some_and(|end| end <= CAPACITY.0), "{io:?} exceeds the device");
         assert!(
             io.size.0 > 0 && io.offset.0.is_multiple_of(SECTOR.0),
-            "{io:?} is no whole sectors"
+            "{io:?} is not in whole sectors"
         );
     }
 }
@@ -225,7 +228,10 @@ pub fn nbd(data: &[u8]) -> bool {
                 SessionEvent::NeedInput | SessionEvent::Close => break,
                 SessionEvent::Data { export, offset, bytes } => {
                     assert!(!bytes.is_empty() && !exports[export].read_only);
-                    assert!(offset + bytes.len() as u64 <= CAPACITY.0, "data for nowhere");
+                    assert!(
+                        offset + bytes.len() as u64 <= CAPACITY.0,
+                        "the data lies inside the device"
+                    );
                 }
                 SessionEvent::Request(request) => {
                     let carries = matches!(request.command, NbdCommand::Read | NbdCommand::Write);
@@ -238,7 +244,10 @@ pub fn nbd(data: &[u8]) -> bool {
                 }
             }
         }
-        assert!(session.buffered_bytes() <= LONGEST_OPTION as usize, "more is kept than is read");
+        assert!(
+            session.buffered_bytes() <= LONGEST_OPTION as usize,
+            "at most one option is buffered"
+        );
     }
     // Every reply belongs to a header of at least sixteen bytes, and a list is the longest one.
     assert!(out.len() <= 256 + sent.len() * 16, "{} for {}", out.len(), sent.len());
@@ -258,8 +267,11 @@ pub fn nbd_server(data: &[u8]) -> bool {
         return false;
     };
     let (capacity, sector) = (device.info().capacity_bytes.0, device.info().sector_bytes);
-    assert!(sector.0.is_power_of_two() && sector.0 >= SECTOR.0, "{sector} is no sector");
-    assert!(capacity > 0 && capacity.is_multiple_of(sector.0), "{capacity} is no whole sectors");
+    assert!(sector.0.is_power_of_two() && sector.0 >= SECTOR.0, "{sector} is not a sector size");
+    assert!(
+        capacity > 0 && capacity.is_multiple_of(sector.0),
+        "{capacity} is not in whole sectors"
+    );
     let mut read = false;
     for mode in [Mode::Read, Mode::Write, Mode::Read] {
         let io = Io { offset: Bytes(0), size: Bytes(SECTOR.0), mode, stream: 0 };

@@ -33,13 +33,13 @@ fn number(name: &str, default: u64) -> u64 {
 
 fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
-    let mut found: Vec<(PathBuf, Vec<u8>)> = std::fs::read_dir(folder)
+    let mut corpus: Vec<(PathBuf, Vec<u8>)> = std::fs::read_dir(folder)
         .expect("read the corpus of the target")
         .map(|entry| entry.expect("read the folder").path())
         .map(|path| (path.clone(), std::fs::read(path).expect("read the file")))
         .collect();
-    found.sort();
-    found
+    corpus.sort();
+    corpus
 }
 
 /// Return one input of `all`, changed in one to four places.
@@ -82,11 +82,11 @@ fn mutated(all: &[(PathBuf, Vec<u8>)], random: &mut Xoshiro256PlusPlus) -> Vec<u
     data
 }
 
-fn try_one(name: &str, target: FuzzTarget, data: &[u8], what: &str) -> bool {
+fn try_one(name: &str, target: FuzzTarget, data: &[u8], command: &str) -> bool {
     catch_unwind(AssertUnwindSafe(|| target(data))).unwrap_or_else(|_| {
-        let kept = std::env::temp_dir().join(format!("uflip-fuzz-{name}"));
-        std::fs::write(&kept, data).expect("write the file");
-        panic!("target {name} fails on {what}; the input is in {}", kept.display());
+        let input_path = std::env::temp_dir().join(format!("uflip-fuzz-{name}"));
+        std::fs::write(&input_path, data).expect("write the file");
+        panic!("target {name} fails on {command}; the input is in {}", input_path.display());
     })
 }
 
@@ -101,14 +101,15 @@ fn replay_protocol(name: &str) {
 
 /// Run the corpus and its mutations: at least a number of cases, and for a duration.
 fn replay_for(name: &str, seconds: u64) {
-    let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).expect("a known target");
+    let (_, target) =
+        TARGETS.iter().find(|(target_name, _)| *target_name == name).expect("a known target");
     let all = corpus(name);
     let accepted = |(path, data): &&(PathBuf, Vec<u8>)| {
         try_one(name, *target, data, &path.display().to_string())
     };
     let accepted = all.iter().filter(accepted).count();
     // A corpus that is rejected at once tests nothing. A saved device belongs to one version.
-    assert!(accepted > 0 || name == "snapshot", "nothing in the corpus of {name} is valid");
+    assert!(accepted > 0 || name == "snapshot", "no input in the corpus of {name} is valid");
     let (seed, cases) = (number("UFLIP_FUZZ_SEED", 1), number("UFLIP_FUZZ_CASES", CASES));
     // An explicit number of cases is exact.
     let named = std::env::var("UFLIP_FUZZ_CASES").is_ok();
@@ -121,8 +122,8 @@ fn replay_for(name: &str, seconds: u64) {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(case));
         let data = mutated(&all, &mut random);
         let again = format!("UFLIP_FUZZ_SEED={} UFLIP_FUZZ_CASES=1", seed.wrapping_add(case));
-        let what = format!("{again} cargo test -p uflip-fuzz --test replay");
-        accepted += u64::from(try_one(name, *target, &data, &what));
+        let command = format!("{again} cargo test -p uflip-fuzz --test replay");
+        accepted += u64::from(try_one(name, *target, &data, &command));
     }
     println!("{name}: {accepted} of {attempts} accepted");
 }

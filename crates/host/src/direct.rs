@@ -153,8 +153,8 @@ impl DirectDevice {
     pub fn trim(&mut self, offset: Bytes, size: Bytes) -> Result<()> {
         if !self.deallocate(offset, size) {
             let error = std::io::Error::last_os_error();
-            let what = format!("{size} at byte {} could not be deallocated", offset.0);
-            return Err(Error::os(what, &self.info.url, &error).action(not_deallocated(&error)));
+            let problem = format!("{size} at byte {} could not be deallocated", offset.0);
+            return Err(Error::os(problem, &self.info.url, &error).action(not_deallocated(&error)));
         }
         self.update_allocated_size();
         Ok(())
@@ -267,9 +267,9 @@ impl DirectDevice {
     }
 
     fn io_error(&self, request: &Io, moved_bytes: isize, error: &std::io::Error) -> Error {
-        let what = format!("{request} failed");
+        let problem = format!("{request} failed");
         if moved_bytes >= 0 {
-            return Error::device(what)
+            return Error::device(problem)
                 .at(&self.info.url)
                 .got(format!("{moved_bytes} bytes moved"))
                 .action("the device or file is shorter than it was when it was opened");
@@ -288,7 +288,7 @@ impl DirectDevice {
             Some(libc::EIO) => "the device failed: see the kernel's log",
             _ => "see the message of the system above",
         };
-        Error::os(what, &self.info.url, error).action(action)
+        Error::os(problem, &self.info.url, error).action(action)
     }
 }
 

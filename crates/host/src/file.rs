@@ -195,8 +195,8 @@ fn open_existing(
     lock::hold(&file, true, &location)?;
     // A second check under the lock: another benchmark may have opened it meanwhile.
     let machine = Machine::examine(&machine.roots);
-    let known = first.stamp.map(|_| first.version);
-    let ours = admit::admit_file(&machine, &reader, request, known, stop)?.stamp;
+    let expected_version = first.stamp.map(|_| first.version);
+    let ours = admit::admit_file(&machine, &reader, request, expected_version, stop)?.stamp;
     let length = reader.metadata().map_or(0, |metadata| metadata.len());
     let stamp = ours.or_else(|| SectorStamp::find_on(&reader, length));
     drop_cache(&reader);

@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(
             std::fs::read(&renamed).expect("read the file"),
             [7; 1000],
-            "wherever it is now"
+            "the renamed file is truncated"
         );
         assert_eq!(std::fs::read(&path).expect("read the file"), b"another file");
         Growth::new(0, 4096, removal(&path)).roll_back();
@@ -137,6 +137,6 @@ mod tests {
         Growth::new(0, 4096, rollback).roll_back();
         assert_eq!(std::fs::read(&path).expect("read the file"), b"precious");
         let names = std::fs::read_dir(folder.path()).expect("list the folder").count();
-        assert_eq!(names, 1, "and nothing else is left behind");
+        assert_eq!(names, 1, "no other file remains");
     }
 }

@@ -242,7 +242,7 @@ impl QueuedDevice {
     /// outstanding I/O (`Resolved::check_on`).
     #[cold]
     fn call(&mut self, io: &Io) -> Result<Ticket> {
-        debug_assert!(self.outstanding == 0, "nothing waits for a call");
+        debug_assert!(self.outstanding == 0, "no call is outstanding");
         self.direct.watch_queue(Some(io));
         let (submitted, moved_bytes, completed) = self.direct.timed_call(io);
         self.direct.watch_queue(None);

@@ -225,7 +225,7 @@ mod tests {
         content.extend_from_slice(&[0; 100]);
         assert!(covers_all(stamp, &content), "a tail of zeros");
         content.push(1);
-        assert!(!covers_all(stamp, &content), "a tail of something");
+        assert!(!covers_all(stamp, &content), "a tail of other data");
     }
 
     #[test]

@@ -171,12 +171,12 @@ mod tests {
         std::fs::write(&path, [1; 1000]).expect("write the file");
         let after = observe();
         assert_eq!((after.opened, after.closed_by_writers), (Some(2), Some(1)));
-        assert_eq!(after.size_bytes, 512, "it is shorter");
+        assert_eq!(after.size_bytes, 512, "the file is shorter");
         assert!(after.modified_ns > before.modified_ns);
         std::fs::rename(&path, folder.path().join("g")).expect("rename the file");
         assert_eq!((observe().found_by_name, observe().exists), (false, true));
         std::fs::write(&path, [0; 4096]).expect("write another file");
-        assert!(!observe().found_by_name, "another file of its name");
+        assert!(!observe().found_by_name, "another file has its name");
         std::fs::remove_file(folder.path().join("g")).expect("remove the file");
         assert!(!observe().exists);
     }

@@ -192,7 +192,7 @@ mod tests {
         let file = Arc::new(tempfile::tempfile().expect("create a temporary file"));
         file.write_all_at(&vec![7; SIZE as usize], 0).expect("write the file");
         let watch = DeviceWatch::new("file:x").with_file(&file, Bytes(SIZE), true);
-        assert!(watch.truncation_error().is_none(), "it is whole");
+        assert!(watch.truncation_error().is_none(), "the file is complete");
         file.set_len(SIZE / 2).expect("truncate the file");
         assert!(
             watch
@@ -205,17 +205,17 @@ mod tests {
         let error = watch.truncation_error().expect("the file has a hole").to_string();
         assert!(error.contains("has grown since"), "{error}");
         file.write_all_at(&vec![7; SIZE as usize], 0).expect("write the file");
-        assert!(watch.truncation_error().is_none(), "it is whole again");
+        assert!(watch.truncation_error().is_none(), "the file is complete again");
         let zeroes = DeviceWatch::new("file:x").with_file(&file, Bytes(SIZE), false);
         watch.note_deallocation();
         file.set_len(SIZE / 2).expect("truncate the file");
         file.set_len(SIZE).expect("extend the file");
         assert!(
             watch.truncation_error().is_none() && zeroes.truncation_error().is_none(),
-            "it may have holes"
+            "the file may have holes"
         );
         let growing = DeviceWatch::new("file:x").with_file(&file, Bytes(2 * SIZE), true);
-        assert!(growing.truncation_error().is_none(), "it is not as long yet");
+        assert!(growing.truncation_error().is_none(), "the file has not grown yet");
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
         let (one, other) = (watch.handle(), watch.handle());
         let io =
             |offset| Io { offset: Bytes(offset), size: Bytes(512), mode: Mode::Write, stream: 0 };
-        assert!(watch.overdue(Nanos(0)).is_none(), "nothing is outstanding");
+        assert!(watch.overdue(Nanos(0)).is_none(), "no I/O is outstanding");
         one.begin(&io(4096));
         assert!(watch.overdue(Nanos(0)).is_none(), "observed for the first time");
         other.begin(&io(8192));

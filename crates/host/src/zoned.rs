@@ -115,8 +115,8 @@ pub(crate) fn report(file: &File, info: &DeviceInfo) -> Result<Option<ZoneReport
         // SAFETY: an open descriptor, and a buffer for the requested number of zones.
         if unsafe { libc::ioctl(file.as_raw_fd(), BLKREPORTZONE, buffer.as_mut_ptr()) } != 0 {
             let error = std::io::Error::last_os_error();
-            let what = "The zones could not be read";
-            return Err(Error::os(what, &info.url, &error).action(command_error_action(&error)));
+            let problem = "The zones could not be read";
+            return Err(Error::os(problem, &info.url, &error).action(command_error_action(&error)));
         }
         let (batch, next) = read_report(&buffer).map_err(|got| {
             Error::device("The zone report is inconsistent")

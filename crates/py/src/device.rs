@@ -286,9 +286,9 @@ impl PyDevice {
         size_bytes: u64,
     ) -> PyResult<u64> {
         let response_time = py.detach(|| {
-            let known: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
+            let names: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
             let mode = Mode::ALL.into_iter().find(|mode| mode.name() == command);
-            let mode = mode.ok_or_else(|| Error::unknown("command", command, &known))?;
+            let mode = mode.ok_or_else(|| Error::unknown("command", command, &names))?;
             self.check_range(offset_bytes, size_bytes)?;
             let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));
             let io = Io { offset, size, mode, stream: 0 };

@@ -13,10 +13,10 @@ create_exception!(
 );
 
 pub(crate) fn raise(error: &Error) -> PyErr {
-    let (what, place, got, allowed, action) = error.parts();
-    let texts = [error.kind().name(), what, place, got, allowed, action];
-    let [kind, what, place, got, allowed, action] = texts.map(str::to_owned);
-    NativeError::new_err((kind, what, place, got, allowed, action))
+    let (problem, location, got, allowed, action) = error.parts();
+    let texts = [error.kind().name(), problem, location, got, allowed, action];
+    let [kind, problem, location, got, allowed, action] = texts.map(str::to_owned);
+    NativeError::new_err((kind, problem, location, got, allowed, action))
 }
 
 /// Return the error as the exception class of its kind, for functions that users call directly.

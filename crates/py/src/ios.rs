@@ -124,8 +124,8 @@ fn read_any(path: &Path, format: Option<&str>) -> Result<RecordedTrace> {
         Some(UFLIP_FORMAT) => read_uflip_trace(path),
         None if begins_as_parquet(path) => read_uflip_trace(path),
         Some(name) if !uflip_foreign::formats().contains(&name) => {
-            let known: Vec<&str> = recording_formats();
-            Err(Error::unknown("format of a trace", name, &known).at("--format"))
+            let names: Vec<&str> = recording_formats();
+            Err(Error::unknown("format of a trace", name, &names).at("--format"))
         }
         _ => uflip_foreign::read(path, format),
     }

@@ -8,10 +8,10 @@ use crate::error::raise;
 /// Parse a size [bytes], a duration [ns] or a count.
 #[pyfunction]
 pub fn read_quantity(thing: &str, text: &str) -> PyResult<i128> {
-    let known = [Quantity::Size, Quantity::Duration, Quantity::Count];
-    let quantity = known.into_iter().find(|one| one.name() == thing);
+    let quantities = [Quantity::Size, Quantity::Duration, Quantity::Count];
+    let quantity = quantities.into_iter().find(|quantity| quantity.name() == thing);
     let quantity =
-        quantity.ok_or_else(|| Error::unknown("quantity", thing, &known.map(Quantity::name)));
+        quantity.ok_or_else(|| Error::unknown("quantity", thing, &quantities.map(Quantity::name)));
     quantity.and_then(|quantity| quantity.read(text)).map_err(|error| raise(&error))
 }
 

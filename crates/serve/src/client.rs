@@ -199,13 +199,13 @@ impl NbdDevice {
     }
 
     /// Create the error of a failed or late request.
-    fn failed(&self, what: &str, error: &std::io::Error) -> Error {
+    fn failed(&self, problem: &str, error: &std::io::Error) -> Error {
         let Some(limit) = self.timeout.filter(|_| error.kind() == std::io::ErrorKind::TimedOut)
         else {
-            return Error::os(what, &self.info.url, error).action("check the log of the server");
+            return Error::os(problem, &self.info.url, error).action("check the log of the server");
         };
         let limit = format!("{:.1} s", limit.as_secs_f64());
-        Error::device(what)
+        Error::device(problem)
             .at(&self.info.url)
             .got(format!("no answer for {limit}"))
             .allowed(format!("{limit} (--io-timeout)"))

@@ -130,7 +130,7 @@ mod tests {
     fn read(data: &ExportData, offset: u64, length: u32) -> Vec<u8> {
         let mut out = vec![7];
         data.read(&mut out, offset, length).unwrap();
-        assert_eq!(out.remove(0), 7, "existing output stays");
+        assert_eq!(out.remove(0), 7, "the existing file is unchanged");
         out
     }
 
@@ -156,7 +156,7 @@ mod tests {
         check_written_data_is_read_back(&ExportData::in_file(&path, options(1 << 20)).unwrap());
         let reading = DataOptions { read_only: true, ..options(1 << 20) };
         let reopened = ExportData::in_file(&path, reading).unwrap();
-        assert_eq!(read(&reopened, 10240, 2048), [1; 2048], "and keep it");
+        assert_eq!(read(&reopened, 10240, 2048), [1; 2048], "a zeroed range may stay allocated");
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(
             refused.kind(),
             ErrorKind::Refused,
-            "of the right size, and not ours: {refused}"
+            "a foreign file of the right size: {refused}"
         );
         assert_eq!(std::fs::read(&path).unwrap(), b"a thesis");
         let reading = DataOptions { read_only: true, ..options(1 << 20) };
@@ -199,6 +199,6 @@ mod tests {
         let typed = path.display().to_string();
         let destroying = DataOptions { destroy: Some(&typed), ..options(4096) };
         assert_eq!(read(&ExportData::in_file(&path, destroying).unwrap(), 0, 4096), [8; 4096]);
-        assert!(ExportData::in_file(&path, options(4096)).is_ok(), "it is ours from now on");
+        assert!(ExportData::in_file(&path, options(4096)).is_ok(), "uflip owns the file now");
     }
 }

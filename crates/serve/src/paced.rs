@@ -272,7 +272,7 @@ impl Paced {
             let Model::Sim(device) = &mut self.model else { return };
             let Some((present, ahead)) = times else {
                 let due = device.next_completion(Nanos(u64::MAX));
-                debug_assert!(due.is_some(), "something is outstanding");
+                debug_assert!(due.is_some(), "an I/O is outstanding");
                 self.complete(now);
                 continue;
             };

@@ -157,7 +157,10 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         let lines = "12,a_b_,0,Read,512,4096,999\n12,a_b_,0,Write,512,4096,999\n";
         assert_eq!(text, format!("{HEADER}\n{lines}"));
-        assert!(RequestRecorder::start(&path, Vec::new()).is_err(), "nothing is overwritten");
+        assert!(
+            RequestRecorder::start(&path, Vec::new()).is_err(),
+            "an existing file is not overwritten"
+        );
     }
 
     #[test]

@@ -226,7 +226,7 @@ mod tests {
         }
         assert_eq!(count(&mut recent, 2 * WINDOW_NS - 1), 2);
         assert_eq!(count(&mut recent, 2 * WINDOW_NS), 3);
-        assert_eq!(count(&mut recent, 3 * WINDOW_NS), 0, "nothing came since");
+        assert_eq!(count(&mut recent, 3 * WINDOW_NS), 0, "no request arrived since");
         recent.add(3 * WINDOW_NS, 7);
         assert_eq!(count(&mut recent, 5 * WINDOW_NS), 0, "nor here");
     }

@@ -113,7 +113,7 @@ fn idle_work_precedes_trim_and_inspection() {
         assert_eq!(paced.counters(), virtual_time.counters(), "{request}");
     }
     let idle = virtual_time.counters().expect("a simulated device has counters").merges_idle;
-    assert!(idle > 10, "it did use its idle time: {idle}");
+    assert!(idle > 10, "merges ran in idle time: {idle}");
 }
 
 /// The client receives each reply milliseconds after completion, and pauses before the next
@@ -147,7 +147,7 @@ fn host_delay_does_not_affect_the_device() {
     assert_eq!(paced.held_ns(), late);
     assert!(
         virtual_time.counters().expect("a simulated device has counters").merges_idle > 10,
-        "it did use its idle time"
+        "merges ran in idle time"
     );
     assert_eq!(paced.counters(), virtual_time.counters());
 }
@@ -165,7 +165,10 @@ fn concurrent_requests_complete_once_and_begin_on_arrival() {
             let completed = wait(&mut paced, &mut now);
             let arrival: u64 =
                 outstanding.remove(&completed.ticket).expect("the ticket is outstanding");
-            assert!(last_due <= completed.due && completed.due <= now, "in order, and not before");
+            assert!(
+                last_due <= completed.due && completed.due <= now,
+                "in order, and not before they are due"
+            );
             let began = completed.due - completed.response.0;
             assert!((arrival..=arrival + LOOK_AHEAD_NS).contains(&began), "{arrival} {began}");
             last_due = completed.due;

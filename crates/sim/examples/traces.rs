@@ -92,11 +92,11 @@ fn trace(mut device: SimDevice, (at_once, kib, reads, in_order): (usize, u64, u6
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(kib + reads);
     let sector = device.info().sector_bytes.0;
     let sectors = device.info().capacity_bytes.0 / sector;
-    let (mut under_way, mut next) = (0, 0);
+    let (mut outstanding, mut next) = (0, 0);
     for number in 0..IOS {
-        if under_way == at_once {
+        if outstanding == at_once {
             complete(&mut device, &mut hash);
-            under_way -= 1;
+            outstanding -= 1;
         }
         if number == IOS / 2 {
             device.wait_until(device.now() + PAUSE);
@@ -112,11 +112,11 @@ fn trace(mut device: SimDevice, (at_once, kib, reads, in_order): (usize, u64, u6
         let io = Io { offset: Bytes(begin * sector), size: Bytes(size * sector), mode, stream: 0 };
         device.prefetch(&io);
         match device.submit(&io) {
-            Ok(_) => under_way += 1,
+            Ok(_) => outstanding += 1,
             Err(error) => hash.write(error.to_string().as_bytes()),
         }
     }
-    (0..under_way).for_each(|_| complete(&mut device, &mut hash));
+    (0..outstanding).for_each(|_| complete(&mut device, &mut hash));
     hash.write(format!("{:?} {}", device.counters(), device.now()).as_bytes());
     hash.finish()
 }

@@ -85,16 +85,16 @@ fn value_faults(
 /// Return the fault of an error, at the key that it is about.
 fn error_faults(root: &ProfileNode, checked: Result<()>) -> Vec<Fault> {
     let Err(error) = checked else { return Vec::new() };
-    let (what, _, got, allowed, _) = error.parts();
-    let key = key_of(root, what, got).unwrap_or_default();
+    let (problem, _, got, allowed, _) = error.parts();
+    let key = key_of(root, problem, got).unwrap_or_default();
     let fault = key_fault(root, &key, got.to_owned(), allowed.to_owned());
-    vec![Fault { got: format!("{what}: {got}"), ..fault }]
+    vec![Fault { got: format!("{problem}: {got}"), ..fault }]
 }
 
 /// Return the key that an error is about: one in quotes, one shown with its value, or an unknown
 /// name.
-fn key_of(root: &ProfileNode, what: &str, got: &str) -> Option<String> {
-    let quoted = what.split('\'').skip(1).step_by(2);
+fn key_of(root: &ProfileNode, problem: &str, got: &str) -> Option<String> {
+    let quoted = problem.split('\'').skip(1).step_by(2);
     let shown = got.match_indices(" = ").filter_map(|(at, _)| got[..at].split(' ').next_back());
     let named = got.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
     let holds_it = |node: &ProfileNode| match (&node.content, named) {
@@ -104,7 +104,7 @@ fn key_of(root: &ProfileNode, what: &str, got: &str) -> Option<String> {
         _ => false,
     };
     let mut candidates = quoted.chain(shown);
-    let key = candidates.find(|key| keys_of(root).any(|(_, known, _)| known == *key));
+    let key = candidates.find(|key| keys_of(root).any(|(_, table_key, _)| table_key == *key));
     let key_of_holder = || keys_of(root).find(|(.., node)| holds_it(node)).map(|(_, key, _)| key);
     key.or_else(key_of_holder).map(str::to_owned)
 }
@@ -120,14 +120,14 @@ fn keys_of(root: &ProfileNode) -> impl Iterator<Item = (&str, &str, &ProfileNode
 
 fn key_fault(root: &ProfileNode, key: &str, got: String, allowed: String) -> Fault {
     let located = keys_of(root)
-        .find(|(_, known, _)| *known == key)
+        .find(|(_, table_key, _)| *table_key == key)
         .map(|(table, _, node)| (node.line, format!("{table}.{key}"), &node.content));
     let (line, key, got) = match located {
         Some((line, path, NodeContent::Table(_))) => (line, path, got),
         Some((line, path, content)) => (line, path, format!("`{key}` is {}", content.describe())),
         None => (1, key.to_owned(), got),
     };
-    Fault { what: NOT_VALID, line, key, got, allowed }
+    Fault { problem: NOT_VALID, line, key, got, allowed }
 }
 
 #[cfg(test)]

@@ -33,24 +33,24 @@ fn full_cache_write_waits_for_flush_program() {
     // The flush begins with the write's arrival, so the write waits for all of it.
     let mut device = with(1, 1, "");
     assert_parts(&parts_of(&mut device, 0), &[("controller_ns", COMMAND), ("link_ns", LINK)]);
-    let whole = [
+    let full_program = [
         ("controller_ns", COMMAND),
         ("link_ns", LINK),
         ("transfer_ns", TRANSFER),
         ("cell_program_ns", PROGRAM),
     ];
-    assert_parts(&parts_of(&mut device, 1), &whole);
+    assert_parts(&parts_of(&mut device, 1), &full_program);
     // The flush began with the previous page: the time until the write's arrival has passed
     // already.
     let mut device = with(1, 1, r#", "flush": "eager""#);
     parts_of(&mut device, 0);
-    let rest = [
+    let rest_of_program = [
         ("controller_ns", COMMAND),
         ("link_ns", LINK),
         ("transfer_ns", TRANSFER - ACCEPT),
         ("cell_program_ns", PROGRAM),
     ];
-    assert_parts(&parts_of(&mut device, 1), &rest);
+    assert_parts(&parts_of(&mut device, 1), &rest_of_program);
 }
 
 #[test]
@@ -209,13 +209,13 @@ fn cache_wait_is_split_by_work_of_flush_die() {
                 }
                 let mut expected = vec![0; causes.len() + 1];
                 for (cause, ns) in expected_charges(wait, &operations, &clocks) {
-                    let place = causes.iter().position(|each| *each == cause);
-                    expected[place.unwrap_or(causes.len())] += ns;
+                    let column = causes.iter().position(|each| *each == cause);
+                    expected[column.unwrap_or(causes.len())] += ns;
                 }
                 assert_eq!(idle, expected[causes.len()], "{name}, {at_once} at once: {wait:?}");
-                for (place, cause) in causes.iter().enumerate().skip(3) {
+                for (column, cause) in causes.iter().enumerate().skip(3) {
                     if !["cache_wait_ns", "free_page_wait_ns"].contains(cause) {
-                        assert_eq!(parts[place], expected[place], "{name}: {cause} of {wait:?}");
+                        assert_eq!(parts[column], expected[column], "{name}: {cause} of {wait:?}");
                     }
                 }
             }

@@ -64,7 +64,7 @@ fn durable_write_waits_for_program() {
     assert_eq!(
         times(&mut device(1, 8), "fua", 3),
         times(&mut device(1, 0), "cached", 3),
-        "as on a device without a cache"
+        "equal to a device without a cache"
     );
 }
 
@@ -97,7 +97,7 @@ fn power_loss_protection_removes_flush_wait() {
     }
     let mut device = with(1, 8, &capacitors(true));
     assert_eq!(times(&mut device, "cached", 5), [ACCEPT; 5]);
-    assert_eq!(flush(&mut device), 0, "it is durable where it is");
+    assert_eq!(flush(&mut device), 0, "protected data is durable in the cache");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn flush(device: &mut SimDevice) -> u64 {
 #[test]
 fn flush_command_waits_for_cached_pages() {
     let mut device = device(1, 8);
-    assert_eq!(flush(&mut device), 0, "nothing is there");
+    assert_eq!(flush(&mut device), 0, "the cache is empty");
     assert_eq!(times(&mut device, "cached", 5), [ACCEPT; 5]);
     assert_eq!(flush(&mut device), 5 * PAGE_PROGRAM);
     assert_eq!(flush(&mut device), 0, "everything is on flash");
@@ -178,7 +178,10 @@ fn flush_command_is_serialised() {
     device.submit(&write(0, 4096)).unwrap();
     device.submit_flush();
     let (write, flush) = (device.complete().unwrap(), device.complete().unwrap());
-    assert!(flush.completed > write.completed, "it waits, and the page is in the cache by then");
+    assert!(
+        flush.completed > write.completed,
+        "the write waits, and the page is in the cache by then"
+    );
     assert_eq!(device.counters().unwrap().pages_programmed, 1);
 }
 

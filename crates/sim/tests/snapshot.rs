@@ -37,9 +37,9 @@ fn truncated_or_changed_snapshot_is_refused() {
         assert!(message.contains("not a snapshot") || message.contains("damaged"), "{message}");
     }
     assert!(refused(folder.path(), &[&whole[..], b"x"].concat()).contains("damaged"));
-    for place in (0..whole.len()).step_by(499) {
+    for position in (0..whole.len()).step_by(499) {
         let mut changed = whole.clone();
-        changed[place] ^= 0x10;
+        changed[position] ^= 0x10;
         refused(folder.path(), &changed);
     }
 }
@@ -80,13 +80,16 @@ fn foreign_file_or_version_is_refused() {
     // A whole file of another schema: its header is changed together with its checksum.
     let file = std::fs::read(save_demo(folder.path())).unwrap();
     let text = header_of(&file);
-    let own = format!("\"schema\":{}", snapshot::SCHEMA);
-    assert!(text.contains(&own), "{text}");
-    let file = with_header(&file, &text.replacen(&own, "\"schema\":0", 1));
+    let schema_field = format!("\"schema\":{}", snapshot::SCHEMA);
+    assert!(text.contains(&schema_field), "{text}");
+    let file = with_header(&file, &text.replacen(&schema_field, "\"schema\":0", 1));
     let version = refused(folder.path(), &file);
     assert!(version.contains("another version"), "{version}");
-    let of = snapshot::VERSION;
-    assert!(version.contains(&format!("got: schema 0, written by uflip {of}")), "{version}");
+    let version_text = snapshot::VERSION;
+    assert!(
+        version.contains(&format!("got: schema 0, written by uflip {version_text}")),
+        "{version}"
+    );
 }
 
 #[test]
@@ -114,7 +117,7 @@ fn snapshot_header_describes_device() {
     let mut device = SimDevice::restore(&path).unwrap();
     let same = folder.path().join("same.snapshot");
     device.save(&same).unwrap();
-    assert_eq!(inspect_snapshot(&same, None).unwrap(), info, "the same state has the same name");
+    assert_eq!(inspect_snapshot(&same, None).unwrap(), info, "the same state has the same info");
     device.complete().unwrap();
     let other = folder.path().join("other.snapshot");
     device.save(&other).unwrap();

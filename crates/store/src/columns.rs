@@ -156,8 +156,8 @@ pub fn column<'a>(
         _ => {
             let cause = trace.causes().iter().position(|cause| cause == name);
             let Some(cause) = cause else {
-                let known: Vec<&str> = column_names(trace).collect();
-                return Err(Error::unknown("column of a trace", name, &known));
+                let names: Vec<&str> = column_names(trace).collect();
+                return Err(Error::unknown("column of a trace", name, &names));
             };
             ColumnData::U64(trace.measured(3 + cause, from, to)?)
         }

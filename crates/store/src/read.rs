@@ -82,8 +82,8 @@ pub fn read_trace(path: &Path, expected: Option<&Digest>) -> Result<(StoredTrace
         Problem::Damage(message) => damaged(message),
         Problem::Long => unreachable!("a trace of any length is accepted"),
         Problem::Log => {
-            let what = "This is the log of a job over physical addresses, and not a trace";
-            Error::new(ErrorKind::Results, what)
+            let problem = "This is the log of a job over physical addresses, and not a trace";
+            Error::new(ErrorKind::Results, problem)
                 .at(path.display().to_string())
                 .got("commands of an open-channel device")
                 .allowed("I/Os over sectors")
@@ -437,8 +437,8 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
     let mut columns = read_columns(&content, &reader).map_err(|error| error.to_string())?;
     let missing = pattern.missing_list();
     let mut take = |name: &str| {
-        let found = columns.iter().position(|(column, _)| column == name);
-        let values = found.map(|index| columns.remove(index).1).unwrap_or_default();
+        let index = columns.iter().position(|(column, _)| column == name);
+        let values = index.map(|index| columns.remove(index).1).unwrap_or_default();
         if values.len() as u64 == rows {
             return Ok(values);
         }

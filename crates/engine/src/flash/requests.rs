@@ -91,11 +91,11 @@ impl FlashRequests {
             }
             Script::Pages { mix, repeat } => {
                 let rounds = self.round / mix.len() as u64;
-                let rest = (self.round % mix.len() as u64) as usize;
+                let index = (self.round % mix.len() as u64) as usize;
                 let count = |op| {
                     let in_mix =
                         |part: &[FlashOp]| part.iter().filter(|o| **o == op).count() as u64;
-                    rounds * in_mix(mix) + in_mix(&mix[..rest])
+                    rounds * in_mix(mix) + in_mix(&mix[..index])
                 };
                 let writes = count(FlashOp::Write);
                 totals.pages_written += writes * self.vector * repeat;

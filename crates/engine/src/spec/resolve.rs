@@ -316,16 +316,16 @@ fn resolve_one(
 /// Return the offset and size of the target space, which must lie on the device.
 fn target_space(spec: &BasicSpec, space: Space) -> Result<(u64, u64)> {
     let target_offset = whole_sectors("target_offset", spec.target_offset.unwrap_or(0), space, 0)?;
-    let rest = space.capacity.saturating_sub(target_offset);
-    let target_size = spec.target_size.unwrap_or(rest / space.sector * space.sector);
-    if rest == 0 {
+    let remaining_capacity = space.capacity.saturating_sub(target_offset);
+    let target_size = spec.target_size.unwrap_or(remaining_capacity / space.sector * space.sector);
+    if remaining_capacity == 0 {
         return Err(Error::usage("The target space begins beyond the device")
             .at("target_offset")
             .got(target_offset.to_string())
             .allowed(format!("below {} ({})", space.capacity, format_bytes(space.capacity)))
             .action("choose a smaller target_offset"));
     }
-    if target_size > rest {
+    if target_size > remaining_capacity {
         let end = u128::from(target_offset) + u128::from(target_size);
         return Err(Error::usage("The target space lies outside the device")
             .at(format!("target_offset {target_offset}, target_size {target_size}"))
@@ -434,8 +434,8 @@ fn hot_cold_of(spec: &BasicSpec) -> Result<LocationKind> {
 /// Return the stream of writes, and that of writes to the hot area, which defaults to the former.
 fn write_streams_of(spec: &BasicSpec) -> Result<(u8, u8)> {
     let (all, hot) = (spec.write_stream, spec.hot_write_stream);
-    for (key, given) in [("write_stream", all), ("hot_write_stream", hot)] {
-        match given {
+    for (key, stream) in [("write_stream", all), ("hot_write_stream", hot)] {
+        match stream {
             Some(_) if spec.mode != Mode::Write => return Err(not_applicable(key, "mode 'write'")),
             Some(got) if got > WRITE_STREAM_MAX => {
                 return Err(out_of_range(key, got, &format!("0 to {WRITE_STREAM_MAX}")));

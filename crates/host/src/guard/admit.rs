@@ -261,25 +261,25 @@ fn refuse_foreign_data(
     if destroy.is_some_and(|typed| token::permits(typed, path, &signatures)) {
         return Ok(());
     }
-    let what = if metadata.len() == 0 {
+    let problem = if metadata.len() == 0 {
         "This empty file was not made by uflip"
     } else {
         "This file was not made by uflip, and its content would be lost"
     };
     let void_reason =
         if void_reason.is_empty() { String::new() } else { format!("; {void_reason}") };
-    Err(Error::new(ErrorKind::Refused, what)
+    Err(Error::new(ErrorKind::Refused, problem)
         .at(location)
         .got(format_destroy(destroy) + &format_contents(&signatures) + &void_reason)
         .allowed(format!("--destroy {path}{}", token::contents(&signatures)))
         .action(format!("{alternative}; or repeat this --destroy exactly")))
 }
 
-fn refuse_used(what: &str, location: &str, uses: &Uses) -> Result<()> {
+fn refuse_used(problem: &str, location: &str, uses: &Uses) -> Result<()> {
     if uses.is_empty() {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Refused, what)
+    Err(Error::new(ErrorKind::Refused, problem)
         .at(location)
         .got(format_uses(uses))
         .allowed("an unused target")

@@ -43,8 +43,9 @@ impl FileSystem {
 
 fn keeps_files(roots: &Roots, kind: &str) -> bool {
     // `nodev` before the name: not on a block device.
-    let known = attribute(&roots.proc.join("filesystems"));
-    KEEPS_FILES.contains(&kind) || known.lines().any(|line| line.trim() == kind && !kind.is_empty())
+    let file_systems = attribute(&roots.proc.join("filesystems"));
+    KEEPS_FILES.contains(&kind)
+        || file_systems.lines().any(|line| line.trim() == kind && !kind.is_empty())
 }
 
 /// Return the mount through which a file was opened.

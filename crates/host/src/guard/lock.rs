@@ -190,7 +190,7 @@ mod tests {
         assert!(!have_ended(&locks(&[])));
         assert!(have_ended(&locks(&[8])));
         assert!(!have_ended(&locks(&[7])));
-        assert!(!have_ended(&locks(&[8, 7])), "the running process still holds it");
+        assert!(!have_ended(&locks(&[8, 7])), "the running process holds the lock");
         assert_eq!(format_holders(&locks(&[8, 7])), "process 8, process 7 (fio)");
     }
 }

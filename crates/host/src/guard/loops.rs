@@ -44,7 +44,7 @@ struct LoopInfo {
     rest: [u8; 192],
 }
 
-const _: () = assert!(size_of::<LoopInfo>() == 232, "as the kernel copies it");
+const _: () = assert!(size_of::<LoopInfo>() == 232, "the size of the kernel's structure");
 
 /// Return the backing of the loop device of a number; `None` for any other device, and for a
 /// detached loop device.

@@ -89,7 +89,8 @@ fn link_devices(folder: &Path, links: &Path) {
 
 /// Return the report of each device of a machine, by its name.
 fn reports(name: &str) -> BTreeMap<String, BlockReport> {
-    let (_, text) = MACHINES.iter().find(|(known, _)| *known == name).expect("a known machine");
+    let (_, text) =
+        MACHINES.iter().find(|(machine_name, _)| *machine_name == name).expect("a known machine");
     let (_root, machine) = build(text);
     let numbers = machine.nodes.values().map(|node| (node.name.clone(), node.number));
     numbers.map(|(name, number)| (name, report(&machine, number, None))).collect()
@@ -99,7 +100,7 @@ fn reports(name: &str) -> BTreeMap<String, BlockReport> {
 fn expect_uses(machine: &str, expected: &[(&str, &[&str])]) {
     let reports = reports(machine);
     for (name, report) in &reports {
-        let expected = expected.iter().find(|(known, _)| known == name);
+        let expected = expected.iter().find(|(machine_name, _)| machine_name == name);
         let expected: Vec<&str> = expected.map_or_else(Vec::new, |(_, uses)| uses.to_vec());
         assert_eq!(report.uses, expected, "{name} of {machine}");
     }

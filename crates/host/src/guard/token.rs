@@ -167,7 +167,7 @@ mod tests {
         assert!(permits("M:S:512", name, &[]));
         assert!(permits("M:S:512+ext4", name, from_ref(&ext4)));
         assert!(permits("M:S:512+ext4+gpt", name, &both));
-        assert!(permits("M:S:512+ext4", name, &[]), "more than there is");
+        assert!(permits("M:S:512+ext4", name, &[]), "more contents than the device has");
         for wrong in ["", "M:S:512", "M:S:512+", "M:S:512+ext", "M:S:512 +ext4", "M:S:5120+ext4"] {
             assert!(!permits(wrong, name, from_ref(&ext4)), "{wrong}");
         }

@@ -67,8 +67,8 @@ impl Machine {
             let mut disk_uses = self.direct_uses(disk.number);
             disk_uses.extend(self.holder_uses(disk, visited));
             for upper in self.loops_over(BlockOrFile::Block(disk.number)) {
-                let what = format!("the backing device of {}", upper.title());
-                disk_uses.extend(chain(&what, self.uses_above(upper.number, visited)));
+                let use_text = format!("the backing device of {}", upper.title());
+                disk_uses.extend(chain(&use_text, self.uses_above(upper.number, visited)));
             }
             uses.extend(disk_uses.iter().map(|user| describe("its disk", disk, user)));
             uses.extend(self.uses_below(disk.number, visited));

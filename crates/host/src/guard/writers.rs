@@ -75,7 +75,7 @@ mod tests {
         let file = File::create(&path).expect("create the file");
         let metadata = file.metadata().expect("read the metadata");
         let writers = || find_file_writers(&machine, metadata.dev(), metadata.ino());
-        assert_eq!(writers(), Vec::<String>::new(), "we ourselves do not count");
+        assert_eq!(writers(), Vec::<String>::new(), "this process is not listed");
         let mut command = Command::new("sleep");
         let spawn_with = |command: &mut Command, file: File| {
             command.arg("60").stdin(Stdio::null()).stdout(file).spawn().expect("start the process")
@@ -83,9 +83,9 @@ mod tests {
         let mut reader = spawn_with(&mut command, File::open(&path).expect("open the file"));
         assert_eq!(writers(), Vec::<String>::new());
         let mut writer = spawn_with(&mut Command::new("sleep"), file);
-        let found = writers();
+        let writer_list = writers();
         reader.kill().and_then(|()| reader.wait()).expect("end the process");
         writer.kill().and_then(|()| writer.wait()).expect("end the process");
-        assert_eq!(found, [format!("open for writing in process {} (sleep)", writer.id())]);
+        assert_eq!(writer_list, [format!("open for writing in process {} (sleep)", writer.id())]);
     }
 }

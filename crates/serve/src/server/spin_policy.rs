@@ -40,8 +40,8 @@ impl SpinPolicy {
     }
 
     /// Store the result of a spin.
-    pub(super) fn record(&mut self, found: bool) {
-        self.missed = if found { 0 } else { self.missed + 1 };
+    pub(super) fn record(&mut self, found_work: bool) {
+        self.missed = if found_work { 0 } else { self.missed + 1 };
     }
 }
 

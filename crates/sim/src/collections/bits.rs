@@ -22,15 +22,15 @@ pub(crate) fn fill(set: &mut [u64], first: usize, end: usize) {
     words(first, end).for_each(|(at, mask)| set[at] |= mask);
 }
 
-/// Remove the range from `first` to `end` (exclusive), and call `found` for each removed member in
+/// Remove the range from `first` to `end` (exclusive), and call `visit` for each removed member in
 /// order.
 #[inline]
-pub(crate) fn drain(set: &mut [u64], first: usize, end: usize, mut found: impl FnMut(usize)) {
+pub(crate) fn drain(set: &mut [u64], first: usize, end: usize, mut visit: impl FnMut(usize)) {
     for (at, mask) in words(first, end) {
         let mut removed = set[at] & mask;
         set[at] &= !mask;
         for _ in 0..removed.count_ones() {
-            found(at * 64 + removed.trailing_zeros() as usize);
+            visit(at * 64 + removed.trailing_zeros() as usize);
             removed &= removed - 1;
         }
     }

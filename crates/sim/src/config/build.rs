@@ -58,7 +58,7 @@ impl Profile {
     }
 
     /// Return the program order of its flash. By default it is arbitrary if the FTL has a fixed
-    /// place for every page of a block.
+    /// offset for every page of a block.
     pub(crate) fn page_order(&self) -> PageOrder {
         match self.geometry.page_order {
             Some(order) => order,
@@ -67,13 +67,13 @@ impl Profile {
         }
     }
 
-    /// Return whether the FTL has a fixed place for every page of a block, so that it programs them
+    /// Return whether the FTL has a fixed offset for every page of a block, so that it programs them
     /// in any order.
     pub(crate) fn has_fixed_page_offsets(&self) -> bool {
         self.merges() && !Merging::appends(&self.ftl.ftl)
     }
 
-    /// Return whether a table locates the pages of a block: they have places, but are programmed in
+    /// Return whether a table locates the pages of a block: they have offsets, but are programmed in
     /// order.
     pub(crate) fn uses_page_tables(&self) -> bool {
         self.has_fixed_page_offsets() && self.page_order() == PageOrder::Ascending

@@ -153,13 +153,13 @@ impl Profile {
         let tables = self.tables();
         let others = tables.given().filter(|table| Some(*table) != own);
         let mut unused =
-            unused.map(|(what, _)| what.to_owned()).chain(others.map(|table| format!("[{table}]")));
+            unused.map(|(name, _)| name.to_owned()).chain(others.map(|table| format!("[{table}]")));
         match unused.next() {
             None => Ok(()),
-            Some(what) => Err(Error::usage(format!("This FTL does not use {what}"))
+            Some(name) => Err(Error::usage(format!("This FTL does not use {name}"))
                 .at(source)
-                .got(format!("{what} with ftl = \"{name}\""))
-                .action(format!("take {what} out, or choose another FTL"))),
+                .got(format!("{name} with ftl = \"{name}\""))
+                .action(format!("take {name} out, or choose another FTL"))),
         }
     }
 

@@ -21,7 +21,7 @@ pub struct GeometryPart {
     #[serde(default)]
     pub independent_planes: bool,
     /// Multi-plane capability of a die; default none.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_single_plane")]
     pub multi_plane: MultiPlane,
     pub blocks_per_die: u32,
     pub pages_per_block: u32,
@@ -48,7 +48,7 @@ fn one() -> u32 {
     1
 }
 
-fn is_none(what: &MultiPlane) -> bool {
+fn is_single_plane(what: &MultiPlane) -> bool {
     *what == MultiPlane::None
 }
 
@@ -56,7 +56,7 @@ impl Profile {
     /// Find options that exclude multi-plane operations.
     pub(super) fn find_invalid_planes(&self, invalid: &mut InvalidKeys) {
         let multi_plane = self.geometry.multi_plane;
-        if is_none(&multi_plane) {
+        if is_single_plane(&multi_plane) {
             return;
         }
         let (single_plane, name) = (self.geometry.planes_per_die == 1, multi_plane.name());

@@ -123,9 +123,9 @@ impl Profile {
             .streams
             .as_ref()
             .map_or(0, |part| u64::from(part.log_clusters) + u64::from(part.small_log_clusters));
-        let places =
+        let page_tables =
             if self.uses_page_tables() { 2 * u64::from(self.geometry().pages()) } else { 0 };
-        self.geometry().memory_bytes() + self.mapping_memory_bytes() + 48 * clusters + places
+        self.geometry().memory_bytes() + self.mapping_memory_bytes() + 48 * clusters + page_tables
     }
 
     /// Return the additional size of DFTL's tables: 4 bytes per segment of the map to find it in

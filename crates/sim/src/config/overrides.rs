@@ -27,13 +27,13 @@ pub fn interface_of(text: &str, source: &str) -> Result<&'static str> {
     interface.ok_or_else(|| Error::unknown("interface", &got, &INTERFACES).at(source))
 }
 
-/// Check that a device of `source` with interface `got` has interface `wanted`.
+/// Check that a device of `source` with interface `got` has interface `expected`.
 ///
 /// # Errors
 /// It has the other interface.
-pub(crate) fn check_interface(got: &str, wanted: &str, source: &str) -> Result<()> {
-    let error = match wanted {
-        _ if got == wanted => return Ok(()),
+pub(crate) fn check_interface(got: &str, expected: &str, source: &str) -> Result<()> {
+    let error = match expected {
+        _ if got == expected => return Ok(()),
         "block" => Error::usage("The device is an open-channel SSD: it has no sectors to address")
             .allowed("a block device, like sim:demo")
             .action("`uflip oc` is for open-channel devices"),
@@ -64,16 +64,16 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
                 .action("write {\"key\": value}"));
         }
     };
-    let mut whole = serde_json::to_value(profile).expect("a profile is serializable");
+    let mut profile_json = serde_json::to_value(profile).expect("a profile is serializable");
     let (additions, changes) =
-        changes.into_iter().partition(|(key, _)| is_omitted(keys, &mut whole, key));
-    whole = add::<P>(whole, keys, additions, source)?;
+        changes.into_iter().partition(|(key, _)| is_omitted(keys, &mut profile_json, key));
+    profile_json = add::<P>(profile_json, keys, additions, source)?;
     for (key, value) in changes {
-        let allowed_keys = override_keys(&whole);
-        let Some(entry) = find(&mut whole, &key) else {
+        let allowed_keys = override_keys(&profile_json);
+        let Some(entry) = find(&mut profile_json, &key) else {
             let names: Vec<&str> = allowed_keys.iter().map(String::as_str).collect();
-            let place = format!("?{key}={}", text_of(&value));
-            let unknown = Error::unknown("key of a profile", &key, &names).at(place);
+            let location = format!("?{key}={}", text_of(&value));
+            let unknown = Error::unknown("key of a profile", &key, &names).at(location);
             return Err(match renamed(&key) {
                 Some(now) => unknown.action(format!("write {now}: {key} was renamed")),
                 None => unknown,
@@ -82,7 +82,7 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
         let before = entry.to_string();
         let got = value.to_string();
         *entry = if entry.is_string() { value } else { read(value) };
-        if let Err(error) = serde_json::from_value::<P>(whole.clone()) {
+        if let Err(error) = serde_json::from_value::<P>(profile_json.clone()) {
             return Err(Error::usage(format!("The override of '{key}' does not fit its key"))
                 .at(format!("?{key}="))
                 .got(format!("{got} ({error})"))
@@ -90,7 +90,7 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
                 .action("see docs/reference/profiles.md for what each key may be"));
         }
     }
-    Ok(serde_json::from_value(whole).expect("each override was checked"))
+    Ok(serde_json::from_value(profile_json).expect("each override was checked"))
 }
 
 /// Return the name of a profile of `source` with `overrides` for errors, as in the device URL.
@@ -107,30 +107,30 @@ fn text_of(value: &Value) -> String {
 }
 
 /// Return whether a profile may have `key`, and this one lacks it.
-fn is_omitted(keys: &Keys, whole: &mut Value, key: &str) -> bool {
-    keys.table_of(key).is_some() && find(whole, key).is_none()
+fn is_omitted(keys: &Keys, profile_json: &mut Value, key: &str) -> bool {
+    keys.table_of(key).is_some() && find(profile_json, key).is_none()
 }
 
-/// Return `whole` with missing keys added.
+/// Return `profile_json` with missing keys added.
 fn add<P: DeserializeOwned>(
-    mut whole: Value,
+    mut profile_json: Value,
     keys: &Keys,
     additions: Vec<(String, Value)>,
     source: &str,
 ) -> Result<Value> {
     let names: Vec<String> = additions.iter().map(|(key, _)| format!("?{key}=")).collect();
     if names.is_empty() {
-        return Ok(whole);
+        return Ok(profile_json);
     }
     for (key, value) in additions {
         let table = keys.table_of(&key).expect("the key belongs to an optional table");
-        let tables = whole.as_object_mut().expect("a profile is an object");
+        let tables = profile_json.as_object_mut().expect("a profile is an object");
         let table = tables.entry(table).or_insert_with(|| Value::Object(Map::new()));
         let table = table.as_object_mut().expect("a table is an object");
         table.insert(key, read(value));
     }
-    match serde_json::from_value::<P>(whole.clone()) {
-        Ok(_) => Ok(whole),
+    match serde_json::from_value::<P>(profile_json.clone()) {
+        Ok(_) => Ok(profile_json),
         Err(error) => Err(Error::usage("The overrides do not complete a table of the profile")
             .at(names.join(", "))
             .got(error.to_string())
@@ -148,13 +148,13 @@ fn read(value: Value) -> Value {
 }
 
 /// Return the keys of all tables: each is unique, so an override needs no table name.
-fn override_keys(whole: &Value) -> Vec<String> {
-    let tables = whole.as_object().into_iter().flatten();
+fn override_keys(profile_json: &Value) -> Vec<String> {
+    let tables = profile_json.as_object().into_iter().flatten();
     let keys = tables.filter_map(|(_, table)| table.as_object()).flat_map(|table| table.keys());
     keys.cloned().collect()
 }
 
-fn find<'a>(whole: &'a mut Value, key: &str) -> Option<&'a mut Value> {
-    let tables = whole.as_object_mut()?.values_mut().filter_map(Value::as_object_mut);
+fn find<'a>(profile_json: &'a mut Value, key: &str) -> Option<&'a mut Value> {
+    let tables = profile_json.as_object_mut()?.values_mut().filter_map(Value::as_object_mut);
     tables.into_iter().find_map(|table| table.get_mut(key))
 }

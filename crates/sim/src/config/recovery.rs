@@ -135,7 +135,7 @@ impl Profile {
                 .action(action))
         };
         let name = &self.ftl.ftl;
-        let Some(kept) = recovery.replacement_blocks else {
+        let Some(replacement_blocks) = recovery.replacement_blocks else {
             if self.merges() {
                 return wrong(
                     format!("[recovery] without replacement_blocks, with ftl = \"{name}\""),
@@ -147,7 +147,7 @@ impl Profile {
         };
         if !self.merges() {
             return wrong(
-                format!("replacement_blocks = {kept} with ftl = \"{name}\""),
+                format!("replacement_blocks = {replacement_blocks} with ftl = \"{name}\""),
                 "an FTL that merges: others go on with fewer blocks".into(),
                 "take replacement_blocks out",
             );
@@ -163,9 +163,11 @@ impl Profile {
             );
         }
         let part = &self.geometry;
-        if kept >= part.blocks_per_die || !kept.is_multiple_of(part.planes_per_die) {
+        if replacement_blocks >= part.blocks_per_die
+            || !replacement_blocks.is_multiple_of(part.planes_per_die)
+        {
             return wrong(
-                format!("replacement_blocks = {kept}"),
+                format!("replacement_blocks = {replacement_blocks}"),
                 format!(
                     "a multiple of planes_per_die = {}, less than blocks_per_die = {}",
                     part.planes_per_die, part.blocks_per_die
@@ -176,7 +178,7 @@ impl Profile {
         if self.replacement_table().is_none() {
             return wrong(
                 format!(
-                    "replacement_blocks = {kept}, with {} blocks that are bad from the factory",
+                    "replacement_blocks = {replacement_blocks}, with {} blocks that are bad from the factory",
                     self.bad_blocks().len()
                 ),
                 "as many blocks as any die has bad ones, and some for those that fail later".into(),

@@ -96,8 +96,8 @@ pub(crate) fn read_sources(
     root: &ProfileNode,
 ) -> std::result::Result<BTreeMap<String, KeySource>, Vec<Fault>> {
     let nothing = BTreeMap::new();
-    let whole = root.table().unwrap_or(&nothing);
-    let table = whole.get(TABLE);
+    let root_table = root.table().unwrap_or(&nothing);
+    let table = root_table.get(TABLE);
     let mut faults = Vec::new();
     let mut named = BTreeMap::new();
     for (key, node) in table.and_then(ProfileNode::table).unwrap_or(&nothing) {
@@ -112,7 +112,7 @@ pub(crate) fn read_sources(
     let default = named.remove(DEFAULT);
     let mut without = Vec::new();
     let mut by_key = BTreeMap::new();
-    let tables = whole.iter().filter(|(name, _)| *name != TABLE);
+    let tables = root_table.iter().filter(|(name, _)| *name != TABLE);
     for key in tables.filter_map(|(_, table)| table.table()).flat_map(|table| table.keys()) {
         match named.remove(key.as_str()).or_else(|| default.clone()) {
             Some((_, source)) => drop(by_key.insert(key.clone(), source)),
@@ -121,7 +121,7 @@ pub(crate) fn read_sources(
     }
     if !without.is_empty() {
         faults.push(Fault {
-            what: "A constant of the profile has no source",
+            problem: "A constant of the profile has no source",
             line: table.map_or(1, |table| table.line),
             key: TABLE.into(),
             got: format!("nothing in [{TABLE}] for {}", without.join(", ")),
@@ -129,7 +129,7 @@ pub(crate) fn read_sources(
         });
     }
     faults.extend(named.into_iter().map(|(key, (line, _))| Fault {
-        what: "Unknown key of a profile",
+        problem: "Unknown key of a profile",
         line,
         key: format!("{TABLE}.{key}"),
         got: format!("'{key}', which is in no table"),
@@ -145,7 +145,7 @@ pub(crate) fn read_sources(
 fn read_source(key: &str, node: &ProfileNode) -> std::result::Result<KeySource, Vec<Fault>> {
     let source: KeySource = read(node).map_err(|faults| {
         let inside = |fault: Fault| Fault {
-            what: "The source of a constant cannot be read",
+            problem: "The source of a constant cannot be read",
             line: node.line,
             key: format!("{TABLE}.{key}"),
             got: format!("source of `{key}`: {}", fault.got),
@@ -156,7 +156,7 @@ fn read_source(key: &str, node: &ProfileNode) -> std::result::Result<KeySource, 
     match source.missing_field() {
         None => Ok(source),
         Some(lacking) => Err(vec![Fault {
-            what: "The source of a constant is incomplete",
+            problem: "The source of a constant is incomplete",
             line: node.line,
             key: format!("{TABLE}.{key}"),
             got: format!(

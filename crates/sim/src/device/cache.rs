@@ -126,7 +126,7 @@ impl WriteCache {
     }
 
     fn absorb(&mut self, page: Lpn, sectors: Sectors) -> bool {
-        let hit = self.dirty.get_mut(&page).map(|(there, _)| *there |= sectors).is_some();
+        let hit = self.dirty.get_mut(&page).map(|(cached, _)| *cached |= sectors).is_some();
         self.absorbed += u64::from(hit);
         hit
     }
@@ -217,7 +217,7 @@ impl WriteCache {
 
     /// Return whether a read of `sectors` of `page` needs no flash access.
     pub(crate) fn holds(&self, page: Lpn, sectors: Sectors) -> bool {
-        let waits = self.dirty.get(&page).map_or(0, |(there, _)| *there);
+        let waits = self.dirty.get(&page).map_or(0, |(cached, _)| *cached);
         (waits | self.inflight.sectors(page)) & sectors == sectors
     }
 
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!((cache.absorbed, flushes(&mut cache)), (7, vec![]));
         cache.idle = true;
         assert_eq!(flushes(&mut cache), [(7, true)]);
-        assert!(cache.holds(Lpn(7), ALL), "it is not on flash yet");
+        assert!(cache.holds(Lpn(7), ALL), "the page is not on flash yet");
         cache.flushed(Lpn(7), 0);
         assert!(!cache.holds(Lpn(7), 1));
     }
@@ -262,13 +262,13 @@ mod tests {
         let mut cache = WriteCache::new(2, 8, FlushPolicy::WhenNeeded, 1);
         assert!(offer(&mut cache, 1, ALL) && offer(&mut cache, 2, 0x0f));
         assert!(!offer(&mut cache, 3, ALL) && !offer(&mut cache, 4, ALL));
-        assert_eq!(flushes(&mut cache), [(1, true), (2, false)], "one for each that waits");
-        assert_eq!(cache.admit(), None, "a page keeps its place until it is on flash");
+        assert_eq!(flushes(&mut cache), [(1, true), (2, false)], "one flush per waiting page");
+        assert_eq!(cache.admit(), None, "a page keeps its slot until it is on flash");
         cache.flushed(Lpn(1), 0);
         assert_eq!((cache.admit(), cache.admit()), (Some(PageIdx(3)), None));
         cache.flushed(Lpn(2), 0);
         assert_eq!(cache.admit(), Some(PageIdx(4)));
-        assert_eq!(flushes(&mut cache), [], "nobody waits any more");
+        assert_eq!(flushes(&mut cache), [], "no page waits");
     }
 
     #[test]
@@ -278,14 +278,14 @@ mod tests {
         assert_eq!(flushes(&mut cache), [(1, true)]);
         assert!(!offer(&mut cache, 2, ALL));
         cache.flushed(Lpn(1), 0);
-        assert!(!offer(&mut cache, 3, ALL), "page 2 came first");
+        assert!(!offer(&mut cache, 3, ALL), "page 2 arrived first");
         assert_eq!((cache.admit(), cache.admit()), (Some(PageIdx(2)), None));
     }
 
     #[test]
     fn flush_waits_for_earlier_pages_only() {
         let mut cache = WriteCache::new(4, 8, FlushPolicy::WhenNeeded, 1);
-        assert_eq!(cache.end_epoch(), None, "nothing is there");
+        assert_eq!(cache.end_epoch(), None, "the cache is empty");
         let flushed = |cache: &mut WriteCache, page| {
             assert!(offer(cache, page, ALL));
             cache.evict(Lpn(page)).expect("the page was in the cache").epoch
@@ -296,7 +296,7 @@ mod tests {
         let second = cache.end_epoch().expect("pages are in flight");
         cache.flushed(Lpn(3), three);
         cache.flushed(Lpn(1), one);
-        assert!(!cache.is_over(first) && !cache.is_over(second), "an older page is under way");
+        assert!(!cache.is_over(first) && !cache.is_over(second), "an older page is in flight");
         cache.flushed(Lpn(2), two);
         assert!(cache.is_over(first) && cache.is_over(second));
         assert_eq!(cache.end_epoch(), None, "everything is on flash");
@@ -308,13 +308,13 @@ mod tests {
         assert!(offer(&mut cache, 1, 0x0f));
         assert_eq!(flushes(&mut cache), [(1, false)]);
         assert!(offer(&mut cache, 1, 0xf0));
-        assert!(cache.holds(Lpn(1), ALL), "half of it leaves, half waits");
+        assert!(cache.holds(Lpn(1), ALL), "half of the page is in flight, half waits");
         assert_eq!((cache.volatile(), flushes(&mut cache)), (2, vec![(1, false)]));
         cache.flushed(Lpn(1), 0);
-        assert!(cache.holds(Lpn(1), ALL), "which half is on flash is not known");
+        assert!(cache.holds(Lpn(1), ALL), "either half may be on flash");
         cache.trim(Lpn(1));
         assert!(!cache.holds(Lpn(1), 1));
-        assert_eq!(cache.volatile(), 1, "its place is free when it is on flash");
+        assert_eq!(cache.volatile(), 1, "its slot is free when it is on flash");
         cache.flushed(Lpn(1), 0);
         assert_eq!(cache.volatile(), 0);
     }
@@ -324,7 +324,7 @@ mod tests {
         let mut cache = WriteCache::new(1, 8, FlushPolicy::WhenNeeded, 1);
         assert!(offer(&mut cache, 1, ALL));
         cache.trim(Lpn(1));
-        assert!(offer(&mut cache, 2, ALL), "its place is free at once");
+        assert!(offer(&mut cache, 2, ALL), "its slot is free at once");
         assert_eq!(flushes(&mut cache), []);
     }
 }

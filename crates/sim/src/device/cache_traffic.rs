@@ -84,8 +84,8 @@ impl SimDevice {
 
     /// Return the die whose program of `page` ended at `at`. The map may have a newer address by now.
     fn die_of_flush(&self, page: Lpn, at: u64) -> Option<DieIdx> {
-        let likely = self.backend.lookup(page).map(|place| self.flash.geometry.die_at(place));
-        self.events.programmed_until(likely, at)
+        let last_die = self.backend.lookup(page).map(|address| self.flash.geometry.die_at(address));
+        self.events.programmed_until(last_die, at)
     }
 }
 

@@ -370,14 +370,14 @@ impl CollectionJob {
 #[inline(always)]
 fn read<M: FastPath>(
     parts: &mut CollectorContext<'_>,
-    of: &Collection,
+    collection: &Collection,
     from: PageAddress,
     at: u64,
 ) {
     let CollectorContext { ftl, flash, events, .. } = parts;
     let (die, token) =
         (flash.geometry.die_at_of::<M>(from), DeviceEvent::Collect(from.plane).into());
-    let purpose = if M::MINIMAL { Purpose::Relocation } else { of.purpose() };
+    let purpose = if M::MINIMAL { Purpose::Relocation } else { collection.purpose() };
     let slc_ns = if M::MINIMAL { None } else { flash.slc_ns(from.block) };
     let read_ns = match slc_ns {
         Some((read_ns, _)) => read_ns,

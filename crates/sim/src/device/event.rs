@@ -90,7 +90,7 @@ impl EventTag {
 
     #[inline]
     fn of_job(kind: u64, job: JobIdx, step: u32) -> EventTag {
-        debug_assert!(job.0 >> (KIND_SHIFT - JOB_SHIFT) == 0, "few plans are under way");
+        debug_assert!(job.0 >> (KIND_SHIFT - JOB_SHIFT) == 0, "the plan index fits");
         EventTag(kind << KIND_SHIFT | u64::from(job.0) << JOB_SHIFT | u64::from(step))
     }
 

@@ -39,7 +39,8 @@ struct HostIo {
 /// A page of an I/O.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct HostPage {
-    pub(crate) of: IoIdx,
+    #[serde(rename = "of")]
+    pub(crate) io: IoIdx,
     pub(crate) page: Lpn,
     /// When its data arrived in the controller's memory; for a read, when it was requested.
     pub(crate) arrived: u64,
@@ -183,13 +184,13 @@ impl Host {
     #[inline(always)]
     pub(crate) fn page(
         &mut self,
-        of: IoIdx,
+        io: IoIdx,
         page: Lpn,
         at: u64,
         accounts: &mut Vec<SimBreakdown>,
     ) -> PageIdx {
-        let HostIo { submitted, command_processed, .. } = self.ios[of.0 as usize];
-        let new = HostPage { of, page, arrived: at };
+        let HostIo { submitted, command_processed, .. } = self.ios[io.0 as usize];
+        let new = HostPage { io, page, arrived: at };
         let index = slab::put(&mut self.pages, &mut self.unused_pages, new);
         if accounts.len() <= index as usize {
             cold_path();
@@ -215,7 +216,7 @@ impl Host {
     /// data of all its pages was accepted.
     #[inline]
     pub(crate) fn before_flush(&self, index: PageIdx, end: u64) -> Option<u64> {
-        let io = &self.ios[self.pages[index.0 as usize].of.0 as usize];
+        let io = &self.ios[self.pages[index.0 as usize].io.0 as usize];
         (io.rule == CompletionRule::Flushed && io.pages_left == 1).then(|| io.end.max(end))
     }
 
@@ -233,30 +234,30 @@ impl Host {
     /// was the last page.
     #[inline(always)]
     pub(crate) fn ended(&mut self, index: PageIdx, end: u64) -> Option<(Mode, u64)> {
-        let of = self.page_ended(index, end)?;
-        Some(self.record_end(of))
+        let io = self.page_ended(index, end)?;
+        Some(self.record_end(io))
     }
 
     /// Like [`Host::ended`] where completion needs an interrupt: return the I/O and its end.
     pub(crate) fn ended_unnotified(&mut self, index: PageIdx, end: u64) -> Option<(IoIdx, u64)> {
-        let of = self.page_ended(index, end)?;
-        Some((of, self.ios[of.0 as usize].end))
+        let io = self.page_ended(index, end)?;
+        Some((io, self.ios[io.0 as usize].end))
     }
 
     /// Notify the host at `at` that the I/O has completed; return the page that has its account.
-    pub(crate) fn notify(&mut self, of: IoIdx, at: u64) -> PageIdx {
-        let io = &mut self.ios[of.0 as usize];
+    pub(crate) fn notify(&mut self, io_index: IoIdx, at: u64) -> PageIdx {
+        let io = &mut self.ios[io_index.0 as usize];
         io.end = at;
         let last = io.last;
-        self.record_end(of);
+        self.record_end(io_index);
         last
     }
 
     /// Return the I/O of the page if it was the last one.
     #[inline(always)]
     fn page_ended(&mut self, index: PageIdx, end: u64) -> Option<IoIdx> {
-        let of = self.pages[index.0 as usize].of;
-        let io = &mut self.ios[of.0 as usize];
+        let io_index = self.pages[index.0 as usize].io;
+        let io = &mut self.ios[io_index.0 as usize];
         io.pages_left -= 1;
         if io.last == NO_PAGE || end > io.end {
             if io.last != NO_PAGE {
@@ -266,17 +267,17 @@ impl Host {
         } else {
             self.unused_pages.push(index.0);
         }
-        (io.pages_left == 0).then_some(of)
+        (io.pages_left == 0).then_some(io_index)
     }
 
     #[inline(always)]
-    fn record_end(&mut self, of: IoIdx) -> (Mode, u64) {
-        let io = &self.ios[of.0 as usize];
+    fn record_end(&mut self, io_index: IoIdx) -> (Mode, u64) {
+        let io = &self.ios[io_index.0 as usize];
         self.open -= 1;
         let mode = io.io.mode;
         self.open_reads -= u32::from(mode == Mode::Read);
         let (end, ticket) = (io.end, io.ticket);
-        let completion = (end, ticket, of);
+        let completion = (end, ticket, io_index);
         if self.first.0.0 == NEVER {
             self.first = FirstCompletion(completion);
         } else {
@@ -289,8 +290,8 @@ impl Host {
 
     /// Mark the I/O of the page as failed: the page could not be written or read.
     pub(crate) fn fail(&mut self, index: PageIdx) {
-        let of = self.pages[index.0 as usize].of;
-        self.ios[of.0 as usize].failed = true;
+        let io_index = self.pages[index.0 as usize].io;
+        self.ios[io_index.0 as usize].failed = true;
     }
 
     /// Return the I/O that completes first, if it has failed.
@@ -314,7 +315,7 @@ impl Host {
     #[inline(always)]
     pub(crate) fn complete(&mut self, accounts: &[SimBreakdown]) -> Completion<SimBreakdown> {
         let (end, ticket, index) = std::mem::take(&mut self.first).0;
-        assert!(end != NEVER, "something is outstanding");
+        assert!(end != NEVER, "an I/O is outstanding");
         if !self.later.is_empty() {
             self.first = self
                 .later

@@ -25,7 +25,7 @@ struct InflightPage {
     flushes: u32,
 }
 
-/// All pages that are being flushed: up to the number of places of the cache.
+/// All pages that are being flushed: up to the number of slots of the cache.
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct InflightFlushes {
@@ -66,12 +66,12 @@ impl InflightFlushes {
     /// Return the sectors of `page` that can be read.
     #[inline]
     pub(super) fn sectors(&self, page: Lpn) -> Sectors {
-        self.pages.get(&page).map_or(0, |there| there.sectors)
+        self.pages.get(&page).map_or(0, |flush| flush.sectors)
     }
 
     /// Remove the data of `page` (trim).
     pub(super) fn trim(&mut self, page: Lpn) {
-        self.pages.get_mut(&page).into_iter().for_each(|there| there.sectors = 0);
+        self.pages.get_mut(&page).into_iter().for_each(|flush| flush.sectors = 0);
     }
 
     /// Drop all flushes.

@@ -29,15 +29,16 @@ use crate::timeline::breakdown::{Account as _, Cause};
 /// Completions that the host has not been notified of.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Interrupts {
-    of: InterruptsPart,
+    #[serde(rename = "of")]
+    part: InterruptsPart,
     waiting: Vec<(IoIdx, u64)>,
     /// Number of interrupts so far; identifies the timeout that is still valid.
     raised: u32,
 }
 
 impl Interrupts {
-    pub(crate) fn new(of: InterruptsPart) -> Interrupts {
-        Interrupts { of, waiting: Vec::new(), raised: 0 }
+    pub(crate) fn new(part: InterruptsPart) -> Interrupts {
+        Interrupts { part, waiting: Vec::new(), raised: 0 }
     }
 
     /// Drop the pending completions: power was lost.
@@ -63,10 +64,10 @@ impl SimDevice {
         let interrupts = self.interrupts.as_mut().expect("interrupts are coalesced");
         interrupts.waiting.push((io, at));
         let (waiting, raised) = (interrupts.waiting.len(), interrupts.raised);
-        if waiting >= interrupts.of.coalesced_completions as usize {
+        if waiting >= interrupts.part.coalesced_completions as usize {
             self.notify_host(at);
         } else if waiting == 1 {
-            let until = at + interrupts.of.coalescing_ns;
+            let until = at + interrupts.part.coalescing_ns;
             self.events.remind(until, DeviceEvent::CoalescingTimeout(raised).into());
         }
         let (completed, _) = self.host.io(io);
@@ -97,7 +98,7 @@ impl SimDevice {
         let SimDevice { interrupts, host, events, .. } = self;
         let interrupts = interrupts.as_mut().expect("interrupts are coalesced");
         interrupts.raised = interrupts.raised.wrapping_add(1);
-        let InterruptsPart { host_completion, host_completion_ns, .. } = interrupts.of;
+        let InterruptsPart { host_completion, host_completion_ns, .. } = interrupts.part;
         let notified_at = host_completion.noticed(at, host_completion_ns);
         for (io, posted) in interrupts.waiting.drain(..) {
             let last = host.notify(io, notified_at);

@@ -298,19 +298,19 @@ impl SimDevice {
     /// Handle the data of a page to be written, which has arrived in the controller's memory.
     #[inline(always)]
     fn arrived<M: FastPath>(&mut self, index: PageIdx, at: u64) {
-        let HostPage { of, page, .. } = self.host.page_of(index);
+        let HostPage { io, page, .. } = self.host.page_of(index);
         if M::MINIMAL {
-            let extent = self.host.extent(of);
+            let extent = self.host.extent(io);
             let write =
                 Write { page, extent, target: CompletionTarget::host(index), write_through: false };
             return self.write::<M>(write, at);
         }
         self.note_arrival(index);
         if let Some(cache) = &mut self.cache
-            && !self.host.is_write_through(of)
+            && !self.host.is_write_through(io)
         {
             let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
-            let (io, _) = self.host.io(of);
+            let (io, _) = self.host.io(io);
             let sectors = sectors_of(&io, page, page_bytes, self.sector_bytes);
             self.host.arrived(index, at);
             if cache.offer(index, page, sectors, io.stream) {
@@ -320,8 +320,8 @@ impl SimDevice {
             }
             return self.flush(at);
         }
-        let extent = self.host.extent(of);
-        let through = self.host.is_write_through(of);
+        let extent = self.host.extent(io);
+        let through = self.host.is_write_through(io);
         self.write::<M>(
             Write { page, extent, target: CompletionTarget::host(index), write_through: through },
             at,

@@ -31,16 +31,16 @@ impl SimDevice {
         if at.0 >= CLOCK_END_NS {
             return Err(clock_overflow().at(&self.info.url));
         }
-        let (mut under_way, mut ios_completed) = (0, 0);
+        let (mut outstanding, mut ios_completed) = (0, 0);
         let mut ios = ios.fuse();
         loop {
-            while under_way < at_once
+            while outstanding < at_once
                 && let Some(io) = ios.next()
             {
                 self.submit(&io)?;
-                under_way += 1;
+                outstanding += 1;
             }
-            if under_way == 0 {
+            if outstanding == 0 {
                 self.wait_until(at);
                 break;
             }
@@ -48,7 +48,7 @@ impl SimDevice {
                 break;
             }
             self.complete()?;
-            under_way -= 1;
+            outstanding -= 1;
             ios_completed += 1;
         }
         let cut = self.cut_power(at)?;

@@ -86,7 +86,7 @@ impl PageMapBackend {
                     .ftl
                     .planes_from(PlaneIdx(0))
                     .all(|plane| !self.ftl.has_free_page::<AllFeatures>(plane)),
-            "a plane has room, and none was to have any"
+            "a plane has a free page although `waits` excludes it"
         );
         let in_progress = self.ftl.host_plane_in_progress();
         let supply = self.supply();
@@ -140,7 +140,7 @@ impl PageMapBackend {
                 let planes: Vec<PlaneIdx> = self.backlog.planes().collect();
                 planes.into_iter().all(|plane| self.is_tried_in_vain(plane))
             },
-            "a waiting page can get a free page, and none was to get any"
+            "a waiting page can get a free page although `is_stuck` excludes it"
         );
         stuck
     }

@@ -236,7 +236,7 @@ impl Backend for PageMapBackend {
         if self.pad_waited_for(at, hardware) {
             return;
         }
-        assert!(!self.backlog.is_empty(), "an I/O under way ends, or waits for a page");
+        assert!(!self.backlog.is_empty(), "an outstanding I/O completes, or waits for a page");
         self.ftl.end_of_life();
         self.fail_backlog(at, hardware);
     }

@@ -136,9 +136,9 @@ impl MergingBackend {
         let geometry = contents.geometry();
         let of_host = geometry.shape().logical_pages as usize;
         let newest = contents.newest_decided().into_iter().take(of_host).enumerate();
-        let places =
+        let addresses =
             newest.map(|(page, at)| at.filter(|_| held(page)).map(|at| geometry.address_of(at)));
-        self.at_end = Some(places.collect());
+        self.at_end = Some(addresses.collect());
         self.read_only = true;
     }
 }

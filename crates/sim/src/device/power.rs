@@ -78,7 +78,7 @@ impl SimDevice {
     #[inline(never)]
     fn record_arrival(&mut self, index: PageIdx) {
         let page = self.host.page_of(index);
-        let is_cached = self.cache.is_some() && !self.host.is_write_through(page.of);
+        let is_cached = self.cache.is_some() && !self.host.is_write_through(page.io);
         if let Some(contents) = &mut self.events.contents {
             contents.arrived(page.page.0, index.account().number(), is_cached);
         }

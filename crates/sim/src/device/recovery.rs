@@ -123,9 +123,9 @@ impl SimDevice {
             spare_areas_read: spare_areas,
             metadata_pages_read: metadata_pages,
             blocks_erased: erases.len() as u64,
-            pages_merged: steps.iter().filter(|step| step.what == RecoveryOpKind::Copied).count()
+            pages_merged: steps.iter().filter(|step| step.kind == RecoveryOpKind::Copied).count()
                 as u64,
-            blocks_dropped: steps.iter().filter(|step| step.what == RecoveryOpKind::Erased).count()
+            blocks_dropped: steps.iter().filter(|step| step.kind == RecoveryOpKind::Erased).count()
                 as u64,
             pages_put_back: saved_pages.len() as u64,
             pages_found,

@@ -13,8 +13,8 @@ impl Snapshot for SimDevice {
     type Profile = Profile;
     const INTERFACE: &str = "block";
 
-    fn check(profile: &Profile, place: &str) -> Result<()> {
-        profile.check(place)
+    fn check(profile: &Profile, location: &str) -> Result<()> {
+        profile.check(location)
     }
 
     fn memory_bytes(profile: &Profile) -> u64 {

@@ -15,7 +15,7 @@ use crate::timeline::{DieQueue, Op, Purpose, Report, Timeline, Timing};
 enum ProgramOrder {
     /// Ascending: no page follows the first erased one.
     Ascending,
-    /// Ascending, and each block keeps its logical pages in fixed places: a table gives the count.
+    /// Ascending, and each block keeps its logical pages in fixed offsets: a table gives the count.
     ByTable,
     Any,
 }
@@ -23,7 +23,7 @@ enum ProgramOrder {
 /// An operation of the recovery, and its time.
 #[derive(Clone, Copy)]
 pub(super) struct RecoveryOp {
-    pub(super) what: RecoveryOpKind,
+    pub(super) kind: RecoveryOpKind,
     pub(super) begin: u64,
     pub(super) end: u64,
 }
@@ -53,8 +53,8 @@ pub(super) struct Scan<'a> {
 }
 
 /// Return the greatest common divisor.
-fn common(one: u32, other: u32) -> u32 {
-    if other == 0 { one } else { common(other, one % other) }
+fn greatest_common_divisor(a: u32, other: u32) -> u32 {
+    if other == 0 { a } else { greatest_common_divisor(other, a % other) }
 }
 
 impl<'a> Scan<'a> {
@@ -69,9 +69,9 @@ impl<'a> Scan<'a> {
         if contents.defects().is_some() {
             scan.read_lists();
         }
-        for (block, found) in (0..).map(BlockIdx).zip(contents.block_states()) {
+        for (block, condition) in (0..).map(BlockIdx).zip(contents.block_states()) {
             if !contents.is_listed(block) {
-                scan.scan_block(block, found, contents);
+                scan.scan_block(block, condition, contents);
             }
         }
         scan.wait();
@@ -83,7 +83,8 @@ impl<'a> Scan<'a> {
         let part = profile.power_loss.expect("the profile has a power_loss table");
         let timing = profile.timing();
         let whole = profile.geometry.page_bytes + profile.geometry.spare_bytes;
-        let unit = common(whole, part.spare_read_bytes).max(whole.div_ceil(u16::MAX.into()));
+        let unit = greatest_common_divisor(whole, part.spare_read_bytes)
+            .max(whole.div_ceil(u16::MAX.into()));
         let transfers = |bytes: u32| bytes.div_ceil(unit) as u16;
         // Times are exact fractions: `rate` units take `unit` seconds. Only a transfer's total is
         // rounded down.
@@ -152,7 +153,7 @@ impl<'a> Scan<'a> {
     fn scan_block(
         &mut self,
         block: BlockIdx,
-        (found, programmed, is_used): (BlockCondition, u32, bool),
+        (condition, programmed, is_used): (BlockCondition, u32, bool),
         contents: &Contents,
     ) {
         let geometry = self.flash.geometry;
@@ -166,14 +167,14 @@ impl<'a> Scan<'a> {
             self.spare_areas += 1;
             self.read(metadata, self.spare_transfers);
         }
-        let programmed = match found {
+        let programmed = match condition {
             BlockCondition::Programmed(_) if matches!(self.order, ProgramOrder::ByTable) => {
                 programmed
             }
             BlockCondition::Programmed(pages) => pages.min(geometry.data_pages()),
             BlockCondition::Erased | BlockCondition::HalfErased => 0,
         };
-        if found == BlockCondition::HalfErased || !is_used {
+        if condition == BlockCondition::HalfErased || !is_used {
             self.half_erased.push(block);
         }
         let read = match self.order {
@@ -265,7 +266,7 @@ impl<'a> Scan<'a> {
                 Cmd::CopySet { from, to, set } => {
                     let words = plan.words(set);
                     for page in bits::members(words, 0, 64 * words.len()) {
-                        let (from, to) = (from.behind(page as u32), to.behind(page as u32));
+                        let (from, to) = (from.plus_pages(page as u32), to.plus_pages(page as u32));
                         self.copy(from, to, &mut operations);
                     }
                 }
@@ -286,7 +287,7 @@ impl<'a> Scan<'a> {
         let (begin, first) = (self.end, done.len());
         done.resize(
             first + erases.len(),
-            RecoveryOp { what: RecoveryOpKind::Erased, begin, end: begin },
+            RecoveryOp { kind: RecoveryOpKind::Erased, begin, end: begin },
         );
         for (index, end) in self.erase(erases) {
             done[first + index].end = end;
@@ -303,7 +304,7 @@ impl<'a> Scan<'a> {
         &mut self,
         to: PageAddress,
         read: Option<Op<u64>>,
-        what: RecoveryOpKind,
+        kind: RecoveryOpKind,
         done: &mut Vec<RecoveryOp>,
     ) {
         let (begin, transfers) = (self.end, self.page_transfers);
@@ -317,7 +318,7 @@ impl<'a> Scan<'a> {
             None => self.clocks.issue(begin, program),
         }
         self.wait();
-        done.push(RecoveryOp { what, begin, end: self.end });
+        done.push(RecoveryOp { kind, begin, end: self.end });
     }
 
     /// Read the pages that capacitors saved, and program them, round-robin over the dies.

@@ -40,7 +40,8 @@ impl SimDevice {
                 cache.holds(page, sectors_of(io, page, unit_bytes, *sector_bytes))
             });
             let from = backend.unit_on_flash(page).filter(|_| !in_cache);
-            let flash_page = |place: PageAddress| hardware.flash.geometry.flash_page(place.page);
+            let flash_page =
+                |address: PageAddress| hardware.flash.geometry.flash_page(address.page);
             if let (Some(from), Some(group)) = (from, &mut group)
                 && flash_page(from) == flash_page(group.from)
             {
@@ -169,7 +170,7 @@ impl PageMapBackend {
         let filled = is_waited_for(self);
         if filled {
             self.pad_pages(false, at, hardware);
-            assert!(!is_waited_for(self), "a page that was filled up is on its way");
+            assert!(!is_waited_for(self), "a full page is being programmed");
         }
         filled
     }

@@ -125,8 +125,8 @@ impl ZonedBackend {
     pub(crate) fn admit(&mut self, io: &Io, page_bytes: u64) -> Result<Io> {
         let first = Lpn((io.offset.0 / page_bytes) as u32);
         let (zone, page) = self.layout.zone_of(first);
-        let place = format!("zone {zone}, byte {} of it", u64::from(page) * page_bytes);
-        let refused = |error: Error| error.at(&place);
+        let location = format!("zone {zone}, byte {} of it", u64::from(page) * page_bytes);
+        let refused = |error: Error| error.at(&location);
         match io.mode {
             Mode::Read => {
                 let last = Lpn(((io.offset.0 + io.size.0 - 1) / page_bytes) as u32);
@@ -301,10 +301,10 @@ impl Backend for ZonedBackend {
         target: CompletionTarget,
         hardware: &mut Hardware<'_>,
     ) {
-        let place = self.lookup(page);
+        let location = self.lookup(page);
         let mut media =
             TimedFlash::new(hardware.flash, hardware.events, at, target).with_host_transfer(bytes);
-        match place {
+        match location {
             Some(from) => media.read(from),
             None => media.answer_unwritten(),
         }
@@ -318,9 +318,10 @@ impl Backend for ZonedBackend {
         }
         match self.take(write.page, hardware.flash) {
             None => hardware.events.end(at, at, write.target.op()),
-            Some(place) => {
+            Some(location) => {
                 let Hardware { flash, events } = hardware;
-                events.issue(at, program_op(place, &flash.geometry, &events.timing, write.target));
+                events
+                    .issue(at, program_op(location, &flash.geometry, &events.timing, write.target));
             }
         }
     }

@@ -14,9 +14,9 @@ pub(crate) enum Counted {
 /// The kind of a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Merge {
-    /// The log block holds every page, each in its place: it becomes the data block.
+    /// The log block holds every page, each at its own offset: it becomes the data block.
     Switch,
-    /// The log block holds the first pages in their places; the others are copied to it.
+    /// The log block holds the first pages at their own offsets; the others are copied to it.
     Partial,
     /// The newest version of every page is copied to a new block.
     Full,

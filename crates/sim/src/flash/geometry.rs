@@ -74,7 +74,7 @@ pub(crate) struct PageAddress {
 impl PageAddress {
     /// Return the page that is `pages` further on in its block.
     #[inline]
-    pub(crate) fn behind(self, pages: u32) -> PageAddress {
+    pub(crate) fn plus_pages(self, pages: u32) -> PageAddress {
         PageAddress { page: Ppn(self.page.0 + pages), ..self }
     }
 }
@@ -276,19 +276,19 @@ impl Geometry {
         PlaneIdx(self.per_plane.quotient(block.0))
     }
 
-    /// Return the place of `page`.
+    /// Return the address of `page`.
     #[inline]
     pub(crate) fn address_of(&self, page: Ppn) -> PageAddress {
         self.address_in(self.block_of(page), page)
     }
 
-    /// Return the place of `page`, which is in `block`.
+    /// Return the address of `page`, which is in `block`.
     #[inline]
     pub(crate) fn address_in(&self, block: BlockIdx, page: Ppn) -> PageAddress {
         PageAddress { page, block, plane: self.plane_of(block) }
     }
 
-    /// Return the place of page `offset` of `block`.
+    /// Return the address of page `offset` of `block`.
     #[inline]
     pub(crate) fn address_at(&self, block: BlockIdx, offset: u32) -> PageAddress {
         self.address_in(block, Ppn(self.first_page(block).0 + offset))
@@ -325,10 +325,10 @@ mod tests {
             (0..6).map(|plane| geometry.channel_of(PlaneIdx(plane))).collect();
         assert_eq!(channels, [0, 1, 2, 0, 1, 2]);
         let page = Ppn((3 * 5 + 2) * 7 + 4);
-        let place = geometry.address_of(page);
-        assert_eq!((place.page, place.plane), (page, PlaneIdx(3)));
-        assert_eq!(place.block, BlockIdx(3 * 5 + 2));
-        assert_eq!(geometry.page_in_block(place), 4);
+        let address = geometry.address_of(page);
+        assert_eq!((address.page, address.plane), (page, PlaneIdx(3)));
+        assert_eq!(address.block, BlockIdx(3 * 5 + 2));
+        assert_eq!(geometry.page_in_block(address), 4);
         assert_eq!(geometry.data_pages(), 6);
     }
 }

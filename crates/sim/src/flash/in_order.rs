@@ -5,16 +5,16 @@
 //! programmed pages              2   3   0   ·   ·   ·        the table: 0 → 2, 2 → 0, 3 → 1
 //! ```
 //!
-//! A merging FTL has a place for every page of a block, and writes to these places in any order; the flash
+//! A merging FTL has an offset for every page of a block, and writes to these offsets in any order; the flash
 //! may require one page after the other. A page is therefore programmed on the next page of its block, and a
 //! table stores where. Apart from that the FTL sees no difference. A block that is filled from its first page
-//! on has every page at its place.
+//! on has every page at its own offset.
 //!
 //! **Source**: NFTL programs the pages of a replacement unit one after the other if pages have spare areas
 //! that store their logical address (Gal & Toledo, ACM Computing Surveys 2005, §2.2, after Ban's patent US
 //! 5,937,425); data sheets of NAND flash: "the pages must be programmed consecutively" within a block.
 //! **Faithful**: pages of a block one after the other, without gaps.
-//! **Simplified**: the table is in memory; after a power loss the logical place of a page is known, but not
+//! **Simplified**: the table is in memory; after a power loss the logical offset of a page is known, but not
 //! its physical page within the block.
 //! **Ambiguous**: nothing.
 
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::flash::geometry::{BlockIdx, Geometry, PageAddress};
 use crate::flash::moves::RowPiece;
 
-/// The tables of all blocks of an FTL. A block with every page at its place has no table.
+/// The tables of all blocks of an FTL. A block with every page at its own offset has no table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct InOrder {
     pages_per_block: u32,
@@ -74,7 +74,7 @@ impl InOrder {
             NONE => UNMAPPED,
             table => self.tables[table as usize][offset as usize],
         };
-        assert!(at != UNMAPPED, "a page that was not programmed is nowhere: {address:?}");
+        assert!(at != UNMAPPED, "the page was not programmed: {address:?}");
         at.into()
     }
 
@@ -90,7 +90,7 @@ impl InOrder {
         }
     }
 
-    /// Return whether the pages of `piece` are at their places in the source block, and will be in
+    /// Return whether the pages of `piece` are at their own offsets in the source block, and will be in
     /// the target block.
     #[inline]
     pub(super) fn can_move(&self, piece: &RowPiece) -> bool {
@@ -129,7 +129,7 @@ impl InOrder {
     }
 
     /// Restore `block` after a power loss from its `programmed` pages, which are assumed to have been
-    /// programmed in the order of their places. Returns their number.
+    /// programmed in the order of their offsets. Returns their number.
     pub(super) fn rebuild_block(
         &mut self,
         block: BlockIdx,
@@ -155,7 +155,7 @@ impl InOrder {
         address.page.0 - address.block.0 * self.pages_per_block
     }
 
-    /// Return a table of a block whose first `pages` pages are at their places, and the others unprogrammed.
+    /// Return a table of a block whose first `pages` pages are at their own offsets, and the others unprogrammed.
     fn table_in_order(&mut self, pages: u16) -> u32 {
         let table = self.unused.pop().unwrap_or_else(|| {
             self.tables.push(vec![UNMAPPED; self.pages_per_block as usize]);
@@ -185,14 +185,14 @@ mod tests {
             page_bytes: 4096,
             logical_pages: 6,
         });
-        let place = |page| geometry.address_at(BlockIdx(1), page);
+        let address = |page| geometry.address_at(BlockIdx(1), page);
         let mut table = InOrder::new(&geometry);
-        [0, 2, 3, 1].into_iter().for_each(|page| table.allocate(place(page)));
-        assert_eq!([0, 2, 3, 1].map(|page| table.page(place(page))), [0, 1, 2, 3]);
+        [0, 2, 3, 1].into_iter().for_each(|page| table.allocate(address(page)));
+        assert_eq!([0, 2, 3, 1].map(|page| table.page(address(page))), [0, 1, 2, 3]);
         table.erased(BlockIdx(1));
-        table.allocate(place(5));
-        table.allocate(place(0));
-        assert_eq!([5, 0].map(|page| table.page(place(page))), [0, 1]);
-        assert!(std::panic::catch_unwind(|| table.page(place(2))).is_err());
+        table.allocate(address(5));
+        table.allocate(address(0));
+        assert_eq!([5, 0].map(|page| table.page(address(page))), [0, 1]);
+        assert!(std::panic::catch_unwind(|| table.page(address(2))).is_err());
     }
 }

@@ -160,7 +160,7 @@ mod tests {
         });
         let (blocks, gap) = (40usize, 3);
         let mut levelling = Levelling::new(logical, true, gap);
-        let mut stands_in: Vec<usize> = (0..blocks).collect();
+        let mut replacement_of: Vec<usize> = (0..blocks).collect();
         let (mut wear, mut holds) = (vec![0u32; blocks], vec![false; blocks]);
         let (mut moved, mut changed, mut erased_of_plane) = (0, 0, [0u32; 2]);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
@@ -174,25 +174,25 @@ mod tests {
             if !holds[block] {
                 let least = of_plane()
                     .filter(|other| !holds[*other])
-                    .map(|other| wear[stands_in[other]])
+                    .map(|other| wear[replacement_of[other]])
                     .min();
                 if let Some(other) = levelling.programmed(at) {
-                    stands_in.swap(block, other.0 as usize);
+                    replacement_of.swap(block, other.0 as usize);
                     changed += 1;
                 }
-                assert_eq!(Some(wear[stands_in[block]]), least);
+                assert_eq!(Some(wear[replacement_of[block]]), least);
                 holds[block] = true;
-                assert_eq!(levelling.programmed(at), None, "it is no longer erased");
+                assert_eq!(levelling.programmed(at), None, "the block is no longer erased");
                 continue;
             }
             holds[block] = false;
-            wear[stands_in[block]] += 1;
-            levelling.is_erased(at, wear[stands_in[block]]);
-            let of = |other: usize| wear[stands_in[other]];
-            let most = of_plane().map(of).max().expect("a plane has blocks");
-            let cold = of_plane().filter(|other| holds[*other]).map(of).min();
-            let most_erased = of_plane().filter(|other| !holds[*other]).map(of).max();
-            let moves = levelling.next_move(at, |other| of(other.0 as usize));
+            wear[replacement_of[block]] += 1;
+            levelling.is_erased(at, wear[replacement_of[block]]);
+            let wear_of = |other: usize| wear[replacement_of[other]];
+            let most = of_plane().map(wear_of).max().expect("a plane has blocks");
+            let cold = of_plane().filter(|other| holds[*other]).map(wear_of).min();
+            let most_erased = of_plane().filter(|other| !holds[*other]).map(wear_of).max();
+            let moves = levelling.next_move(at, |other| wear_of(other.0 as usize));
             erased_of_plane[plane] += 1;
             // Twenty blocks are checked every second erase.
             let due = erased_of_plane[plane].is_multiple_of(2)
@@ -200,12 +200,12 @@ mod tests {
             assert_eq!(moves.is_some(), due);
             let Some((from, to)) = moves else { continue };
             let (from, to) = (from.0 as usize, to.0 as usize);
-            assert_eq!((Some(of(from)), Some(of(to))), (cold, most_erased));
-            stands_in.swap(from, to);
-            wear[stands_in[to]] += 1;
-            levelling.is_erased(BlockIdx(to as u32), wear[stands_in[to]]);
+            assert_eq!((Some(wear_of(from)), Some(wear_of(to))), (cold, most_erased));
+            replacement_of.swap(from, to);
+            wear[replacement_of[to]] += 1;
+            levelling.is_erased(BlockIdx(to as u32), wear[replacement_of[to]]);
             moved += 1;
         }
-        assert!(moved > 100 && changed > 100, "{moved} moved, {changed} changed places");
+        assert!(moved > 100 && changed > 100, "{moved} blocks moved, {changed} were swapped");
     }
 }

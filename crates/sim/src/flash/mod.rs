@@ -1,19 +1,21 @@
 //! Flash: geometry, operations and their rules, counters, and wear.
 //!
 //! ```text
-//! plan      the operations that a merging FTL requests, as a value
-//! touched   the blocks that a plan concerns
-//! places    the places of the pages of a merge unit
-//! moves     pages that move, page by page or in rows
-//! media     the operations of FTLs; its array counts ─▶ nand        checks and applies
-//!                                                   └──▶ wear_out    errors and failures, by laws of reliability
-//! replaced  the replacement of failed blocks
-//! levelling wear levelling by swapping blocks
-//! done      notes of the operations executed on replaced blocks
-//! in_order  the page tables of blocks that are programmed in order
-//! contents  the content of every page and block, also after a power loss
-//! geometry  numbers of planes, blocks and pages
-//! fast_path the specialization for minimal devices
+//! plan            the operations that a merging FTL requests, as a value
+//! plan_blocks     the blocks that a plan uses
+//! page_addresses  the addresses of the pages of a merge unit
+//! moves           pages that move, page by page or in rows
+//! media           the operations of FTLs; its array counts ─▶ nand      checks and applies
+//!                                                         └──▶ wear_out  errors and failures by random laws
+//! reliability     bit errors by erases, age and page
+//! replacement     the replacement of failed blocks
+//! levelling       wear levelling by swapping blocks
+//! notes           notes of the operations executed on replaced blocks
+//! in_order        the page tables of blocks that are programmed in order
+//! contents        the content of every page and block, also after a power loss
+//! counted         events that plans count, as merges
+//! geometry        numbers of planes, blocks and pages
+//! fast_path       the specialization for minimal devices
 //! ```
 
 pub(crate) mod contents;
@@ -26,7 +28,7 @@ pub(crate) mod media;
 pub(crate) mod moves;
 pub(crate) mod nand;
 pub(crate) mod notes;
-pub(crate) mod places;
+pub(crate) mod page_addresses;
 pub(crate) mod plan;
 mod plan_blocks;
 pub(crate) mod reliability;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::flash::geometry::{BlockIdx, PageAddress};
-use crate::flash::places::PageAddresses;
+use crate::flash::page_addresses::PageAddresses;
 
 /// A range of the data that a plan stores beside its commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -37,8 +37,8 @@ impl PlanSpan {
     }
 }
 
-/// At most 64 pages that move from their place in one unit to their place in another: the lowest bit of
-/// `pages` stands for the first place of both.
+/// At most 64 pages that move from their offset in one unit to their offset in another: the lowest bit of
+/// `pages` stands for the first offset of both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Row")]
 pub(crate) struct PageRow {
@@ -47,7 +47,7 @@ pub(crate) struct PageRow {
     pub(crate) pages: u64,
 }
 
-/// Consecutive pages of a row within one block, from `first` on, that move to the same places of another
+/// Consecutive pages of a row within one block, from `first` on, that move to the same offsets of another
 /// block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RowPiece {
@@ -63,8 +63,8 @@ impl PageRow {
     pub(crate) fn moves(&self) -> impl Iterator<Item = (PageAddress, PageAddress)> + use<> {
         let PageRow { from, to, pages } = *self;
         let length = 64 - pages.leading_zeros() as usize;
-        let places = (0..length).zip(from.zip(to));
-        places.filter(move |(at, _)| pages >> at & 1 == 1).map(|(_, places)| places)
+        let pairs = (0..length).zip(from.zip(to));
+        pairs.filter(move |(at, _)| pages >> at & 1 == 1).map(|(_, pairs)| pairs)
     }
 
     /// Return the moves plane by plane; `None` in place of moves that do not form a [`RowPiece`].
@@ -81,19 +81,19 @@ impl PageRow {
             let (first, count) = (pages.trailing_zeros(), pages.count_ones());
             // As many consecutive pages as possible.
             let dense = every & u64::MAX >> (63 - (count - 1) * planes);
-            let whole = pages >> first == dense;
+            let is_dense = pages >> first == dense;
             // Divides only if necessary.
             let before = if first == at { 0 } else { (first - at) / planes };
             let next = from.plane_offset + at >= planes;
             let plane = from.plane_offset + at - if next { planes } else { 0 };
             let page = from.page + before + u32::from(next);
             let ends_inside = page + count <= from.pages_per_block;
-            let block = |places: &PageAddresses| {
-                let plane = places.first_plane + plane * places.planes_apart;
-                BlockIdx(plane * places.blocks_per_plane + places.block)
+            let block = |addresses: &PageAddresses| {
+                let plane = addresses.first_plane + plane * addresses.planes_apart;
+                BlockIdx(plane * addresses.blocks_per_plane + addresses.block)
             };
             let piece = RowPiece { from: block(&from), to: block(&to), first: page, pages: count };
-            (aligned && whole && ends_inside).then_some(piece)
+            (aligned && is_dense && ends_inside).then_some(piece)
         })
     }
 }
@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    fn places(planes: u32, block: u32, page: u32, turn: u32) -> PageAddresses {
+    fn addresses(planes: u32, block: u32, page: u32, turn: u32) -> PageAddresses {
         let (planes_apart, first_plane, blocks_per_plane, pages_per_block) = (2, 1, 8, 16);
         let turn = turn % planes;
         PageAddresses {
@@ -126,8 +126,8 @@ mod tests {
             planes in 1u32..9, page in (0u32..16, 0u32..2), turn in (0u32..8, 0u32..2), pages in any::<u64>(),
             holes in any::<bool>(), length in 1u32..64,
         ) {
-            let from = places(planes, 2, page.0, turn.0);
-            let to = places(planes, 5, (page.0 + page.1).min(15), turn.0 + turn.1);
+            let from = addresses(planes, 2, page.0, turn.0);
+            let to = addresses(planes, 5, (page.0 + page.1).min(15), turn.0 + turn.1);
             let pages = if holes { pages } else { u64::MAX >> (64 - length) };
             let row = PageRow { from, to, pages };
             prop_assert_eq!(row.moves().count(), pages.count_ones() as usize);
@@ -149,11 +149,11 @@ mod tests {
 
     #[test]
     fn whole_cluster_is_split_into_pieces() {
-        let row = PageRow { from: places(4, 2, 3, 1), to: places(4, 5, 3, 1), pages: 0xffff };
+        let row = PageRow { from: addresses(4, 2, 3, 1), to: addresses(4, 5, 3, 1), pages: 0xffff };
         let pieces: Vec<_> = row.pieces().collect();
         assert_eq!(pieces.len(), 4);
         assert!(pieces.iter().all(|piece| piece.is_some_and(|piece| piece.pages == 4)));
-        let other = PageRow { to: places(4, 5, 4, 1), ..row };
+        let other = PageRow { to: addresses(4, 5, 4, 1), ..row };
         assert!(other.pieces().all(|piece| piece.is_none()));
     }
 }

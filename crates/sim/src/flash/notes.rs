@@ -1,5 +1,5 @@
 //! Notes of executed operations on a device that replaces blocks: one for each program and each erase, in
-//! order, for the recorded content of the flash. An executed plan gives the physical places; a note gives
+//! order, for the recorded content of the flash. An executed plan gives the physical addresses; a note gives
 //! their meaning for the FTL.
 
 use crate::flash::geometry::{BlockIdx, PageAddress, Ppn};

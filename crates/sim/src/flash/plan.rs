@@ -35,14 +35,14 @@ pub(crate) enum Cmd {
         from: PageAddress,
         to: PageAddress,
     },
-    /// Move several pages of a block to the same places of another. `from` and `to` are the first pages of
+    /// Move several pages of a block to the same offsets of another. `from` and `to` are the first pages of
     /// the blocks.
     CopySet {
         from: PageAddress,
         to: PageAddress,
         set: PlanSpan,
     },
-    /// Move pages of a unit to their places in another, in order, each like [`Cmd::Copy`].
+    /// Move pages of a unit to their offsets in another, in order, each like [`Cmd::Copy`].
     CopyRow(RowIdx),
     /// Move pages one after the other, reading ahead.
     CopyStream(PlanSpan),
@@ -218,7 +218,7 @@ impl FlashPlan {
         self.merge(Cmd::Copy { from, to });
     }
 
-    /// [`FlashPlan::copy`] several pages of a block to the same places of another. Bits `first..first + pages` of
+    /// [`FlashPlan::copy`] several pages of a block to the same offsets of another. Bits `first..first + pages` of
     /// `set` select the pages of the block. `from` and `to` are the first pages of the blocks.
     #[inline]
     pub(crate) fn copy_set(
@@ -243,7 +243,7 @@ impl FlashPlan {
         self.merge(Cmd::CopyRow(RowIdx(self.rows.len() as u32 - 1)));
     }
 
-    /// [`FlashPlan::copy`] several pages, each from its first place to its second, as one stream.
+    /// [`FlashPlan::copy`] several pages, each from its first address to its second, as one stream.
     pub(crate) fn copy_stream(&mut self, pages: &[(PageAddress, PageAddress)]) {
         let moves = pages.iter().map(|(from, to)| Move { from: Some(*from), to: *to });
         let stream = self.store_moves(moves);
@@ -304,7 +304,7 @@ impl FlashPlan {
         self.merge(Cmd::LoadMap(from));
     }
 
-    /// Program mapping pages; their unchanged entries come from the second place if given.
+    /// Program mapping pages; their unchanged entries come from the second address if given.
     pub(crate) fn store_map(&mut self, pages: &[(PageAddress, Option<PageAddress>)]) {
         let stream = self.store_moves(pages.iter().map(|(to, from)| Move { from: *from, to: *to }));
         self.merge(Cmd::StoreMap(stream));

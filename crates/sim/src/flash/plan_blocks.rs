@@ -4,9 +4,9 @@ use super::geometry::BlockIdx;
 use super::plan::{Cmd, FlashPlan};
 
 impl FlashPlan {
-    /// Record the blocks of the plan `asked`, which this plan executes with replaced blocks.
-    pub(crate) fn record_requested(&mut self, asked: &FlashPlan) {
-        asked.blocks(|block| self.requested.push(block));
+    /// Record the blocks of the plan `requested`, which this plan executes with replaced blocks.
+    pub(crate) fn record_requested(&mut self, requested: &FlashPlan) {
+        requested.blocks(|block| self.requested.push(block));
     }
 
     /// Call `each` for all blocks that the plan reads, programs or erases; also with the FTL's block numbers,
@@ -20,9 +20,9 @@ impl FlashPlan {
                 | Cmd::ProgramMap(at)
                 | Cmd::FailedRead(at)
                 | Cmd::FailedProgram(at) => each(at.block),
-                Cmd::Program { to, merge_from: rest } => {
+                Cmd::Program { to, merge_from } => {
                     each(to.block);
-                    rest.into_iter().for_each(|rest| each(rest.block));
+                    merge_from.into_iter().for_each(|merge_from| each(merge_from.block));
                 }
                 Cmd::Copy { from, to } | Cmd::CopySet { from, to, .. } => {
                     each(from.block);

@@ -1,4 +1,4 @@
-//! Block replacement: how a controller handles failed blocks if its FTL has a place for every page of a
+//! Block replacement: how a controller handles failed blocks if its FTL has an offset for every page of a
 //! block, and cannot use a block that lacks some. On flash that must be programmed in order, pages are mapped
 //! as well ([`InOrder`]).
 //!
@@ -148,8 +148,8 @@ impl ReplacementTable {
         }
     }
 
-    /// Return whether `row` can move piece by piece: no block is replaced, its pages are at their
-    /// places in the source and will be in the target, and no notes are recorded.
+    /// Return whether `row` can move piece by piece: no block is replaced, its pages are at their own
+    /// offsets in the source and will be in the target, and no notes are recorded.
     #[inline]
     pub(super) fn collect_pieces(&mut self, row: &PageRow) -> bool {
         let is_minimal = self.is_identity && self.levelling.is_none() && !self.records_notes;
@@ -242,7 +242,7 @@ impl ReplacementTable {
         }
     }
 
-    /// Return whether a table stores the places of the pages of a block.
+    /// Return whether a table stores the addresses of the pages of a block.
     pub(super) fn is_by_table(&self) -> bool {
         self.in_order.is_some()
     }

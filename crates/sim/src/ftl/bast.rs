@@ -1,7 +1,7 @@
-//! BAST: data blocks with fixed places, and log blocks, each of which belongs to one data block at a time.
+//! BAST: data blocks with fixed offsets, and log blocks, each of which belongs to one data block at a time.
 //!
 //! ```text
-//! write ─▶ its place in the data block is erased ─▶ there
+//! write ─▶ its page in the data block is erased ─▶ there
 //!       ─▶ its data block has a log block         ─▶ appended there; a full one is merged at once
 //!       ─▶ it has none                            ─▶ a new one; where all are in use, the one that was
 //!                                                     written longest ago is merged first
@@ -50,7 +50,7 @@ struct BastLog {
     logical: u32,
     /// Number of pages written to it.
     next: u32,
-    /// Every one of them is at its own place.
+    /// Every one of them is at its own offset.
     in_order: bool,
     /// Per page of the data block: the slot of its newest version in the log block, or [`NO_PAGE`].
     newest: Vec<u16>,
@@ -92,8 +92,8 @@ impl MergingFtl for Bast {
             let block = self.data.take_free(self.data.home(logical));
             self.data.set_block(logical, block);
         }
-        if let Some(place) = self.data.erased_page(page) {
-            plan.program(place, extent.merge_source(page, || self.lookup(page)));
+        if let Some(address) = self.data.erased_page(page) {
+            plan.program(address, extent.merge_source(page, || self.lookup(page)));
             self.data.set_programmed(page);
             self.forget(page);
             return;
@@ -189,9 +189,10 @@ impl Bast {
             self.logs.push(BastLog { block, logical, next: 0, in_order: true, newest });
             self.logs.len() as u32 - 1
         });
-        let books = &mut self.logs[log as usize];
-        (books.block, books.logical, books.next, books.in_order) = (block, logical, 0, true);
-        books.newest.fill(NO_PAGE);
+        let log_block = &mut self.logs[log as usize];
+        (log_block.block, log_block.logical, log_block.next, log_block.in_order) =
+            (block, logical, 0, true);
+        log_block.newest.fill(NO_PAGE);
         self.order.push_newest(log);
         self.log_of[logical as usize] = log;
         log
@@ -211,8 +212,8 @@ impl Bast {
                 self.logs[log as usize].newest[offset] = slot as u16;
             }
         }
-        let books = &mut self.logs[log as usize];
-        (books.next, books.in_order) = (next, in_order);
+        let log_block = &mut self.logs[log as usize];
+        (log_block.next, log_block.in_order) = (next, in_order);
         if next == self.geometry.shape().pages_per_block || (in_order && next == pages.len() as u32)
         {
             self.merge(log, plan);
@@ -222,12 +223,12 @@ impl Bast {
     fn append(&mut self, log: u32, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let merge_from = extent.merge_source(page, || self.lookup(page));
         let offset = self.offset(page);
-        let books = &mut self.logs[log as usize];
-        let slot = books.next;
-        books.next += 1;
-        books.in_order &= slot as usize == offset;
-        books.newest[offset] = slot as u16;
-        let (block, logical, in_order) = (books.block, books.logical, books.in_order);
+        let log_block = &mut self.logs[log as usize];
+        let slot = log_block.next;
+        log_block.next += 1;
+        log_block.in_order &= slot as usize == offset;
+        log_block.newest[offset] = slot as u16;
+        let (block, logical, in_order) = (log_block.block, log_block.logical, log_block.in_order);
         plan.program(self.slot(block, slot), merge_from);
         self.data.set_invalid(page);
         self.order.touch(log);

@@ -1,6 +1,6 @@
-//! The block-mapped FTL: one map entry per block, every page at its fixed place in its block.
+//! The block-mapped FTL: one map entry per block, every page at its fixed offset in its block.
 //!
-//! A page whose place is still erased is programmed there. Any other write is a merge: the block's other
+//! A page whose offset is still erased is programmed there. Any other write is a merge: the block's other
 //! pages are copied to an erased block, the page is programmed there as well, and the old block is erased.
 //!
 //! **Source**: Gal & Toledo, "Algorithms and data structures for flash memories" (ACM Computing
@@ -58,9 +58,9 @@ impl MergingFtl for BlockMap {
             None => self.merge(logical, page, extent, plan),
         }
         let next = Lpn(page.0 + 1);
-        let comes =
+        let follows =
             extent.covers_later(page, next) && self.data.pages_of(logical).contains(&next.0);
-        if let Some(old) = self.old.take_if(|_| !comes) {
+        if let Some(old) = self.old.take_if(|_| !follows) {
             plan.barrier();
             plan.erase(old);
             plan.barrier();

@@ -1,8 +1,8 @@
-//! Data blocks of block-mapped FTLs: every logical block has at most one, and a page has its fixed place in
+//! Data blocks of block-mapped FTLs: every logical block has at most one, and a page has its fixed offset in
 //! it. Also manages the free blocks.
 //!
 //! ```text
-//! logical page = logical block × pages_per_block + offset        place = data block, same offset
+//! logical page = logical block × pages_per_block + offset        address = data block, same offset
 //! ```
 
 use uflip_core::{Error, Result};
@@ -19,9 +19,9 @@ pub(crate) struct DataBlocks {
     geometry: Geometry,
     /// Per logical block: its data block, or [`NO_BLOCK`].
     map: Vec<u32>,
-    /// Per logical page, one bit: its place in the data block was programmed.
+    /// Per logical page, one bit: its page in the data block was programmed.
     programmed: Vec<u64>,
-    /// Per logical page, one bit: its place in the data block holds its newest version.
+    /// Per logical page, one bit: its page in the data block holds its newest version.
     valid: Vec<u64>,
     /// Erased blocks of each plane.
     free: FreePool,
@@ -34,12 +34,16 @@ impl DataBlocks {
     ///
     /// # Errors
     /// It has fewer.
-    pub(crate) fn check<T>(options: &FtlOptions<'_, T>, others: u64, what: &str) -> Result<()> {
+    pub(crate) fn check<T>(
+        options: &FtlOptions<'_, T>,
+        extra_blocks: u64,
+        extra_uses: &str,
+    ) -> Result<()> {
         let geometry = &options.geometry;
         // A device that may lose power needs a block to finish interrupted merges.
-        let (reserved, what) = match options.durable {
-            false => (others, what.to_owned()),
-            true => (others + 1, format!("{what}, 1 to finish interrupted merges")),
+        let (reserved, extra_uses) = match options.durable {
+            false => (extra_blocks, extra_uses.to_owned()),
+            true => (extra_blocks + 1, format!("{extra_uses}, 1 to finish interrupted merges")),
         };
         let shape = geometry.shape();
         let blocks = u64::from(geometry.blocks());
@@ -49,7 +53,7 @@ impl DataBlocks {
         }
         Err(Error::usage("The device has too few blocks for its FTL")
             .got(format!("{blocks} blocks, of which the host's data takes {data}"))
-            .allowed(format!("{} blocks or more, for the data plus {what}", data + reserved))
+            .allowed(format!("{} blocks or more, for the data plus {extra_uses}", data + reserved))
             .action("raise spare_factor or blocks_per_die"))
     }
 
@@ -86,14 +90,14 @@ impl DataBlocks {
         (block != NO_BLOCK).then_some(BlockIdx(block))
     }
 
-    /// Return the place of `page` in `block`.
+    /// Return the address of `page` in `block`.
     #[inline]
     pub(crate) fn address_in(&self, block: BlockIdx, page: Lpn) -> PageAddress {
         let first = self.logical_block(page) * self.geometry.shape().pages_per_block;
         self.geometry.address_at(block, page.0 - first)
     }
 
-    /// Return the place of `page`, if its newest version is in its data block.
+    /// Return the address of `page`, if its newest version is in its data block.
     #[inline]
     pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let block = self
@@ -102,7 +106,7 @@ impl DataBlocks {
         block.map(|block| self.address_in(block, page))
     }
 
-    /// Return the place where `page` can be written in its data block, if that exists and the place is still
+    /// Return the address where `page` can be written in its data block, if that exists and the page is still
     /// erased.
     #[inline]
     pub(crate) fn erased_page(&self, page: Lpn) -> Option<PageAddress> {
@@ -136,14 +140,14 @@ impl DataBlocks {
         (old != NO_BLOCK).then_some(BlockIdx(old))
     }
 
-    /// Note that the place of `page` in its data block was programmed, but holds no valid data.
+    /// Note that the address of `page` in its data block was programmed, but holds no valid data.
     #[inline]
     pub(crate) fn set_spent(&mut self, page: Lpn) {
         bits::insert(&mut self.programmed, page.0 as usize);
         bits::remove(&mut self.valid, page.0 as usize);
     }
 
-    /// Copy the valid pages of the data block of `logical` to the same places of `to`, which becomes its data
+    /// Copy the valid pages of the data block of `logical` to the same offsets of `to`, which becomes its data
     /// block. Returns the old one, for the caller to erase.
     pub(crate) fn copy_to(
         &mut self,

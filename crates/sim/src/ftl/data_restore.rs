@@ -1,7 +1,7 @@
 //! Recovery of data blocks after a power loss.
 //!
 //! ```text
-//! blocks of one logical block, every page of each at its place
+//! blocks of one logical block, every page of each at its own offset
 //! one of them           it is the data block
 //! any other case        the newest of all pages, from these and from logs, is copied to a new block; these are erased
 //! ```
@@ -19,8 +19,8 @@ use crate::flash::geometry::{BlockIdx, Lpn};
 use crate::flash::plan::{FlashPlan, Merge};
 
 impl DataBlocks {
-    /// Find the data block of every logical block. If its blocks are not a single one with all pages in
-    /// place, `fits` receives them in the order in which they were opened; if it returns false they are
+    /// Find the data block of every logical block. If its blocks are not a single one with all pages at
+    /// their own offsets, `fits` receives them in the order in which they were opened; if it returns false they are
     /// merged. Blocks with pages of several logical blocks are ignored.
     pub(crate) fn restore(
         &mut self,
@@ -28,18 +28,18 @@ impl DataBlocks {
         plan: &mut FlashPlan,
         mut fits: impl FnMut(&mut DataBlocks, &[(BlockIdx, Holding)]) -> bool,
     ) {
-        let mut of: BTreeMap<u32, Vec<(BlockIdx, Holding)>> = BTreeMap::new();
+        let mut by_logical_block: BTreeMap<u32, Vec<(BlockIdx, Holding)>> = BTreeMap::new();
         for block in survey.blocks() {
             self.take_used(block);
             let holding = survey.holding(block);
             match holding {
                 Holding::InPlace(logical) | Holding::Of(logical) => {
-                    of.entry(logical).or_default().push((block, holding));
+                    by_logical_block.entry(logical).or_default().push((block, holding));
                 }
                 Holding::Mixed => {}
             }
         }
-        for (logical, blocks) in of {
+        for (logical, blocks) in by_logical_block {
             match blocks[..] {
                 [(block, Holding::InPlace(_))] => self.adopt(logical, block, survey),
                 _ if fits(self, &blocks) => {}

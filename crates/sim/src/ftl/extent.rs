@@ -100,7 +100,7 @@ impl PageExtent {
         self.first <= page.0 && page.0 < self.end
     }
 
-    /// Return the place of the old version, `old`, that supplies the rest of `page`; `None` if the host
+    /// Return the address of the old version, `old`, that supplies the rest of `page`; `None` if the host
     /// brings all of it.
     #[inline]
     pub(crate) fn merge_source(

@@ -46,7 +46,7 @@ pub struct LinearPart {
     /// How often a page of an open unit may be rewritten before its unit is merged.
     pub rewrites: u32,
     /// Map pages that are programmed when a unit is opened at its beginning, when another open unit
-    /// continues, and when a unit gets a new place.
+    /// continues, and when a unit moves.
     pub open_map_pages: u32,
     pub switch_map_pages: u32,
     pub merge_map_pages: u32,
@@ -127,9 +127,9 @@ impl MergingFtl for Linear {
         }
         // All open units may be in one bank, and one more is needed while one is merged.
         let in_bank = u64::from(part.open_units) * (u64::from(part.rewrites) + 1);
-        let what =
+        let extra_uses =
             "open units with their replacements, and one for merges, in every bank; a journal";
-        layout.check(in_bank + 1 + u64::from(options.durable), Journal::UNITS.into(), what)
+        layout.check(in_bank + 1 + u64::from(options.durable), Journal::UNITS.into(), extra_uses)
     }
 
     fn new(options: &FtlOptions<'_, LinearPart>) -> Linear {

@@ -32,8 +32,8 @@ pub enum CachePolicy {
 /// Logical and physical page number, 4 bytes each (Gupta et al. §3.2).
 const ENTRY_BYTES: u64 = 8;
 
-/// Return the memory of `entries` entries that are cached together: the number of the first, and the places
-/// of all.
+/// Return the memory of `entries` entries that are cached together: the number of the first, and the
+/// addresses of all.
 pub(crate) const fn segment_bytes(entries: u32) -> u64 {
     ENTRY_BYTES / 2 * (1 + entries as u64)
 }
@@ -193,7 +193,7 @@ impl MappingCache {
     /// Note that every changed entry of `mapping_page` is now on flash.
     pub(crate) fn wrote_all(&mut self, mapping_page: u32) {
         while let Some(slot) = self.changed_of[mapping_page as usize].newest() {
-            assert!(self.slots[slot as usize].changed, "who is among the changed has changed");
+            assert!(self.slots[slot as usize].changed, "listed entries have changed");
             self.forget_change(slot);
         }
     }

@@ -38,7 +38,7 @@ pub use zoned::{ZoneDies, ZonesPart};
 /// An FTL that merges within the write that needs space. It sees no clock and touches no cell: it writes its
 /// decisions into a [`FlashPlan`].
 pub(crate) trait MergingFtl: Sized {
-    /// Whether it programs the pages of a block in order and has no fixed place for them.
+    /// Whether it programs the pages of a block in order and has no fixed offset for them.
     const APPENDS: bool = false;
     /// Its table in a profile; `()` if it has no parameters.
     type Table;
@@ -52,10 +52,10 @@ pub(crate) trait MergingFtl: Sized {
     /// Create the FTL for checked `options`.
     fn new(options: &FtlOptions<'_, Self::Table>) -> Self;
 
-    /// Return the place of `page`; `None` if it was never written.
+    /// Return the address of `page`; `None` if it was never written.
     fn lookup(&self, page: Lpn) -> Option<PageAddress>;
 
-    /// Return the place of `page` for a timed read; adds the map reads that this needs to `plan`.
+    /// Return the address of `page` for a timed read; adds the map reads that this needs to `plan`.
     #[inline]
     fn find(&mut self, page: Lpn, _plan: &mut FlashPlan) -> Option<PageAddress> {
         self.lookup(page)
@@ -158,7 +158,7 @@ macro_rules! ftls {
                 }
             }
 
-            /// Return whether the FTL `name` has no fixed place for the pages of a block.
+            /// Return whether the FTL `name` has no fixed offset for the pages of a block.
             pub(crate) fn appends(name: &str) -> bool {
                 match name {
                     $($(#[$only])? $name => $module::$ftl::APPENDS,)+

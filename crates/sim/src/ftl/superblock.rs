@@ -37,7 +37,7 @@ pub(crate) struct Superblock {
     most_updates: u32,
     updates: u32,
     groups: Vec<SuperblockGroup>,
-    /// Per logical page: its place; per flash page: its logical page.
+    /// Per logical page: its address; per flash page: its logical page.
     map: Vec<u32>,
     reverse: Vec<u32>,
     /// Number of writes so far: a clock for the age of groups.
@@ -156,7 +156,7 @@ impl MergingFtl for Superblock {
         let valid: u32 =
             self.groups.iter().flat_map(|group| &group.blocks).map(|block| block.1).sum();
         let mapped = self.map.iter().filter(|at| **at != UNMAPPED).count();
-        assert_eq!(valid as usize, mapped, "as many valid pages as mapped ones");
+        assert_eq!(valid as usize, mapped, "valid pages equal mapped pages");
         let over =
             |group: &SuperblockGroup| (group.blocks.len() as u32).saturating_sub(group.own_blocks);
         assert_eq!(self.groups.iter().map(over).sum::<u32>(), self.updates);
@@ -190,8 +190,8 @@ impl Superblock {
     fn invalidate(&mut self, group: usize, page: Lpn) {
         if let Some(old) = self.lookup(page) {
             let blocks = &mut self.groups[group].blocks;
-            let of = blocks.iter_mut().find(|block| block.0 == old.block);
-            of.expect("the page is in a block of its superblock").1 -= 1;
+            let entry = blocks.iter_mut().find(|block| block.0 == old.block);
+            entry.expect("the page is in a block of its superblock").1 -= 1;
         }
     }
 
@@ -290,7 +290,7 @@ impl Superblock {
             plan.copy(self.geometry.address_of(Ppn(at)), to);
             self.map_page(group, Lpn(page), to);
         }
-        assert_eq!(moved, valid, "a block has as many valid pages as are counted");
+        assert_eq!(moved, valid, "the count of valid pages is correct");
         self.reverse[first as usize..(first + pages) as usize].fill(UNMAPPED);
         self.erase(group, index, plan);
     }

@@ -90,7 +90,7 @@ impl OpenChannelDevice {
         let geometry = self.geometry;
         let outcome = if is_whole_page(&geometry, group) {
             self.flash.clock = self.now;
-            self.flash.try_program(self.place(at)).map_err(status_of)
+            self.flash.try_program(self.page_address(at)).map_err(status_of)
         } else if group.iter().all(|ppa| geometry.contains(*ppa)) {
             Err(AddressStatus::PartialPage)
         } else {
@@ -99,12 +99,12 @@ impl OpenChannelDevice {
         match outcome {
             Ok(true) => {}
             Ok(false) => range.for_each(|index| status.set(index, AddressStatus::ProgramFailed)),
-            Err(found) => {
+            Err(failure) => {
                 for (index, ppa) in range.zip(group) {
                     // If one address is out of range, the page's other addresses are reported as a
                     // partial page.
-                    let inside = found == AddressStatus::OutOfRange && geometry.contains(*ppa);
-                    status.set(index, if inside { AddressStatus::PartialPage } else { found });
+                    let inside = failure == AddressStatus::OutOfRange && geometry.contains(*ppa);
+                    status.set(index, if inside { AddressStatus::PartialPage } else { failure });
                 }
                 return Some(self.submit(page));
             }
@@ -138,8 +138,8 @@ impl OpenChannelDevice {
         // All addresses are of one page: the first sector's state applies to all.
         let at = Ppa { plane: 0, sector: 0, ..ppas[range.start] };
         self.flash.clock = self.now;
-        let found = if geometry.contains(at) {
-            let first = self.place(at);
+        let reading = if geometry.contains(at) {
+            let first = self.page_address(at);
             self.flash.try_read(first).map(|reading| (first, reading)).map_err(status_of)
         } else {
             Err(AddressStatus::OutOfRange)
@@ -148,22 +148,23 @@ impl OpenChannelDevice {
         let (mut failing, mut worn) = (None, 0);
         for index in range {
             let Ppa { plane, sector, .. } = ppas[index];
-            let (first, reading) = match found {
+            let (first, page_reading) = match reading {
                 _ if !geometry.has_sector(plane, sector) => {
                     status.set(index, AddressStatus::OutOfRange);
                     continue;
                 }
-                Ok(found) => found,
-                Err(found) => {
-                    status.set(index, found);
+                Ok(reading) => reading,
+                Err(failure) => {
+                    status.set(index, failure);
                     continue;
                 }
             };
             sectors += 1;
-            let from = first.behind(geometry.sector_of_page(plane, sector));
+            let from = first.plus_pages(geometry.sector_of_page(plane, sector));
             if last != Some(plane) {
                 (last, planes) = (Some(plane), planes + 1);
-                failing = reading.and_then(|reading| self.flash.failing_sectors(from, reading));
+                failing =
+                    page_reading.and_then(|reading| self.flash.failing_sectors(from, reading));
             }
             if let Some(failing) = failing {
                 let outcome = self.flash.read_sector(from, failing);

@@ -131,7 +131,7 @@ impl OpenChannelDevice {
 
     /// Return the sector at `at`.
     #[inline]
-    pub(super) fn place(&self, at: Ppa) -> PageAddress {
+    pub(super) fn page_address(&self, at: Ppa) -> PageAddress {
         let geometry = &self.geometry;
         let sector = geometry.sector_of_page(at.plane, at.sector);
         self.flash.geometry.address_at(self.block(at), at.page * geometry.write_sectors() + sector)
@@ -200,8 +200,8 @@ impl Snapshot for OpenChannelDevice {
     type Profile = OpenChannelProfile;
     const INTERFACE: &str = "open_channel";
 
-    fn check(profile: &OpenChannelProfile, place: &str) -> Result<()> {
-        profile.check(place)
+    fn check(profile: &OpenChannelProfile, location: &str) -> Result<()> {
+        profile.check(location)
     }
 
     fn memory_bytes(profile: &OpenChannelProfile) -> u64 {

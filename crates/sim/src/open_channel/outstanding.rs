@@ -186,8 +186,8 @@ impl OutstandingCommands {
 
     /// Remove it.
     pub(super) fn take(&mut self) -> Option<FlashCompletion> {
-        let Reverse((_, _, place)) = self.completed.pop()?;
-        self.unused.push(place);
-        Some(self.commands[place as usize].completion)
+        let Reverse((_, _, slot)) = self.completed.pop()?;
+        self.unused.push(slot);
+        Some(self.commands[slot as usize].completion)
     }
 }

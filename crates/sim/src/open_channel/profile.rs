@@ -174,8 +174,8 @@ impl OpenChannelProfile {
         }
         let part = &self.geometry;
         let bad = |key: &str, got: String, allowed: String| {
-            let what = format!("Profile key '{key}' has an invalid value");
-            Err(Error::usage(what).at(source).got(got).allowed(allowed).action("change it"))
+            let problem = format!("Profile key '{key}' has an invalid value");
+            Err(Error::usage(problem).at(source).got(got).allowed(allowed).action("change it"))
         };
         let sector = u64::from(part.sector_bytes);
         if !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN {

@@ -23,7 +23,8 @@ pub(crate) struct Stripes {
     geometry: Geometry,
     width: u32,
     pages: u32,
-    holds: Vec<StripeContent>,
+    #[serde(rename = "holds")]
+    contents: Vec<StripeContent>,
     /// Per stripe: its number of valid pages.
     counts: Vec<u32>,
     /// Per physical page: one bit, set if it is valid.
@@ -54,7 +55,7 @@ impl Stripes {
             geometry,
             width,
             pages: Stripes::pages_of(&geometry, width),
-            holds: vec![StripeContent::Nothing; stripes as usize],
+            contents: vec![StripeContent::Nothing; stripes as usize],
             counts: vec![0; stripes as usize],
             valid: vec![0; geometry.pages().div_ceil(64) as usize],
             free: FreePool::full(1, stripes),
@@ -84,46 +85,46 @@ impl Stripes {
     }
 
     /// Return the number of stripes with this content.
-    pub(crate) fn holding(&self, what: StripeContent) -> u32 {
-        if what == StripeContent::Data { self.data.stripes } else { self.map.stripes }
+    pub(crate) fn stripes_with(&self, content: StripeContent) -> u32 {
+        if content == StripeContent::Data { self.data.stripes } else { self.map.stripes }
     }
 
-    fn filling(&mut self, what: StripeContent) -> &mut OpenStripe {
-        if what == StripeContent::Data { &mut self.data } else { &mut self.map }
+    fn open_stripe(&mut self, content: StripeContent) -> &mut OpenStripe {
+        if content == StripeContent::Data { &mut self.data } else { &mut self.map }
     }
 
     /// Return whether the next page needs another stripe.
     #[inline]
-    pub(crate) fn is_filled(&self, what: StripeContent) -> bool {
-        let filling = if what == StripeContent::Data { &self.data } else { &self.map };
-        filling.stripe.is_none() || filling.next == self.pages
+    pub(crate) fn is_filled(&self, content: StripeContent) -> bool {
+        let open_stripe = if content == StripeContent::Data { &self.data } else { &self.map };
+        open_stripe.stripe.is_none() || open_stripe.next == self.pages
     }
 
     /// Return the pages left in the stripe that is being filled with this content.
-    pub(crate) fn pages_left(&self, what: StripeContent) -> usize {
-        let filling = if what == StripeContent::Data { &self.data } else { &self.map };
-        (self.pages - filling.next) as usize
+    pub(crate) fn pages_left(&self, content: StripeContent) -> usize {
+        let open_stripe = if content == StripeContent::Data { &self.data } else { &self.map };
+        (self.pages - open_stripe.next) as usize
     }
 
     /// Open an erased stripe for this content.
-    pub(crate) fn open(&mut self, what: StripeContent) {
+    pub(crate) fn open(&mut self, content: StripeContent) {
         let stripe = self.free.take(0).expect("a valid profile leaves an erased stripe");
-        self.holds[stripe as usize] = what;
-        let filling = self.filling(what);
-        (filling.stripe, filling.next) = (Some(stripe), 0);
-        filling.stripes += 1;
+        self.contents[stripe as usize] = content;
+        let open_stripe = self.open_stripe(content);
+        (open_stripe.stripe, open_stripe.next) = (Some(stripe), 0);
+        open_stripe.stripes += 1;
     }
 
     /// Allocate the next page of the open stripe; it counts as valid.
     #[inline]
-    pub(crate) fn take_page(&mut self, what: StripeContent) -> PageAddress {
-        let filling = self.filling(what);
-        let (stripe, offset) = (filling.stripe.expect("a stripe is open"), filling.next);
-        filling.next += 1;
-        let place = self.address_of(stripe, offset);
-        bits::insert(&mut self.valid, place.page.0 as usize);
+    pub(crate) fn take_page(&mut self, content: StripeContent) -> PageAddress {
+        let open_stripe = self.open_stripe(content);
+        let (stripe, offset) = (open_stripe.stripe.expect("a stripe is open"), open_stripe.next);
+        open_stripe.next += 1;
+        let address = self.address_of(stripe, offset);
+        bits::insert(&mut self.valid, address.page.0 as usize);
         self.counts[stripe as usize] += 1;
-        place
+        address
     }
 
     /// Mark the page at `at` as invalid.
@@ -135,14 +136,16 @@ impl Stripes {
     }
 
     /// Return the full stripe with the fewest valid pages.
-    pub(crate) fn emptiest(&self, what: StripeContent) -> Option<u32> {
-        let open = if what == StripeContent::Data { self.data.stripe } else { self.map.stripe };
-        let of_kind = self.holds.iter().zip(&self.counts).zip(0u32..);
-        let full = of_kind.filter(|((holds, _), stripe)| **holds == what && Some(*stripe) != open);
+    pub(crate) fn emptiest(&self, content: StripeContent) -> Option<u32> {
+        let open = if content == StripeContent::Data { self.data.stripe } else { self.map.stripe };
+        let of_kind = self.contents.iter().zip(&self.counts).zip(0u32..);
+        let full = of_kind.filter(|((stripe_content, _), stripe)| {
+            **stripe_content == content && Some(*stripe) != open
+        });
         full.min_by_key(|((_, count), _)| **count).map(|(_, stripe)| stripe)
     }
 
-    /// Return the place of page `offset` of `stripe`, if it is valid.
+    /// Return the address of page `offset` of `stripe`, if it is valid.
     #[inline]
     pub(crate) fn valid_address(&self, stripe: u32, offset: u32) -> Option<PageAddress> {
         Some(self.address_of(stripe, offset))
@@ -158,8 +161,9 @@ impl Stripes {
 
     /// Return the erased `stripe`, which holds no valid page, to the free pool.
     pub(crate) fn release(&mut self, stripe: u32) {
-        let what = std::mem::replace(&mut self.holds[stripe as usize], StripeContent::Nothing);
-        self.filling(what).stripes -= 1;
+        let content =
+            std::mem::replace(&mut self.contents[stripe as usize], StripeContent::Nothing);
+        self.open_stripe(content).stripes -= 1;
         self.free.put(0, stripe);
     }
 
@@ -182,10 +186,10 @@ impl Stripes {
     }
 
     /// Mark `stripe` as filled with this content (recovery).
-    pub(crate) fn set_filled(&mut self, stripe: u32, what: StripeContent) {
+    pub(crate) fn set_filled(&mut self, stripe: u32, content: StripeContent) {
         self.free.retain(|free| free != stripe);
-        self.holds[stripe as usize] = what;
-        self.filling(what).stripes += 1;
+        self.contents[stripe as usize] = content;
+        self.open_stripe(content).stripes += 1;
     }
 
     /// Return the stripe of a page.
@@ -205,9 +209,9 @@ impl Stripes {
             let valid: Vec<PageAddress> =
                 (0..self.pages).filter_map(|offset| self.valid_address(stripe, offset)).collect();
             assert_eq!(valid.len(), *count as usize);
-            assert!(valid.iter().all(|place| self.stripe_of(*place) == stripe));
+            assert!(valid.iter().all(|address| self.stripe_of(*address) == stripe));
             assert_eq!(
-                self.holds[stripe as usize] == StripeContent::Nothing,
+                self.contents[stripe as usize] == StripeContent::Nothing,
                 self.free.iter().any(|free| free == stripe)
             );
         }

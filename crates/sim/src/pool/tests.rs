@@ -1,4 +1,4 @@
-//! Merge units: the places of their pages.
+//! Merge units: the addresses of their pages.
 
 use std::collections::BTreeSet;
 

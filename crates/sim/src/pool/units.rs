@@ -16,7 +16,7 @@
 use uflip_core::{Error, Result, format_bytes};
 
 use crate::flash::geometry::{BlockIdx, Geometry, PageAddress};
-use crate::flash::places::PageAddresses;
+use crate::flash::page_addresses::PageAddresses;
 use crate::flash::plan::FlashPlan;
 use crate::pool::free::FreePool;
 
@@ -116,7 +116,7 @@ impl UnitLayout {
     ///
     /// # Errors
     /// The device has too few units.
-    pub(crate) fn check(&self, in_bank: u64, anywhere: u64, what: &str) -> Result<()> {
+    pub(crate) fn check(&self, in_bank: u64, anywhere: u64, extra_uses: &str) -> Result<()> {
         let data = u64::from(self.data_per_bank());
         // Saturating: a number near the end of the range exceeds any device.
         let needed = data.saturating_add(in_bank).saturating_mul(self.banks.into());
@@ -127,7 +127,7 @@ impl UnitLayout {
         }
         Err(Error::usage("The device has too few merge units for its FTL")
             .got(format!("{units} units, of which the host's data takes {}", self.logical_units()))
-            .allowed(format!("{needed} units or more, for the data plus {what}"))
+            .allowed(format!("{needed} units or more, for the data plus {extra_uses}"))
             .action("raise spare_factor or blocks_per_die"))
     }
 
@@ -155,13 +155,13 @@ impl UnitLayout {
         unit.0 / self.per_bank
     }
 
-    /// Return the place of page `offset` of `unit`.
+    /// Return the address of page `offset` of `unit`.
     #[inline]
     pub(crate) fn address_of(&self, unit: UnitIdx, offset: u32) -> PageAddress {
-        self.addresses_from(unit, offset).place()
+        self.addresses_from(unit, offset).address()
     }
 
-    /// Return the places of the pages of `unit` from page `offset` on.
+    /// Return the addresses of the pages of `unit` from page `offset` on.
     #[inline]
     pub(crate) fn addresses_from(&self, unit: UnitIdx, offset: u32) -> PageAddresses {
         let shape = self.geometry.shape();

@@ -1,7 +1,7 @@
 //! Recovery of merge units after a power loss.
 //!
 //! ```text
-//! all pages of a unit at their places of one logical unit, of which no other has any       its data unit
+//! all pages of a unit at their own offsets of one logical unit, of which no other has any       its data unit
 //! anything else                   the newest of every page is copied to a new unit; these are erased
 //! ```
 //!
@@ -17,7 +17,7 @@ use crate::flash::plan::{FlashPlan, Merge};
 /// Units found with content.
 #[derive(Default)]
 pub(crate) struct FoundUnits {
-    /// By logical unit: the units that hold only its pages, each at its own place.
+    /// By logical unit: the units that hold only its pages, each at its own offset.
     in_place: BTreeMap<u32, Vec<UnitIdx>>,
     /// All other units.
     of_logs: Vec<UnitIdx>,

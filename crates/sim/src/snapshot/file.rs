@@ -40,7 +40,7 @@ impl SnapshotFile {
         };
         // A pipe or a terminal would block.
         let file = std::fs::metadata(path)
-            .and_then(|found| if found.is_file() { Ok(()) } else { Err(not_regular()) })
+            .and_then(|metadata| if metadata.is_file() { Ok(()) } else { Err(not_regular()) })
             .and_then(|()| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path))
             .map_err(|error| unreadable(&error))?;
         let metadata = file.metadata().map_err(|error| unreadable(&error))?;
@@ -54,7 +54,7 @@ impl SnapshotFile {
         let read = opened.file.read_exact(&mut fixed);
         if read.is_err() || &fixed[..8] != MAGIC {
             return Err(Error::new(ErrorKind::Results, "The file is not a snapshot of a device")
-                .at(opened.place())
+                .at(opened.location())
                 .allowed("a file that `--save` or Device.save wrote")
                 .action("check its name"));
         }
@@ -72,13 +72,13 @@ impl SnapshotFile {
         Ok(opened)
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         self.path.display().to_string()
     }
 
     pub(super) fn damaged(&self, got: &str) -> Error {
         Error::new(ErrorKind::Results, "The snapshot is damaged")
-            .at(self.place())
+            .at(self.location())
             .got(got)
             .action("make it again; nothing of it can be relied on")
     }
@@ -110,7 +110,7 @@ impl SnapshotFile {
         }
         if header.schema != SCHEMA {
             return Err(Error::new(ErrorKind::Results, "The snapshot is of another version")
-                .at(self.place())
+                .at(self.location())
                 .got(format!("schema {}, written by uflip {}", header.schema, header.version))
                 .allowed(format!("schema {SCHEMA}, as uflip {VERSION} writes it"))
                 .action("make it again with this version, or use the one that made it"));
@@ -124,10 +124,10 @@ impl SnapshotFile {
         &self,
         header: &Header,
     ) -> Result<(DeviceInfo, D::Profile)> {
-        check_interface(header.interface(), D::INTERFACE, &self.place())?;
+        check_interface(header.interface(), D::INTERFACE, &self.location())?;
         let profile: D::Profile = serde_json::from_value(header.profile.clone())
             .map_err(|error| self.damaged(&error.to_string()))?;
-        D::check(&profile, &self.place()).map_err(|error| self.damaged(&error.to_string()))?;
+        D::check(&profile, &self.location()).map_err(|error| self.damaged(&error.to_string()))?;
         let mut info = D::description(&header.name, &profile);
         info.details.insert("history".into(), header.history.clone());
         Ok((info, profile))

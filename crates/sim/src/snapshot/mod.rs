@@ -41,7 +41,7 @@ use uflip_core::{Bytes, Device, DeviceInfo, DeviceKind, Error, ErrorKind, Result
 pub(crate) use file::SnapshotFile;
 
 /// The schema: simulators with the same set of types can read each other's files. Increase it with
-/// every change of a type that is part of a device; `tests/schema.rs` finds these.
+/// every change of a type that is part of a device; `tests/schema/mod.rs` finds these.
 pub const SCHEMA: u32 = 11;
 /// The version of the simulator: equal texts mean equal results, to the nanosecond.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("UFLIP_SIM_FINGERPRINT"));
@@ -116,8 +116,8 @@ pub trait Snapshot: Device + Serialize + DeserializeOwned {
     /// Check `profile`.
     ///
     /// # Errors
-    /// The first fault, reported at `place`.
-    fn check(profile: &Self::Profile, place: &str) -> Result<()>;
+    /// The first fault, reported at `location`.
+    fn check(profile: &Self::Profile, location: &str) -> Result<()>;
 
     /// Return the memory of the device of `profile` [bytes].
     fn memory_bytes(profile: &Self::Profile) -> u64;

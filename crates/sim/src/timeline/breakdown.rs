@@ -91,18 +91,18 @@ pub(crate) trait Account: Copy + Default {
 const NO_COLUMN: u8 = u8::MAX;
 
 /// Return the column of each cause.
-const fn places(columns: &[&[Cause]]) -> [u8; Cause::COUNT] {
-    let mut places = [NO_COLUMN; Cause::COUNT];
+const fn column_of(columns: &[&[Cause]]) -> [u8; Cause::COUNT] {
+    let mut column_of = [NO_COLUMN; Cause::COUNT];
     let mut column = 0;
     while column < columns.len() {
         let mut next = 0;
         while next < columns[column].len() {
-            places[columns[column][next] as usize] = column as u8;
+            column_of[columns[column][next] as usize] = column as u8;
             next += 1;
         }
         column += 1;
     }
-    places
+    column_of
 }
 
 /// Define the breakdown of a kind of device: its columns, and the causes of each.
@@ -118,7 +118,7 @@ macro_rules! breakdown {
 
         impl $name {
             const COLUMNS: usize = [$($column),+].len();
-            const PLACES: [u8; Cause::COUNT] = places(&[$(&[$(Cause::$cause),+]),+]);
+            const PLACES: [u8; Cause::COUNT] = column_of(&[$(&[$(Cause::$cause),+]),+]);
         }
 
         impl Account for $name {
@@ -201,6 +201,10 @@ mod tests {
         [Cause::ReadWait, Cause::ProgramWait, Cause::Erase]
             .into_iter()
             .for_each(|cause| vector.add(cause, 5));
-        assert_eq!(vector.parts().iter().filter(|ns| **ns == 5).count(), 3, "each has its own");
+        assert_eq!(
+            vector.parts().iter().filter(|ns| **ns == 5).count(),
+            3,
+            "each cause has its own column"
+        );
     }
 }

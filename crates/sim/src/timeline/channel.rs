@@ -46,9 +46,9 @@ impl Channel {
         Some(first)
     }
 
-    /// Remove the announced operation for which `it` holds; return it and its arrival time.
-    pub(super) fn take_matching(&mut self, it: impl Fn(u32) -> bool) -> Option<(u64, u32)> {
-        let position = self.announced.iter().position(|(_, index)| it(*index))?;
+    /// Remove the announced operation for which `matches` holds; return it and its arrival time.
+    pub(super) fn take_matching(&mut self, matches: impl Fn(u32) -> bool) -> Option<(u64, u32)> {
+        let position = self.announced.iter().position(|(_, index)| matches(*index))?;
         Some(self.announced.remove(position))
     }
 
@@ -76,9 +76,9 @@ impl Channel {
                 (chosen, best) = (Some(position), rank);
             }
         }
-        let Some(place) = chosen else { return Some(first) };
+        let Some(position) = chosen else { return Some(first) };
         // They swap positions.
-        Some(std::mem::replace(&mut self.announced[place].1, first))
+        Some(std::mem::replace(&mut self.announced[position].1, first))
     }
 
     /// Return whether an operation that arrives at `at` has to wait.
@@ -103,7 +103,7 @@ mod tests {
         let mut take = |now| channel.take_in_plan_order(now, |index| turns[index as usize]);
         assert_eq!(take(11), None, "at 11 others may still arrive");
         assert_eq!(take(12), Some(2));
-        assert_eq!(take(12), Some(1), "the one before the page that was passed over");
+        assert_eq!(take(12), Some(1), "the operation before the overtaken page");
         assert_eq!(take(12), Some(0));
         assert_eq!(take(12), None);
         assert_eq!(take(13), Some(3));

@@ -100,7 +100,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline]
     pub(super) fn leave_channel<M: FastPath>(&mut self, at: u64, index: u32) {
         let Op { die, ends, arrived, .. } = self.ops[index as usize];
-        debug_assert!(arrived <= at, "nothing leaves its channel before it came there");
+        debug_assert!(arrived <= at, "a transfer does not end before its arrival");
         if ends == UNKNOWN {
             if !M::MINIMAL {
                 self.sending = Some(index);

@@ -150,11 +150,11 @@ impl<T> Die<T> {
         if queue == DieQueue::Fifo || self.ring.len() == 1 {
             return 0;
         }
-        let (mut least, mut next) = (u8::MAX, 0);
-        for (place, op) in self.ring.iter().enumerate() {
+        let (mut lowest_rank, mut next) = (u8::MAX, 0);
+        for (position, op) in self.ring.iter().enumerate() {
             let rank = queue.rank(op);
-            if rank < least {
-                (least, next) = (rank, place);
+            if rank < lowest_rank {
+                (lowest_rank, next) = (rank, position);
             }
         }
         next

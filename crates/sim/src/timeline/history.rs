@@ -127,8 +127,8 @@ impl History {
 
     /// Record that `die` is busy from `begin` to `end`; the time is `now`.
     #[inline]
-    pub(super) fn add(&mut self, die: DieIdx, what: OpSummary, begin: u64, end: u64, now: u64) {
-        let busy = Busy { begin, end, cell_ns: what.cell_ns, purpose: what.purpose };
+    pub(super) fn add(&mut self, die: DieIdx, summary: OpSummary, begin: u64, end: u64, now: u64) {
+        let busy = Busy { begin, end, cell_ns: summary.cell_ns, purpose: summary.purpose };
         self.dies[die.0 as usize].add(busy, self.keep_from.min(now));
     }
 
@@ -141,15 +141,15 @@ impl History {
     fn explain(
         &mut self,
         die: DieIdx,
-        beside: bool,
+        include_others: bool,
         (from, until): (u64, u64),
         mut spent: impl FnMut(Spent<'_>, u64),
     ) {
         let History { dies, idle: [gaps, unexplained], .. } = self;
         gaps.clear();
         gaps.push((from, until));
-        let others =
-            (0..if beside { dies.len() } else { 0 }).filter(|other| *other != die.0 as usize);
+        let others = (0..if include_others { dies.len() } else { 0 })
+            .filter(|other| *other != die.0 as usize);
         for other in std::iter::once(die.0 as usize).chain(others) {
             for (from, until) in gaps.drain(..) {
                 dies[other].split(from, until, |busy, begin, end| match busy {
@@ -241,12 +241,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     }
 
     /// Charge a host page that waited for the write cache from `since` to `at`, when a flush to
-    /// `die` ended. With `beside`, other dies took part in the flush.
+    /// `die` ended. With `include_others`, other dies took part in the flush.
     pub(crate) fn spent_on_flush(
         &mut self,
         account: AccountIdx,
         die: Option<DieIdx>,
-        beside: bool,
+        include_others: bool,
         since: u64,
         at: u64,
     ) {
@@ -256,7 +256,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             return account.add(Cause::CacheWait, at - since);
         };
         let transfer_ns = timing.transfer::<AllFeatures>(timing.program_transfers);
-        history.explain(die, beside, (since, at), |spent, ns| match spent {
+        history.explain(die, include_others, (since, at), |spent, ns| match spent {
             // The program of the page that freed the slot.
             Spent::Busy(busy) if busy.end == at && busy.purpose == Purpose::HostWrite => {
                 let cells = busy.cell_ns.min(ns);

@@ -225,11 +225,11 @@ impl OpLog {
         &mut self,
         die: DieIdx,
         plane: PlaneIdx,
-        what: OpSummary,
+        summary: OpSummary,
         times: &OpTimes,
     ) {
         let OpTimes { begin, sent, sent_until, end } = *times;
-        let multi_plane = self.multi_plane.iter().position(|(page, _)| Some(*page) == what.page);
+        let multi_plane = self.multi_plane.iter().position(|(page, _)| Some(*page) == summary.page);
         if let Some(position) = multi_plane {
             self.holders[die.0 as usize] = self.multi_plane.swap_remove(position).1;
         }
@@ -237,9 +237,9 @@ impl OpLog {
         let Requester { io, job, block } = requester;
         // An operation that had its die when the log began counts as one that did not wait.
         let arrival = at.min(begin);
-        let kind = if what.is_remainder { Operations::REST } else { what.kind as u8 };
-        let purpose = what.purpose as u8;
-        let (cells, plane) = (what.cell_ns, plane.0);
+        let kind = if summary.is_remainder { Operations::REST } else { summary.kind as u8 };
+        let purpose = summary.purpose as u8;
+        let (cells, plane) = (summary.cell_ns, plane.0);
         self.store(Operation {
             arrived: arrival,
             begin,

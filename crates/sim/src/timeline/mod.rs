@@ -276,7 +276,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             }
             let event = self.calendar.take(until)?;
             let at = event.at;
-            match event.what() {
+            match event.kind() {
                 EventKind::Report(token) => return Some((at, token)),
                 EventKind::Arrive(index) => self.arrive::<M>(at, index),
                 EventKind::Release(die) => self.start_next::<M>(at, at, die),

@@ -113,17 +113,19 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         let Some(at) = self.flash_address(op) else { return false };
         all.iter().all(|other| {
-            let Some(beside) = self.flash_address(other) else { return false };
+            let Some(other_address) = self.flash_address(other) else { return false };
             let geometry = &self.geometry;
-            let page = |place| geometry.flash_page_in_block(place);
-            let block = |place: PageAddress| geometry.block_in_plane(place);
+            let page = |address| geometry.flash_page_in_block(address);
+            let block = |address: PageAddress| geometry.block_in_plane(address);
             let addressed = match self.timing.multi_plane {
                 MultiPlane::None => false,
                 MultiPlane::AnyPage => true,
-                MultiPlane::SamePage => page(at) == page(beside),
-                MultiPlane::SameBlock => page(at) == page(beside) && block(at) == block(beside),
+                MultiPlane::SamePage => page(at) == page(other_address),
+                MultiPlane::SameBlock => {
+                    page(at) == page(other_address) && block(at) == block(other_address)
+                }
             };
-            at.plane != beside.plane && addressed
+            at.plane != other_address.plane && addressed
         })
     }
 
@@ -131,8 +133,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     fn may_pass(&self, op: &Op<T>, other: &Op<T>) -> bool {
         let queue = self.timing.die_queue;
         let planes = self.flash_address(op).zip(self.flash_address(other));
-        let apart = planes.is_some_and(|(at, beside)| at.plane != beside.plane);
-        apart || queue != DieQueue::Fifo && queue.prefers(op, other)
+        let different_planes = planes.is_some_and(|(at, other)| at.plane != other.plane);
+        different_planes || queue != DieQueue::Fifo && queue.prefers(op, other)
     }
 
     /// Add an operation to the queue of a die with multi-plane operations.
@@ -165,18 +167,18 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         all.clear();
         self.record_other_planes(at, &op);
         all.push(op);
-        let mut place = 0;
-        while let Some(next) = self.dies[die.0 as usize].ring.get(place).copied() {
-            let mut before = self.dies[die.0 as usize].ring.iter().take(place);
+        let mut position = 0;
+        while let Some(next) = self.dies[die.0 as usize].ring.get(position).copied() {
+            let mut before = self.dies[die.0 as usize].ring.iter().take(position);
             if self.is_compatible(&all, &next) && before.all(|other| self.may_pass(&next, other)) {
-                self.dies[die.0 as usize].take(place);
+                self.dies[die.0 as usize].take(position);
                 if let Some(log) = &mut self.log {
-                    log.take_from_queue(die.0 as usize, place);
+                    log.take_from_queue(die.0 as usize, position);
                 }
                 self.record_other_planes(at, &next);
                 all.push(next);
             } else {
-                place += 1;
+                position += 1;
             }
         }
         let state = &mut self.dies[die.0 as usize];
@@ -194,8 +196,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let (reads, count) = (op.kind == OpKind::Read, all.len());
         let together = self.op_of(die);
         (together.to_send, together.loads, together.all) = (count as u32, !reads, all);
-        for place in 0..count {
-            let op = self.op_of(die).all[place];
+        for position in 0..count {
+            let op = self.op_of(die).all[position];
             if reads {
                 self.charge(&op, Cause::CellRead, op.cell_ns);
             }

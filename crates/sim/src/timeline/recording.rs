@@ -98,14 +98,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     }
 
     /// Record that the cells are busy until `end`; a suspendable operation has no known end.
-    fn note_record(&mut self, what: OpSummary, end: u64) {
-        let begin = end - what.cell_ns;
+    fn note_record(&mut self, summary: OpSummary, end: u64) {
+        let begin = end - summary.cell_ns;
         let suspend = self.timing.suspend.as_ref();
-        if suspend.is_none_or(|suspend| suspend.stop_ns(what.kind, what.purpose).is_none()) {
-            return self.note_cells(what.writes, begin, end);
+        if suspend.is_none_or(|suspend| suspend.stop_ns(summary.kind, summary.purpose).is_none()) {
+            return self.note_cells(summary.writes, begin, end);
         }
         let contents = self.contents.as_mut().expect("flash contents are recorded");
-        contents.set_begin(what.writes, begin);
+        contents.set_begin(summary.writes, begin);
     }
 
     /// Assign `account` to a page of I/O number `io`.
@@ -153,17 +153,23 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// Record that an operation waits for `die` from `at` on.
     #[cold]
-    pub(super) fn note_wait(&mut self, at: u64, die: u32, token: u64, of: Option<AccountIdx>) {
+    pub(super) fn note_wait(&mut self, at: u64, die: u32, token: u64, account: Option<AccountIdx>) {
         if let Some(log) = &mut self.log {
-            log.record_wait(at, die, token, of);
+            log.record_wait(at, die, token, account);
         }
     }
 
     /// Record that an operation gets `die`; it came at `at` if it did not wait.
     #[cold]
-    pub(super) fn note_begin(&mut self, at: u64, die: u32, token: u64, of: Option<AccountIdx>) {
+    pub(super) fn note_begin(
+        &mut self,
+        at: u64,
+        die: u32,
+        token: u64,
+        account: Option<AccountIdx>,
+    ) {
         if let Some(log) = &mut self.log {
-            log.record_begin(at, die, token, of);
+            log.record_begin(at, die, token, account);
         }
     }
 
@@ -180,38 +186,38 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Record that the operation has `die` from `begin` to `end`; its channel transfer was the last
     /// one.
     #[inline(never)]
-    pub(super) fn record_op(&mut self, die: DieIdx, what: OpSummary, begin: u64, end: u64) {
+    pub(super) fn record_op(&mut self, die: DieIdx, summary: OpSummary, begin: u64, end: u64) {
         let lane = self.channels[self.dies[die.0 as usize].channel as usize].lane;
         let sent_until =
-            if what.kind == OpKind::Inside || what.is_remainder { 0 } else { lane.free_at };
-        self.record_sent_op(die, what, begin, sent_until, end);
+            if summary.kind == OpKind::Inside || summary.is_remainder { 0 } else { lane.free_at };
+        self.record_sent_op(die, summary, begin, sent_until, end);
     }
 
     /// Like `record_op`, with its channel until `sent_until`; 0: no transfer.
     pub(super) fn record_sent_op(
         &mut self,
         die: DieIdx,
-        what: OpSummary,
+        summary: OpSummary,
         begin: u64,
         sent_until: u64,
         end: u64,
     ) {
-        if what.writes != 0 {
-            self.note_record(what, end);
+        if summary.writes != 0 {
+            self.note_record(summary, end);
         }
         if let Some(history) = &mut self.history {
-            history.add(die, what, begin, end, self.calendar.now);
+            history.add(die, summary, begin, end, self.calendar.now);
         }
         let Some(log) = &mut self.log else { return };
-        let length = self.timing.transfer::<AllFeatures>(what.transfers);
+        let length = self.timing.transfer::<AllFeatures>(summary.transfers);
         let sent = sent_until.saturating_sub(length);
         // The log keeps multi-plane operations by page.
-        let page = what.page.filter(|_| self.planes.is_some());
+        let page = summary.page.filter(|_| self.planes.is_some());
         let plane = page.map(|page| self.geometry.address_of(Ppn(page.get() - 1)).plane);
         log.record_end(
             die,
             plane.unwrap_or(PlaneIdx(die.0)),
-            what,
+            summary,
             &OpTimes { begin, sent, sent_until, end },
         );
     }

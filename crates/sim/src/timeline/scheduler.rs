@@ -88,7 +88,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             }
             // Others wait, and the die is released at this very time: an operation without duration
             // can end on one die and continue here before the release.
-            debug_assert!(die.free_at == at, "who waits is released first");
+            debug_assert!(die.free_at == at, "waiting operations are released first");
             cold_path();
             return self.wait::<M>(at, op);
         }

@@ -76,30 +76,30 @@ fn read_during_merge_waits_for_its_die() {
 
 #[test]
 fn merges_of_different_blocks_run_concurrently() {
-    let of = |ios: &[Io]| {
+    let run_on_new_device = |ios: &[Io]| {
         let mut device = block_map(2, r#"{"merges_side_by_side": 2}"#);
         let done = run_concurrently(&mut device, ios);
         let times: Vec<u64> = done.iter().map(|(response, _)| *response).collect();
         (times, device.counters().unwrap())
     };
     // On different dies. The second command is processed after the first.
-    let (apart, counters) = of(&[write(0), write(1)]);
-    assert_eq!(apart, [MERGE, COMMAND + MERGE]);
+    let (separate, counters) = run_on_new_device(&[write(0), write(1)]);
+    assert_eq!(separate, [MERGE, COMMAND + MERGE]);
     // The third waits for the first, and then has its die to itself.
-    let (third, _) = of(&[write(0), write(1), write(2)]);
-    assert_eq!(third[..2], apart);
+    let (third, _) = run_on_new_device(&[write(0), write(1), write(2)]);
+    assert_eq!(third[..2], separate);
     assert_eq!(third[2], 2 * MERGE - COMMAND - LINK);
     // On one die they alternate: together they take as long as one after the other, and both end
     // late.
-    let (together, same) = of(&[write(0), write(2)]);
+    let (together, same) = run_on_new_device(&[write(0), write(2)]);
     assert_eq!(*together.iter().max().unwrap(), 2 * MERGE - COMMAND - LINK);
     assert!(
         together.iter().all(|response| *response > 2 * MERGE - 2 * (MOVE + ERASE)),
         "{together:?}"
     );
-    assert_eq!(same, counters, "the same is done");
+    assert_eq!(same, counters, "the flash operations are the same");
     // The second write of a page merges the block that the first one fills, and waits for it.
-    let (again, _) = of(&[write(0), write(0)]);
+    let (again, _) = run_on_new_device(&[write(0), write(0)]);
     assert_eq!(again, [MERGE, 2 * MERGE - COMMAND - LINK]);
 }
 
@@ -111,7 +111,7 @@ fn read_waits_for_one_merge_page() {
     let waited = LINK + READ + TRANSFER - COMMAND;
     assert_eq!(done[1].0, 2 * COMMAND + waited + READ + TRANSFER + LINK);
     assert_eq!(part(&done[1].1, "merge_ns"), waited);
-    assert_eq!(done[0].0, MERGE + READ + TRANSFER, "and the merge waits for it");
+    assert_eq!(done[0].0, MERGE + READ + TRANSFER, "the merge waits for the read");
 }
 
 #[test]
@@ -123,7 +123,11 @@ fn processor_interleaves_commands_with_merge_planning() {
     assert_eq!(merge, MERGE + (PAGES - 1) * (relocate - MOVE) + MOVE);
     device.wait_until(device.now() + Nanos(1_000_000_000));
     let done = run_concurrently(&mut device, &[write(0), read(3)]);
-    assert_eq!(done[1].0, 2 * COMMAND + READ + TRANSFER + LINK, "it is taken in before any page");
+    assert_eq!(
+        done[1].0,
+        2 * COMMAND + READ + TRANSFER + LINK,
+        "the command is accepted before any page"
+    );
     let begun = device.submit(&write(0)).unwrap();
     device.wait_until(device.now() + Nanos(COMMAND + LINK + 1));
     device.submit(&read(3)).unwrap();

@@ -149,7 +149,7 @@ fn concurrent_block_collections_take_time_of_one() {
             assert_eq!(erased_after(limit, rounds * ERASE - 1), (rounds - 1) * at_once);
             assert_eq!(erased_after(limit, rounds * ERASE), rounds * at_once);
         }
-        assert_eq!(erased_after(limit, 10 * ERASE), 4, "each die wanted one");
+        assert_eq!(erased_after(limit, 10 * ERASE), 4, "each die collects one block");
     }
 }
 

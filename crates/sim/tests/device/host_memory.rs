@@ -34,11 +34,15 @@ fn map_segment_is_read_from_flash_once() {
         let mut device = build_device(more);
         let reading = COMMAND + READ + TRANSFER + LINK;
         let (missed, parts) = run_alone(&mut device, io(Mode::Read, SEGMENT, 1));
-        assert_eq!(part(&parts, "mapping_ns"), READ + TRANSFER, "a page of the map is read");
+        assert_eq!(part(&parts, "mapping_ns"), READ + TRANSFER, "a mapping page is read");
         assert_eq!(missed, reading + READ + TRANSFER);
         for neighbour in [SEGMENT + 1, 2 * SEGMENT - 1, SEGMENT] {
             let (response, parts) = run_alone(&mut device, io(Mode::Read, neighbour, 1));
-            assert_eq!(part(&parts, "mapping_ns"), look_up, "it came along");
+            assert_eq!(
+                part(&parts, "mapping_ns"),
+                look_up,
+                "the entry was loaded with the mapping page"
+            );
             assert_eq!(response, reading + look_up);
         }
         let (written, parts) = run_alone(&mut device, io(Mode::Write, SEGMENT + 2, 1));

@@ -76,18 +76,18 @@ fn naive(ends: &[u64], number: usize, wait: u64, later: u64) -> Vec<u64> {
 fn ends(changes: &str, seed: u64) -> Vec<u64> {
     let mut device = device(changes);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let (mut at, mut ends, mut under_way) = (0, Vec::new(), 0);
+    let (mut at, mut ends, mut outstanding) = (0, Vec::new(), 0);
     for _ in 0..2000 {
         at += uniform(&mut rng, 60_000);
         while device.next_completion(Nanos(at)).is_some() {
             ends.push(device.complete().unwrap().completed.0);
-            under_way -= 1;
+            outstanding -= 1;
         }
         device.wait_until(Nanos(at));
         device.submit(&io(Mode::Read, uniform(&mut rng, 4000), 1)).unwrap();
-        under_way += 1;
+        outstanding += 1;
     }
-    ends.extend((0..under_way).map(|_| device.complete().unwrap().completed.0));
+    ends.extend((0..outstanding).map(|_| device.complete().unwrap().completed.0));
     ends
 }
 

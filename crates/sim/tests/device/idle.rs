@@ -36,5 +36,5 @@ fn outstanding_io_prevents_idle_work() {
     assert_eq!(ahead(&device), before, "it reads");
     device.complete().unwrap();
     device.wait_until(device.now() + Nanos(1_000_000_000));
-    assert!(ahead(&device) > before, "now it is");
+    assert!(ahead(&device) > before, "the device is idle now");
 }

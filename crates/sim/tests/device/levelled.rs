@@ -36,12 +36,12 @@ fn levelling_move_time_is_copies_and_erase() {
             continue;
         }
         before = *moved;
-        let took = response - normal_ns;
-        let apart = PAGES * (READ + PROGRAM + 2 * TRANSFER) + ERASE;
-        let at_least = PAGES * (READ + PROGRAM) + ERASE;
+        let extra_ns = response - normal_ns;
+        let upper_bound = PAGES * (READ + PROGRAM + 2 * TRANSFER) + ERASE;
+        let lower_bound = PAGES * (READ + PROGRAM) + ERASE;
         assert!(
-            (at_least..=apart).contains(&took),
-            "write {number}: {took} of {at_least} to {apart}"
+            (lower_bound..=upper_bound).contains(&extra_ns),
+            "write {number}: {extra_ns} of {lower_bound} to {upper_bound}"
         );
     }
     let first = with.iter().position(|(_, moved)| *moved > 0).expect("a block is moved");

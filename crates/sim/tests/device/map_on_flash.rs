@@ -31,14 +31,14 @@ fn unwritten_page_read_costs_mapping_read() {
     run_alone(&mut device, page(Mode::Write, 128));
     // A page that was never stored takes its place; its entries are known to be empty.
     let (answer, parts) = run_alone(&mut device, page(Mode::Read, 128 + 1));
-    assert_eq!(part(&parts, "mapping_ns"), 0, "it is in memory");
+    assert_eq!(part(&parts, "mapping_ns"), 0, "the entry is in memory");
     run_alone(&mut device, page(Mode::Read, 256));
     let (loaded, parts) = run_alone(&mut device, page(Mode::Read, unwritten));
-    assert_eq!(part(&parts, "mapping_ns"), READ + TRANSFER, "its page of the map is read");
-    assert_eq!(loaded, answer + READ + TRANSFER, "before the host has its answer");
+    assert_eq!(part(&parts, "mapping_ns"), READ + TRANSFER, "its mapping page is read");
+    assert_eq!(loaded, answer + READ + TRANSFER, "before the I/O completes");
     let (read, parts) = run_alone(&mut device, page(Mode::Read, written));
-    assert_eq!(part(&parts, "mapping_ns"), 0, "it is there now");
-    assert_eq!(read, answer + READ + TRANSFER, "and the page itself is read");
+    assert_eq!(part(&parts, "mapping_ns"), 0, "the entry is cached now");
+    assert_eq!(read, answer + READ + TRANSFER, "the page itself is read");
 }
 
 /// After a sequential fill every cached entry is dirty, and without batch updates each eviction
@@ -77,5 +77,5 @@ fn mapping_hits_match_list_model() {
     let share = |hits: u64| hits as f64 / f64::from(reads);
     println!("{:.4} of a list, {:.4}: {counted:?}", share(hits), share(counted.mapping_hits));
     assert!((share(counted.mapping_hits) - share(hits)).abs() < 0.005);
-    assert!(counted.mapping_pages_programmed > 500, "all that had changed was written back");
+    assert!(counted.mapping_pages_programmed > 500, "all changed entries were written back");
 }

@@ -98,7 +98,7 @@ fn page_time_is_sum_of_steps() {
     let (read, _) = run_alone(&mut device, io(Mode::Read, 0, 1));
     assert_eq!(read, COMMAND + READ + TRANSFER + LINK);
     let (unwritten, _) = run_alone(&mut device, io(Mode::Read, 5, 1));
-    assert_eq!(unwritten, COMMAND + LINK, "there is nothing to read");
+    assert_eq!(unwritten, COMMAND + LINK, "an unwritten page needs no flash read");
 }
 
 #[test]
@@ -165,21 +165,21 @@ fn single_command_interface_serialises_ios() {
         for page in 1..=commands {
             device.submit(&io(Mode::Read, page, 1)).unwrap();
         }
-        let mut most_at_once = Vec::new();
+        let mut intervals = Vec::new();
         let mut ends = Vec::new();
         for _ in 0..commands {
             let done = device.complete().unwrap();
             let waited = part(done.breakdown.parts(), "controller_ns") - COMMAND;
-            most_at_once.push((done.submitted.0 + waited, done.completed.0));
+            intervals.push((done.submitted.0 + waited, done.completed.0));
             ends.push((done.completed - begin).0);
         }
         if at_once == 1 {
             let one_by_one: Vec<u64> = (1..=commands).map(|n| n * alone_ns).collect();
             assert_eq!(ends, one_by_one);
         }
-        for (let_in, _) in &most_at_once {
-            let under_way = most_at_once.iter().filter(|(from, to)| from <= let_in && let_in < to);
-            assert!(under_way.count() <= at_once);
+        for (start, _) in &intervals {
+            let running = intervals.iter().filter(|(from, to)| from <= start && start < to);
+            assert!(running.count() <= at_once);
         }
     }
 }
@@ -198,7 +198,7 @@ fn pages_are_striped_channel_first() {
 fn channels_run_in_parallel() {
     let mut device = device(4, 1, "empty");
     let (write, _) = run_alone(&mut device, io(Mode::Write, 0, 4));
-    assert_eq!(write, COMMAND + 4 * LINK + TRANSFER + PROGRAM, "the link is the only thing shared");
+    assert_eq!(write, COMMAND + 4 * LINK + TRANSFER + PROGRAM, "only the link is shared");
     let (read, _) = run_alone(&mut device, io(Mode::Read, 0, 4));
     assert_eq!(read, COMMAND + READ + TRANSFER + 4 * LINK);
 }
@@ -208,7 +208,7 @@ fn partial_write_reads_page_first() {
     let mut device = device(2, 1, "empty");
     let half = Io { offset: Bytes(512), size: Bytes(1024), mode: Mode::Write, stream: 0 };
     let (first, _) = run_alone(&mut device, half);
-    assert_eq!(first, COMMAND + LINK / 4 + TRANSFER + PROGRAM, "nothing is there to be kept");
+    assert_eq!(first, COMMAND + LINK / 4 + TRANSFER + PROGRAM, "no old data has to be read");
     let (second, parts) = run_alone(&mut device, half);
     assert_eq!(second, first + READ + TRANSFER);
     assert_eq!(part(&parts, "read_to_modify_ns"), READ + TRANSFER);
@@ -235,13 +235,17 @@ fn random_writes(device: &mut SimDevice, count: u64, seed: u64) -> Vec<u64> {
 #[test]
 fn full_device_charges_gc_wait() {
     let mut device = device(2, 2, "random");
-    assert_eq!(device.counters().unwrap().blocks_erased, 0, "its history is not part of a run");
+    assert_eq!(device.counters().unwrap().blocks_erased, 0, "preconditioning is not counted");
     let responses = random_writes(&mut device, 2_000, 1);
     let counters = device.counters().unwrap();
     assert!(counters.blocks_erased > 0 && counters.pages_relocated > 0);
     let cheap = COMMAND + LINK + TRANSFER + PROGRAM;
-    assert_eq!(*responses.iter().min().unwrap(), cheap, "some writes pay nothing");
-    assert!(*responses.iter().max().unwrap() > cheap + ERASE, "some pay for an erase");
+    assert_eq!(
+        *responses.iter().min().unwrap(),
+        cheap,
+        "some writes do not wait for garbage collection"
+    );
+    assert!(*responses.iter().max().unwrap() > cheap + ERASE, "some writes wait for an erase");
 }
 
 #[test]
@@ -257,7 +261,7 @@ fn devices_are_independent() {
     let mut other = device(1, 2, "empty");
     let expected = random_writes(&mut one, 500, 3);
     random_writes(&mut other, 500, 4);
-    assert_eq!(random_writes(&mut copy, 500, 3), expected, "a copy goes its own way");
+    assert_eq!(random_writes(&mut copy, 500, 3), expected, "a copy is independent");
 }
 
 #[test]
@@ -275,7 +279,11 @@ fn write_cache_acknowledges_early_and_merges_small_writes() {
     let sector =
         |at: u64| Io { offset: Bytes(at * 512), size: Bytes(512), mode: Mode::Write, stream: 0 };
     for at in 0..8 {
-        assert_eq!(run_alone(&mut device, sector(at)).0, COMMAND + LINK / 8, "no flash in the way");
+        assert_eq!(
+            run_alone(&mut device, sector(at)).0,
+            COMMAND + LINK / 8,
+            "no flash operation is needed"
+        );
     }
     let counters = device.counters().unwrap();
     assert_eq!((counters.pages_absorbed, counters.pages_programmed), (7, 0));

@@ -1,4 +1,4 @@
-//! Flash that requires ascending program order, under an FTL with a fixed place for each page. The
+//! Flash that requires ascending program order, under an FTL with a fixed offset for each page. The
 //! program time shows the page that was used.
 
 use uflip_core::{Device, Mode};
@@ -26,11 +26,15 @@ fn page_order_selects_page_offset_or_next_page() {
     let mut any = device("any");
     assert_eq!([5, 4, 7, 2].map(|page| programmed(&mut any, page)), [HIGH, PROGRAM, HIGH, PROGRAM]);
     let mut ordered = device("ascending");
-    let took = [5, 4, 7, 2].map(|page| programmed(&mut ordered, page));
-    assert_eq!(took, [PROGRAM, HIGH, PROGRAM, HIGH]);
+    let program_times = [5, 4, 7, 2].map(|page| programmed(&mut ordered, page));
+    assert_eq!(program_times, [PROGRAM, HIGH, PROGRAM, HIGH]);
     for page in [5, 4, 7, 2] {
         let read = run_alone(&mut ordered, io(Mode::Read, page, 1)).0;
-        assert_eq!(read, COMMAND + READ + TRANSFER + LINK, "it is found without another read");
+        assert_eq!(
+            read,
+            COMMAND + READ + TRANSFER + LINK,
+            "the page is located without another read"
+        );
     }
 }
 

@@ -43,7 +43,7 @@ fn read_transfers_requested_sectors_only() {
     }
     let mut whole = build_device(r#", "partial_transfer": false"#);
     let (read, _) = run_alone(&mut whole, io(Mode::Read, 3, 1));
-    assert_eq!(read, COMMAND + READ + PAGE + link(1), "all of the page, where it is not said");
+    assert_eq!(read, COMMAND + READ + PAGE + link(1), "the whole page by default");
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn recording_changes_no_times() {
             unrecorded.record_operations();
             let traces =
                 [&mut unrecorded, &mut recorded].map(|device| trace(device, at_once, seed));
-            assert!(traces[0] == traces[1], "{overrides}, {at_once} at once, the other way round");
+            assert!(traces[0] == traces[1], "{overrides}, {at_once} at once, unrecorded first");
         }
     }
 }

@@ -65,7 +65,7 @@ fn due_collections_find_free_pages_under_full_load() {
                 "{more} {cache_bytes} {outstanding}: {amplification:.2} of {single_rate:.2}, busy {busy:.2}"
             );
             // A die that waits for the die that is next does nothing in the meantime.
-            assert!(busy > 0.6, "{more} {cache_bytes}: {busy:.2} of the dies work");
+            assert!(busy > 0.6, "{more} {cache_bytes}: {busy:.2} of the dies are busy");
             assert!(
                 amplification < 1.1 * single_rate,
                 "{more} {cache_bytes}: {amplification:.2}, {single_rate:.2} alone"

@@ -68,7 +68,7 @@ fn read_limit_scrubs_block_in_background() {
         assert_eq!(
             run_alone(&mut device, read(5)).0,
             SINGLE_READ,
-            "{ftl}: it is over, and the page is there"
+            "{ftl}: the scrub has ended, and the page is readable"
         );
         let counters = counters_of(&device).since(&before);
         assert_eq!((counters.pages_relocated, counters.blocks_erased), (PAGES, 1), "{ftl}");
@@ -136,7 +136,11 @@ fn age_limit_scrubs_all_data_once_per_age() {
                 "{ftl}: {moved}, {second} s"
             );
         }
-        assert_eq!(counters_of(&device).blocks_scrubbed % blocks, 0, "{ftl}: all of them alike");
+        assert_eq!(
+            counters_of(&device).blocks_scrubbed % blocks,
+            0,
+            "{ftl}: all blocks equally often"
+        );
     }
 }
 

@@ -85,13 +85,9 @@ fn idle_time_folds_one_block_per_die() {
     let mut device = build_device(1, 4, 4, "");
     count_fast_writes(&mut device, 4 * SLC_PAGES);
     stay_idle(&mut device, 4 * FOLD);
-    assert_eq!(
-        count_fast_writes(&mut device, 40),
-        4 * SLC_PAGES,
-        "all of the cache is there again"
-    );
+    assert_eq!(count_fast_writes(&mut device, 40), 4 * SLC_PAGES, "the whole cache is free again");
     let counters = device.counters().unwrap();
-    assert_eq!(counters.pages_programmed, 40 + 8 * SLC_PAGES, "what was folded twice");
+    assert_eq!(counters.pages_programmed, 40 + 8 * SLC_PAGES, "both folds are counted");
 }
 
 #[test]

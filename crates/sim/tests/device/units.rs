@@ -36,9 +36,13 @@ fn filling_write_programs_flash_page() {
     assert_eq!(writes(&mut device, 8), [page, page].concat());
     let counters = device.counters().unwrap();
     assert_eq!((counters.pages_programmed, counters.pages_padded), (8, 0));
-    assert_eq!(counters.pages_read_to_modify, 0, "nothing is read to be modified");
+    assert_eq!(counters.pages_read_to_modify, 0, "no unit is read to be modified");
     let (whole, _) = run_alone(&mut device, io(Mode::Write, 8, UNITS));
-    assert_eq!(whole, COMMAND + UNITS * LINK + PAGE_PROGRAM, "a whole page as ever");
+    assert_eq!(
+        whole,
+        COMMAND + UNITS * LINK + PAGE_PROGRAM,
+        "a whole page takes as long as before"
+    );
 }
 
 #[test]
@@ -75,7 +79,7 @@ fn durable_unit_write_pads_page() {
     fua.set_durability("fua".parse().unwrap());
     assert_eq!(writes(&mut fua, 3), [ACCEPT + PAGE_PROGRAM; 3]);
     let (two, _) = run_alone(&mut fua, io(Mode::Write, 8, 2));
-    assert_eq!(two, COMMAND + 2 * LINK + PAGE_PROGRAM, "one page for both");
+    assert_eq!(two, COMMAND + 2 * LINK + PAGE_PROGRAM, "one page program for both units");
     let counters = fua.counters().unwrap();
     assert_eq!((counters.pages_padded, counters.pages_programmed), (3 * 3 + 2, 4 * UNITS));
 
@@ -103,7 +107,7 @@ fn write_cache_gathers_units_to_flash_pages() {
         let counters = device.counters().unwrap();
         assert_eq!((counters.pages_programmed, counters.pages_padded), (8, 2), "{flush}");
     }
-    // A full cache makes the host wait for a page program, which frees the places of its units.
+    // A full cache makes the host wait for a page program, which frees the addresses of its units.
     let mut full = device(r#", "write_cache_bytes": 16384"#);
     let times = writes(&mut full, 12);
     assert_eq!(times[..4], [ACCEPT; 4]);
@@ -122,7 +126,7 @@ fn partial_unit_write_reads_unit_first() {
     assert_eq!(modified, COMMAND + LINK / 2 + READ + TRANSFER);
     assert_eq!(part(&parts, "read_to_modify_ns"), READ + TRANSFER);
     let (again, _) = run_alone(&mut device, half(2048));
-    assert_eq!(again, COMMAND + LINK / 2, "it is in memory");
+    assert_eq!(again, COMMAND + LINK / 2, "the unit is in memory");
     assert_eq!(device.counters().unwrap().pages_read_to_modify, 1);
 }
 
@@ -144,7 +148,7 @@ fn partial_unit_writes_are_serialised() {
         assert_eq!(part(parts, "read_to_modify_ns"), waits);
         assert_eq!(parts.iter().sum::<u64>(), read, "the parts sum to the response time");
     }
-    assert_eq!(device.counters().unwrap().pages_read_to_modify, 1, "both are in memory");
+    assert_eq!(device.counters().unwrap().pages_read_to_modify, 1, "both units are in memory");
 }
 
 /// Seven flash pages of a block hold data: its halves have four and three, and no page is in both.
@@ -205,7 +209,7 @@ fn unit_relocation_matches_small_pages() {
         units.apply(ios.iter().copied()).unwrap();
         small.apply(ios.iter().copied()).unwrap();
         let (units, small) = (units.counters().unwrap(), small.counters().unwrap());
-        assert!(units.pages_relocated > 10_000, "there was something to move");
+        assert!(units.pages_relocated > 10_000, "units were relocated");
         assert_eq!(units, small, "{gc}");
     }
 }

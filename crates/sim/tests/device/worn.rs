@@ -170,7 +170,7 @@ fn untimed_writes_are_fresh() {
     let mut device = marginal(r#""retention_doubling_s": 1000, "retention_by_block": true"#);
     let seven = Nanos(7_000_000_000_000);
     device.wait_until(seven);
-    assert_eq!(retries(&mut device, 5), 1, "it was written before");
+    assert_eq!(retries(&mut device, 5), 1, "the page was written before");
     device.wait_until(device.now() + seven);
     let first = io(Mode::Write, 0, PAGES);
     device.apply([first].into_iter()).unwrap();
@@ -194,8 +194,8 @@ fn data_written_by_recovery_is_fresh() {
     run_alone(&mut saves, io(Mode::Write, 0, 40));
     saves.cut_power(seven).unwrap();
     assert_eq!(saves.recover().unwrap().pages_put_back, 40);
-    assert_eq!(retries(&mut saves, 39), 0, "its block was begun anew");
-    assert_eq!(retries(&mut saves, 40), 1, "it was written before");
+    assert_eq!(retries(&mut saves, 39), 0, "its block was newly opened");
+    assert_eq!(retries(&mut saves, 40), 1, "the page was written before");
 
     // A started stream is merged, and the data taken from elsewhere is programmed again.
     let errors = r#""wear_law": "power", "rated_cycles": 3000, "rber_fresh": 1e-6, "rber_rated": 6.7e-4,
@@ -220,7 +220,7 @@ fn data_written_by_recovery_is_fresh() {
         merges.counters().unwrap().since(&before).uncorrectable_reads
     };
     assert_eq!(wrong(0..256), 0);
-    assert!(wrong(2560..2816) > 0, "that was written before");
+    assert!(wrong(2560..2816) > 0, "the page was written before");
 }
 
 /// Return the number of read retries of the page.
@@ -233,7 +233,7 @@ pub(super) fn retries(device: &mut SimDevice, page: u64) -> u64 {
 #[test]
 fn relocation_resets_block_age() {
     let mut device = marginal(r#""retention_doubling_s": 1000, "retention_by_block": true"#);
-    assert_eq!(retries(&mut device, 5), 0, "it was just handed over");
+    assert_eq!(retries(&mut device, 5), 0, "the device is new");
     device.wait_until(Nanos(7_000_000_000_000));
     assert_eq!(retries(&mut device, 5), 1, "eight times the errors of a fresh one");
     // A merge moves all pages of the block: they are fresh, those of its neighbour are not.

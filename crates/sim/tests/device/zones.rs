@@ -47,8 +47,8 @@ pub(super) fn write(device: &SimDevice, number: u64, page: u64, pages: u64) -> I
 #[test]
 fn zone_page_time_is_sum_of_steps() {
     let mut device = device(1, 1, 1, "{}");
-    let (took, parts) = run_alone(&mut device, io(Mode::Write, 0, 1));
-    assert_eq!(took, COMMAND + LINK + TRANSFER + PROGRAM);
+    let (response, parts) = run_alone(&mut device, io(Mode::Write, 0, 1));
+    assert_eq!(response, COMMAND + LINK + TRANSFER + PROGRAM);
     assert_eq!(part(&parts, "cell_program_ns"), PROGRAM);
     assert_eq!(run_alone(&mut device, io(Mode::Read, 0, 1)).0, COMMAND + READ + TRANSFER + LINK);
     let unwritten = [1, BLOCK, 2 * BLOCK];
@@ -105,19 +105,22 @@ fn zones_on_separate_dies_scale_to_channel_rate() {
     let mut device = device(1, 16, 1, "{}");
     let two = rate(&mut device, &[0, 16]);
     let expected = 1e9 / (TRANSFER + PROGRAM) as f64;
-    assert!((two / expected - 1.0).abs() < 1e-9, "{two} for {expected}: one die does one thing");
+    assert!(
+        (two / expected - 1.0).abs() < 1e-9,
+        "{two} for {expected}: one die executes one operation at a time"
+    );
 }
 
 #[test]
 fn zone_reset_erases_written_blocks_in_parallel() {
     let mut device = device(2, 2, 4, "{}");
     let reset = zone(&device, Mode::Reset, 0);
-    assert_eq!(run_alone(&mut device, reset).0, COMMAND, "nothing to erase");
+    assert_eq!(run_alone(&mut device, reset).0, COMMAND, "an empty zone needs no erase");
     for (pages, erases) in [(1, 1), (3, 3), (4, 4), (4 * BLOCK, 4)] {
         run_alone(&mut device, io(Mode::Write, 0, pages));
         let before = device.counters().unwrap();
-        let (took, parts) = run_alone(&mut device, reset);
-        assert_eq!(took, COMMAND + ERASE, "{pages} pages");
+        let (response, parts) = run_alone(&mut device, reset);
+        assert_eq!(response, COMMAND + ERASE, "{pages} pages");
         assert_eq!(part(&parts, "erase_ns"), ERASE);
         assert_eq!(device.counters().unwrap().since(&before).blocks_erased, erases);
     }
@@ -134,14 +137,14 @@ fn zone_finish_pads_only_when_configured() {
     let left = BLOCK - 10;
     assert_eq!(run_alone(&mut padded, finish).0, COMMAND + left * (TRANSFER + PROGRAM));
     assert_eq!(padded.counters().unwrap().pages_padded, left);
-    assert_eq!(run_alone(&mut padded, finish).0, COMMAND, "it is full");
+    assert_eq!(run_alone(&mut padded, finish).0, COMMAND, "the zone is full");
     assert_eq!(run_alone(&mut padded, io(Mode::Read, 12, 1)).0, COMMAND + LINK, "never written");
     let mut without_pads = device(1, 1, 1, r#"{"finish_pads": false}"#);
     run_alone(&mut without_pads, io(Mode::Write, 0, 10));
     assert_eq!(run_alone(&mut without_pads, finish).0, COMMAND);
     assert_eq!(without_pads.counters().unwrap().pages_padded, 0);
     let read = run_alone(&mut without_pads, io(Mode::Read, 9, 1)).0;
-    assert_eq!(read, COMMAND + READ + TRANSFER + LINK, "what was written is there");
+    assert_eq!(read, COMMAND + READ + TRANSFER + LINK, "the written pages are readable");
 }
 
 /// Untimed mode counts the same as timed mode.
@@ -178,15 +181,15 @@ fn zone_buffer_gathers_units() {
         assert_eq!(
             run_alone(&mut device, unit(Mode::Write, page)).0,
             COMMAND + PART,
-            "in the buffer"
+            "the unit is in the buffer"
         );
         assert_eq!(
             run_alone(&mut device, unit(Mode::Read, page)).0,
             COMMAND + PART,
-            "read from it"
+            "the unit is read from the buffer"
         );
     }
-    assert_eq!(device.counters().unwrap().pages_programmed, 3, "units are counted when they come");
+    assert_eq!(device.counters().unwrap().pages_programmed, 3, "units are counted on arrival");
     let fourth = run_alone(&mut device, unit(Mode::Write, 3)).0;
     assert_eq!(fourth, COMMAND + PART + TRANSFER + PROGRAM);
     let read = run_alone(&mut device, unit(Mode::Read, 0)).0;
@@ -202,7 +205,7 @@ fn zone_buffer_gathers_units() {
     let finish = zone(&device, Mode::Finish, 0);
     assert_eq!(run_alone(&mut device, finish).0, COMMAND + (BLOCK - 1) * (TRANSFER + PROGRAM));
     let read = run_alone(&mut device, unit(Mode::Read, 4)).0;
-    assert_eq!(read, COMMAND + READ + TRANSFER / 4 + PART, "it has left the buffer");
+    assert_eq!(read, COMMAND + READ + TRANSFER / 4 + PART, "the unit has left the buffer");
     assert_eq!(run_alone(&mut device, unit(Mode::Read, 5)).0, COMMAND + PART);
 }
 

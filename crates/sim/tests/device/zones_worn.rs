@@ -55,11 +55,11 @@ fn zone_age_is_that_of_oldest_page() {
     device.wait_until(device.now() + seven);
     fill(&mut device, 1);
     assert_eq!(retries(&mut device, 5), 1, "eight times the errors of a fresh one");
-    assert_eq!(retries(&mut device, BLOCK + 5), 0, "the other is fresh");
+    assert_eq!(retries(&mut device, BLOCK + 5), 0, "the other block is fresh");
     let reset = zone(&device, Mode::Reset, 0);
     run_alone(&mut device, reset);
     fill(&mut device, 0);
-    assert_eq!(retries(&mut device, 5), 0, "it is fresh again");
+    assert_eq!(retries(&mut device, 5), 0, "the block is fresh again");
     device.wait_until(device.now() + seven);
     assert_eq!(retries(&mut device, 5), 1);
     let mut disturbed =

@@ -33,8 +33,8 @@ fn blocks(device: &OpenChannelDevice) -> impl Iterator<Item = Ppa> + use<> {
 }
 
 /// Return whether `count` is within four standard deviations of a binomial law.
-fn is_about(count: usize, of: usize, chance: f64) -> bool {
-    let mean = of as f64 * chance;
+fn is_about(count: usize, trials: usize, chance: f64) -> bool {
+    let mean = trials as f64 * chance;
     (count as f64 - mean).abs() < 4.0 * (mean * (1.0 - chance)).sqrt()
 }
 
@@ -64,11 +64,11 @@ fn retry_corrects_failed_read() {
     let shortest = once.iter().map(|(time, _)| *time).min().unwrap();
     let repeated = 150_000 + 32_768 * 1_000_000_000 / 50_400_000;
     for ((time, first), (later, second)) in once.iter().zip(&again) {
-        assert_eq!(*time, shortest, "nothing is read again");
+        assert_eq!(*time, shortest, "no read is retried");
         let any = first.contains(&AddressStatus::Uncorrectable);
         assert_eq!(*later, shortest + if any { repeated } else { 0 });
         for index in 0..first.len() {
-            assert!(lost(first, index) || !lost(second, index), "it was right at once");
+            assert!(lost(first, index) || !lost(second, index), "the first read was correct");
             failed += usize::from(lost(first, index));
             saved += usize::from(lost(first, index) && !lost(second, index));
         }
@@ -87,7 +87,7 @@ fn write_failures_match_profile() {
             let (_, statuses) = command(&mut device, FlashOp::Write, &ppas);
             let fails = statuses[0] == AddressStatus::ProgramFailed;
             let expected = if fails { statuses[0] } else { AddressStatus::Done };
-            assert_eq!(statuses, vec![expected; ppas.len()], "all planes are one write");
+            assert_eq!(statuses, vec![expected; ppas.len()], "all planes are written together");
             let (_, read) = command(&mut device, FlashOp::Read, &ppas);
             assert_eq!(read.contains(&AddressStatus::Uncorrectable), fails, "{block}");
             failed += usize::from(fails);
@@ -95,7 +95,7 @@ fn write_failures_match_profile() {
         assert_eq!(
             device.block_state(*block).unwrap().pages_written,
             2,
-            "a page that failed is used"
+            "a page whose program failed is used up"
         );
     }
     assert!(is_about(failed, 2 * all.len(), 0.02), "{failed} of {}", 2 * all.len());

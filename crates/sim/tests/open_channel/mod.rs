@@ -87,7 +87,7 @@ fn unerasable_block_is_retired() {
         times.push(time);
         assert_eq!(status, [expected]);
     }
-    assert_eq!(times[1] - times[0], 250_000, "one step longer");
+    assert_eq!(times[1] - times[0], 250_000, "the erase is one step longer");
     let retired = page(&device, at(5, 0));
     for op in [FlashOp::Write, FlashOp::Read] {
         assert_eq!(command(&mut device, op, &retired).1, [AddressStatus::Retired; 8]);

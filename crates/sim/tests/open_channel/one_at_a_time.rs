@@ -63,12 +63,12 @@ impl CardClocks {
         channel.thread = channel.thread.max(self.submission) + controller.submission_thread_ns;
         parts.insert("dispatch_ns", channel.thread - self.submission);
         let ready = channel.thread;
-        let does = &mut self.luns[lun];
-        let &(free, last) = does.last().expect("a LUN has an initial state");
+        let operations = &mut self.luns[lun];
+        let &(free, last) = operations.last().expect("a LUN has an initial state");
         let end = match op {
             FlashOp::Write => {
                 let held = ready.max(channel.bus);
-                charge_wait(&mut parts, does, held);
+                charge_wait(&mut parts, operations, held);
                 parts.insert("channel_wait_ns", held - ready);
                 let turned = channel.wrote.is_some_and(|last| last != at.lun);
                 let switch = if turned { controller.lun_switch_ns } else { 0 };
@@ -77,7 +77,7 @@ impl CardClocks {
                 channel.bus = held.max(free) + switch + transfer;
                 parts.insert("transfer_ns", transfer);
                 let program = program_ns(&self.profile, at.page);
-                does.push((channel.bus + program, op));
+                operations.push((channel.bus + program, op));
                 let waits = if controller.write_back { 0 } else { program };
                 parts.insert("cell_program_ns", waits);
                 channel.bus + waits
@@ -85,7 +85,7 @@ impl CardClocks {
             FlashOp::Read => {
                 let again =
                     |rng: &mut Xoshiro256PlusPlus| uniform(rng, 1000) < media.retry_permille;
-                charge_wait(&mut parts, does, ready);
+                charge_wait(&mut parts, operations, ready);
                 let disturbed = free > ready && last == FlashOp::Write;
                 let mut retries = 0;
                 while disturbed && retries < media.retries_max && again(&mut self.rng) {
@@ -99,7 +99,7 @@ impl CardClocks {
                 parts.insert("transfer_ns", transfer);
                 parts.insert("retry_ns", retries * (media.read_ns + transfer));
                 channel.bus = sent + transfer + retries * (media.read_ns + transfer);
-                does.push((channel.bus, op));
+                operations.push((channel.bus, op));
                 channel.bus
             }
             FlashOp::Erase => {
@@ -108,9 +108,9 @@ impl CardClocks {
                 let steps = erases.checked_div(u64::from(reliability.erase_step_cycles));
                 let takes = media.erase_ns + steps.unwrap_or(0) * reliability.erase_step_ns;
                 *erases += 1;
-                charge_wait(&mut parts, does, ready);
+                charge_wait(&mut parts, operations, ready);
                 parts.insert("cell_erase_ns", takes);
-                does.push((ready.max(free) + takes, op));
+                operations.push((ready.max(free) + takes, op));
                 ready.max(free) + takes
             }
         };

@@ -135,23 +135,23 @@ impl CardQueues {
         self.has_tie |= channel.last_request.replace(self.now) == Some(self.now);
     }
 
-    /// Grant the LUN of `of` to the first waiting job, if that needs nothing else.
-    fn release_lun(&mut self, of: usize) {
-        let lun = self.lun(of);
+    /// Grant the LUN of `job` to the first waiting job, if that needs nothing else.
+    fn release_lun(&mut self, job: usize) {
+        let lun = self.lun(job);
         let Some(&first) = self.luns[lun].queue.front() else { return };
         let media = &self.profile.media;
-        let happens = match self.jobs[first].op {
+        let next_event = match self.jobs[first].op {
             _ if self.luns[lun].works => return,
             FlashOp::Write => return,
             FlashOp::Read => (self.now + media.read_ns, JobEvent::HasData(first)),
             FlashOp::Erase => (self.now + media.erase_ns, JobEvent::IsOver(first)),
         };
         self.luns[lun].works = true;
-        self.plan(happens.0, happens.1);
+        self.plan(next_event.0, next_event.1);
     }
 
-    fn release_channel(&mut self, of: usize) {
-        let number = usize::from(self.jobs[of].at.channel);
+    fn release_channel(&mut self, job: usize) {
+        let number = usize::from(self.jobs[job].at.channel);
         let channel = &mut self.channels[number];
         if channel.sends {
             return;
@@ -173,8 +173,8 @@ impl CardQueues {
             return self.send(next);
         }
         let channel = &mut self.channels[number];
-        if let Some(place) = channel.queue.iter().position(|waits| *waits == first) {
-            channel.queue.remove(place);
+        if let Some(position) = channel.queue.iter().position(|waits| *waits == first) {
+            channel.queue.remove(position);
             self.send(first);
         }
     }

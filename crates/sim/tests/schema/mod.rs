@@ -216,6 +216,6 @@ fn snapshot_of_schema_1_is_read() {
         device.complete().unwrap();
         completed += 1;
     }
-    assert_eq!(completed, 8, "I/Os that were under way when it was saved");
+    assert_eq!(completed, 8, "I/Os outstanding at the time of saving");
     assert!(device.counters().unwrap().host_pages_written > 0);
 }

@@ -35,15 +35,15 @@ impl TypeRecorder {
         Ok(format!("Option<{}>", inner?))
     }
 
-    /// Record `place` of the type `of`, which has one unnamed part.
+    /// Record `path` of the type `type_name`, which has one unnamed part.
     fn newtype(
         &self,
-        of: &str,
-        place: String,
+        type_name: &str,
+        path: String,
         inner: Result<String, UnsupportedType>,
     ) -> Result<String, UnsupportedType> {
-        self.line(format!("{place}: {}", inner?));
-        Ok(of.into())
+        self.line(format!("{path}: {}", inner?));
+        Ok(type_name.into())
     }
 
     fn line(&self, line: String) {

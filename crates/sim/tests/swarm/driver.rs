@@ -23,7 +23,7 @@ pub struct HostDriver<'a> {
     pub pages: u64,
     pub work: u64,
     pub hash: DefaultHasher,
-    pub spent: bool,
+    pub worn_out: bool,
 }
 
 impl HostDriver<'_> {
@@ -40,7 +40,7 @@ impl HostDriver<'_> {
             pages: pages_of(device),
             work: work(device),
             hash: DefaultHasher::new(),
-            spent: false,
+            worn_out: false,
         }
     }
 
@@ -87,7 +87,7 @@ impl HostDriver<'_> {
 
     pub fn failed(&mut self, error: &Error) {
         check_worn_out(error).hash(&mut self.hash);
-        self.spent = true;
+        self.worn_out = true;
     }
 
     pub fn wait(&mut self, device: &mut SimDevice) {

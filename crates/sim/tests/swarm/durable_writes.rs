@@ -54,17 +54,17 @@ pub fn check_durable(device: &mut SimDevice, seed: u64) {
 fn submit_durable(
     device: &mut SimDevice,
     io: &Io,
-    asked: DurabilityRequest,
+    request: DurabilityRequest,
 ) -> uflip_core::Result<()> {
     let default =
-        if let DurabilityRequest::Always(durability) = asked { durability } else { "cached" };
+        if let DurabilityRequest::Always(durability) = request { durability } else { "cached" };
     let while_submitted =
-        if matches!(asked, DurabilityRequest::SingleWrite) { "fua" } else { default };
+        if matches!(request, DurabilityRequest::SingleWrite) { "fua" } else { default };
     device.set_durability(while_submitted.parse().expect("a valid durability"));
     let submitted = device.submit(io);
     device.set_durability(default.parse().expect("a valid durability"));
     submitted.and_then(|_| device.complete())?;
-    if matches!(asked, DurabilityRequest::FlushCommand) {
+    if matches!(request, DurabilityRequest::FlushCommand) {
         device.submit_flush();
         device.complete()?;
     }

@@ -27,29 +27,33 @@ const FIXED_BYTES: usize = 40;
 /// If one does anything forbidden; the message reproduces it.
 pub fn run_cases(seed: u64, cases: u64, watch: &Watchdog) {
     let folder = tempfile::tempdir().expect("create a temporary folder");
-    let (mut refused, mut lived, mut spent) = (0, 0, 0);
+    let (mut refused, mut survived, mut broke_rule) = (0, 0, 0);
     for index in 0.. {
         let case = draw::case(seed, index);
         watch.begin(case.to_string());
-        let whole = catch_panic(|| save_case(&case, folder.path()));
-        let Some(whole) = whole.unwrap_or_else(|why| panic!("{case}: {why}")) else { continue };
+        let snapshot = catch_panic(|| save_case(&case, folder.path()));
+        let Some(snapshot) = snapshot.unwrap_or_else(|message| panic!("{case}: {message}")) else {
+            continue;
+        };
         for number in 0..CHANGES {
             let line = format!("change {number} of {case}, which is {index} of seed {seed}");
             watch.begin(line.clone());
-            match changed(&whole, number, index, folder.path()) {
+            match changed(&snapshot, number, index, folder.path()) {
                 Ok(ForgedSnapshot::Refused) => refused += 1,
-                Ok(ForgedSnapshot::Lived) => lived += 1,
-                Ok(ForgedSnapshot::Spent) => spent += 1,
-                Err(why) => panic!("{line}: {why}"),
+                Ok(ForgedSnapshot::Survived) => survived += 1,
+                Ok(ForgedSnapshot::BrokeRule) => broke_rule += 1,
+                Err(message) => panic!("{line}: {message}"),
             }
         }
-        if refused + lived + spent >= cases {
+        if refused + survived + broke_rule >= cases {
             break;
         }
     }
     watch.end();
-    eprintln!("{refused} changed snapshots were refused, {lived} lived, {spent} broke a rule");
-    assert!(refused > 0 && lived > 0);
+    eprintln!(
+        "{refused} changed snapshots were refused, {survived} survived, {broke_rule} broke a rule"
+    );
+    assert!(refused > 0 && survived > 0);
 }
 
 /// Repeat the modification of a line printed by `run_cases`; return false if the line is not of that
@@ -62,13 +66,13 @@ pub fn rerun(line: &str, watch: &Watchdog) -> bool {
     };
     let Some((number, index, seed)) = numbers() else { return false };
     let folder = tempfile::tempdir().expect("create a temporary folder");
-    let whole = save_case(&draw::case(seed, index), folder.path()).expect("save the device");
+    let snapshot = save_case(&draw::case(seed, index), folder.path()).expect("save the device");
     watch.begin(line.to_owned());
-    let outcome = match changed(&whole, number, index, folder.path()) {
+    let outcome = match changed(&snapshot, number, index, folder.path()) {
         Ok(ForgedSnapshot::Refused) => "refused".to_owned(),
-        Ok(ForgedSnapshot::Lived) => "lived".to_owned(),
-        Ok(ForgedSnapshot::Spent) => "broke a rule".to_owned(),
-        Err(why) => format!("broken {why:?}"),
+        Ok(ForgedSnapshot::Survived) => "survived".to_owned(),
+        Ok(ForgedSnapshot::BrokeRule) => "broke a rule".to_owned(),
+        Err(message) => format!("broken {message:?}"),
     };
     watch.end();
     println!("{outcome} {line}");
@@ -86,22 +90,27 @@ fn save_case(case: &SwarmCase, folder: &Path) -> Option<Vec<u8>> {
     drive(&mut device, &case.host, 100);
     let path = folder.join("saved.snapshot");
     device.save(&path).expect("save the device");
-    let whole = std::fs::read(&path).expect("read the file");
+    let snapshot = std::fs::read(&path).expect("read the file");
     std::fs::remove_file(&path).expect("remove the file");
-    Some(whole)
+    Some(snapshot)
 }
 
 enum ForgedSnapshot {
     Refused,
-    Lived,
-    Spent,
+    Survived,
+    BrokeRule,
 }
 
 /// Try modification number `number` of a file; return the outcome, or an error for forbidden
 /// behaviour.
-fn changed(whole: &[u8], number: u64, index: u64, folder: &Path) -> Result<ForgedSnapshot, String> {
+fn changed(
+    snapshot: &[u8],
+    number: u64,
+    index: u64,
+    folder: &Path,
+) -> Result<ForgedSnapshot, String> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(index << 8 | number);
-    let mut file = whole.to_vec();
+    let mut file = snapshot.to_vec();
     let summed = !number.is_multiple_of(4);
     change(&mut file, &mut rng, summed);
     let path = folder.join("changed.snapshot");
@@ -113,7 +122,7 @@ fn changed(whole: &[u8], number: u64, index: u64, folder: &Path) -> Result<Forge
     };
     let host = HostLoad { seed: 1 + number, depth: 8 };
     Ok(catch_panic(|| end(&mut device, &host))
-        .map_or(ForgedSnapshot::Spent, |_| ForgedSnapshot::Lived))
+        .map_or(ForgedSnapshot::BrokeRule, |_| ForgedSnapshot::Survived))
 }
 
 /// Modify some bytes, with or without new checksums.
@@ -140,8 +149,8 @@ fn change(file: &mut Vec<u8>, rng: &mut Xoshiro256PlusPlus, summed: bool) {
         let header = header.min(file.len() - FIXED_BYTES);
         let parts = [&file[FIXED_BYTES..][..header], &file[FIXED_BYTES + header..]];
         let fixed = parts.map(|part| [part.len() as u64, XxHash3_64::oneshot(part)]);
-        for (place, number) in fixed.as_flattened().iter().enumerate() {
-            file[8 + 8 * place..][..8].copy_from_slice(&number.to_le_bytes());
+        for (index, number) in fixed.as_flattened().iter().enumerate() {
+            file[8 + 8 * index..][..8].copy_from_slice(&number.to_le_bytes());
         }
     }
 }

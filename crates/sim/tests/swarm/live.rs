@@ -43,9 +43,9 @@ pub enum CaseOutcome {
     /// It is valid, but too large or too slow to be tried here.
     Large,
     /// It completed everything; a hash of all visible results.
-    Lived(u64),
+    Survived(u64),
     /// It reported that it is worn out, or at the end of its clock, and keeps reporting it.
-    Spent(u64),
+    WornOut(u64),
     /// It violated a rule.
     Broken(String),
 }
@@ -54,11 +54,11 @@ impl CaseOutcome {
     /// Return a summary in a word or two.
     pub fn line(&self) -> String {
         match self {
-            CaseOutcome::Refused(why) => format!("refused {why:?}"),
+            CaseOutcome::Refused(message) => format!("refused {message:?}"),
             CaseOutcome::Large => "large".into(),
-            CaseOutcome::Lived(hash) => format!("lived {hash:016x}"),
-            CaseOutcome::Spent(hash) => format!("spent {hash:016x}"),
-            CaseOutcome::Broken(why) => format!("broken {why:?}"),
+            CaseOutcome::Survived(hash) => format!("survived {hash:016x}"),
+            CaseOutcome::WornOut(hash) => format!("worn out {hash:016x}"),
+            CaseOutcome::Broken(message) => format!("broken {message:?}"),
         }
     }
 }
@@ -68,8 +68,8 @@ impl CaseOutcome {
 pub struct OutcomeCounts {
     refused: u64,
     large: u64,
-    lived: u64,
-    spent: u64,
+    survived: u64,
+    worn_out: u64,
     broken: u64,
 }
 
@@ -78,8 +78,8 @@ impl OutcomeCounts {
         *match outcome {
             CaseOutcome::Refused(_) => &mut self.refused,
             CaseOutcome::Large => &mut self.large,
-            CaseOutcome::Lived(_) => &mut self.lived,
-            CaseOutcome::Spent(_) => &mut self.spent,
+            CaseOutcome::Survived(_) => &mut self.survived,
+            CaseOutcome::WornOut(_) => &mut self.worn_out,
             CaseOutcome::Broken(_) => &mut self.broken,
         } += 1;
     }
@@ -87,10 +87,10 @@ impl OutcomeCounts {
 
 impl fmt::Display for OutcomeCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let OutcomeCounts { refused, large, lived, spent, broken } = self;
+        let OutcomeCounts { refused, large, survived, worn_out, broken } = self;
         write!(
             f,
-            "{lived} lived, {spent} spent, {refused} refused, {large} too large, {broken} broken"
+            "{survived} survived, {worn_out} worn out, {refused} refused, {large} too large, {broken} broken"
         )
     }
 }
@@ -105,7 +105,7 @@ pub fn run_watched(case: &SwarmCase, limited: bool, watch: &Watchdog) -> CaseOut
 
 thread_local! {
     /// The location of a panic of this thread, while one is expected; nothing is printed then.
-    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+    static PANIC_LOCATION: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Return the result of `work`, or its panic message.
@@ -114,9 +114,9 @@ pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     HOOK.call_once(|| {
         let default_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            let expected = PLACE.with_borrow_mut(|place| {
-                place.as_mut().map(|place| {
-                    *place = panic.location().map_or(String::new(), |at| at.to_string())
+            let expected = PANIC_LOCATION.with_borrow_mut(|location| {
+                location.as_mut().map(|location| {
+                    *location = panic.location().map_or(String::new(), |at| at.to_string())
                 })
             });
             if expected.is_none() {
@@ -124,13 +124,13 @@ pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
             }
         }));
     });
-    PLACE.set(Some(String::new()));
-    let made = catch_unwind(AssertUnwindSafe(work));
-    let place = PLACE.take().unwrap_or_default();
-    made.map_err(|panic| {
+    PANIC_LOCATION.set(Some(String::new()));
+    let result = catch_unwind(AssertUnwindSafe(work));
+    let location = PANIC_LOCATION.take().unwrap_or_default();
+    result.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        format!("{} ({place})", text.unwrap_or_default())
+        format!("{} ({location})", text.unwrap_or_default())
     })
 }
 
@@ -149,7 +149,7 @@ fn run_case(case: &SwarmCase, limited: bool) -> CaseOutcome {
     }
     let mut device = match SimDevice::new("swarm", profile) {
         Ok(device) => device,
-        Err(error) => return CaseOutcome::Spent(check_worn_out(&error)),
+        Err(error) => return CaseOutcome::WornOut(check_worn_out(&error)),
     };
     if case.host.seed % SAVED == 1 {
         durable_writes::check_durable(&mut device.clone(), case.host.seed);
@@ -161,16 +161,20 @@ fn run_case(case: &SwarmCase, limited: bool) -> CaseOutcome {
     let mut restored = case.host.seed.is_multiple_of(SAVED).then(|| save_and_restore(&device));
     let mut copy = device.clone();
     let end = end(&mut device, &later);
-    assert_eq!(self::end(&mut copy, &later), end, "a copy goes on as the first one");
+    assert_eq!(self::end(&mut copy, &later), end, "a copy continues like the original");
     if let Some(restored) = &mut restored {
-        assert_eq!(self::end(restored, &later), end, "a restored device goes on as the saved one");
+        assert_eq!(
+            self::end(restored, &later),
+            end,
+            "a restored device continues like the saved one"
+        );
     }
     let mut hash = DefaultHasher::new();
     (results.hash, end).hash(&mut hash);
-    if results.spent {
-        CaseOutcome::Spent(hash.finish())
+    if results.worn_out {
+        CaseOutcome::WornOut(hash.finish())
     } else {
-        CaseOutcome::Lived(hash.finish())
+        CaseOutcome::Survived(hash.finish())
     }
 }
 
@@ -195,7 +199,7 @@ fn is_laborious(profile: &Profile, case: &SwarmCase) -> bool {
     let mut driver = HostDriver::new(&device, &mut rng);
     let sectors = driver.sectors as f64 * (1.0 + overwrites);
     let mut left = 1 + sectors as u64;
-    while left > 0 && !driver.spent {
+    while left > 0 && !driver.worn_out {
         driver.burst(&mut device, BURST, false);
         left = left.saturating_sub(6 * BURST);
         if work(&device) > WORK_MAX {
@@ -209,7 +213,7 @@ fn is_laborious(profile: &Profile, case: &SwarmCase) -> bool {
 #[derive(PartialEq, Debug)]
 pub struct DeviceResults {
     hash: u64,
-    spent: bool,
+    worn_out: bool,
 }
 
 /// Check that `error` is one of a device at its end, the only permitted kind, and hash it.
@@ -243,14 +247,14 @@ fn save_and_restore(device: &SimDevice) -> SimDevice {
     let path = folder.path().join("device.snapshot");
     device.save(&path).expect("save the device");
     let restored = SimDevice::restore(&path).expect("restore the device");
-    assert_eq!(restored.info(), device.info(), "a restored device is the saved one");
+    assert_eq!(restored.info(), device.info(), "a restored device equals the saved one");
     restored
 }
 
 /// Complete outstanding I/Os, and continue with another host; return a hash of all results.
 pub fn end(device: &mut SimDevice, host: &HostLoad) -> u64 {
     let mut hash = DefaultHasher::new();
-    let mut rest = |device: &mut SimDevice| {
+    let mut finish = |device: &mut SimDevice| {
         while let Some(due) = device.next_completion(Nanos(u64::MAX)) {
             let done =
                 device.complete().map(|done| (done.submitted, done.breakdown.parts().to_vec()));
@@ -258,9 +262,9 @@ pub fn end(device: &mut SimDevice, host: &HostLoad) -> u64 {
         }
         format!("{:?} {}", device.counters(), device.now()).hash(&mut hash);
     };
-    rest(device);
+    finish(device);
     let results = drive(device, host, LATER_STEPS);
-    rest(device);
+    finish(device);
     results.hash.hash(&mut hash);
     hash.finish()
 }
@@ -298,7 +302,7 @@ pub fn drive(device: &mut SimDevice, host: &HostLoad, steps: u64) -> DeviceResul
     let counters = device.counters().expect("a simulated device has counters");
     check(&counters);
     format!("{counters:?} {}", device.now()).hash(&mut driver.hash);
-    DeviceResults { hash: driver.hash.finish(), spent: driver.spent }
+    DeviceResults { hash: driver.hash.finish(), worn_out: driver.worn_out }
 }
 
 /// Check that nothing is programmed or erased without a reason.

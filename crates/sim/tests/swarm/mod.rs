@@ -2,7 +2,7 @@
 //! survives every load, or reports that it is worn out.
 //!
 //! ```text
-//! draw ─▶ case ─▶ live: refused │ lived │ spent │ broken ─▶ shrink ─▶ one line that reproduces it
+//! draw ─▶ case ─▶ live: refused │ survived │ worn out │ broken ─▶ shrink ─▶ one line that reproduces it
 //! ```
 //!
 //! A case is one line, as its failure prints it: the device URL, and its host.
@@ -62,14 +62,19 @@ fn accepted_devices_live_or_report_worn_out() {
         if lists {
             println!("{index} {} {case}", outcome.line());
         }
-        if let CaseOutcome::Broken(why) = outcome {
-            let (least, why) = shrink::shrink(case, why, &watch);
-            eprintln!("{least}\n    {why}");
-            broken.push(format!("{least}\n    {why}"));
+        if let CaseOutcome::Broken(message) = outcome {
+            let (smallest, message) = shrink::shrink(case, message, &watch);
+            eprintln!("{smallest}\n    {message}");
+            broken.push(format!("{smallest}\n    {message}"));
         }
     }
     eprintln!("{tally}");
-    assert!(broken.is_empty(), "{} of {cases} devices broke:\n{}", broken.len(), broken.join("\n"));
+    assert!(
+        broken.is_empty(),
+        "{} of {cases} devices failed:\n{}",
+        broken.len(),
+        broken.join("\n")
+    );
 }
 
 #[test]
@@ -94,7 +99,7 @@ fn accepted_open_channel_devices_live() {
     let (cases, seed) = case_range();
     let accepted = (0..cases).filter(|index| open_channel::run_case(seed, *index)).count();
     eprintln!("{accepted} of {cases} open-channel devices were accepted");
-    assert!(2 * accepted as u64 > cases, "most are devices");
+    assert!(2 * accepted as u64 > cases, "most cases are valid devices");
 }
 
 #[test]
@@ -142,8 +147,8 @@ fn rerun(line: &str) {
     let case = SwarmCase::parse(line);
     let outcome = live::run_watched(&case, false, &watch);
     println!("{} {case}", outcome.line());
-    if let CaseOutcome::Broken(why) = outcome {
-        let (least, why) = shrink::shrink(case, why, &watch);
-        println!("  least: {least}\n    {why}");
+    if let CaseOutcome::Broken(message) = outcome {
+        let (smallest, message) = shrink::shrink(case, message, &watch);
+        println!("  least: {smallest}\n    {message}");
     }
 }

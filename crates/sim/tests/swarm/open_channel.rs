@@ -40,31 +40,31 @@ pub fn run_case(seed: u64, index: u64) -> bool {
         let mut driver = VectorDriver::new(hosts);
         (0..COMMANDS / 2).for_each(|_| driver.step(&mut device));
         let copies = [device.clone(), save_and_restore(&device)];
-        let lived = driver.clone().end(&mut device);
+        let survived = driver.clone().end(&mut device);
         for mut copy in copies {
-            assert_eq!(driver.clone().end(&mut copy), lived, "the same state, the same bytes");
+            assert_eq!(driver.clone().end(&mut copy), survived, "the same state, the same bytes");
         }
         true
     });
-    outcome.unwrap_or_else(|why| panic!("an open-channel device failed: {line}: {why}"))
+    outcome.unwrap_or_else(|message| panic!("an open-channel device failed: {line}: {message}"))
 }
 
 /// Draw overrides, some of them implausible.
 fn draw_overrides(rng: &mut Xoshiro256PlusPlus) -> Map<String, Value> {
-    let mut of = |values: &[u64]| values[uniform(rng, values.len() as u64) as usize];
+    let mut choose = |values: &[u64]| values[uniform(rng, values.len() as u64) as usize];
     let mut overrides = Map::new();
     let mut set = |key: &str, value: u64| overrides.insert(key.to_owned(), json!(value));
-    set("channels", of(&[1, 2, 3, 8]));
-    set("luns_per_channel", of(&[1, 2, 4]));
-    set("planes", of(&[1, 2, 4]));
-    set("blocks_per_plane", of(&[1, 2, 7, 64]));
-    set("pages_per_block", of(&[1, 2, 3, 16, 64]));
-    set("sectors_per_page", of(&[1, 2, 4]));
-    set("retry_permille", of(&[0, 10, 500, 1000]));
-    set("retries_max", of(&[0, 1, 3, 100]));
-    set("program_spread_permille", of(&[0, 1, 100, 1000]));
-    set("quick_low_pages", of(&[0, 1, 2, 7]));
-    set("erases", of(&[0, 1, 3000, u64::from(u32::MAX)]));
+    set("channels", choose(&[1, 2, 3, 8]));
+    set("luns_per_channel", choose(&[1, 2, 4]));
+    set("planes", choose(&[1, 2, 4]));
+    set("blocks_per_plane", choose(&[1, 2, 7, 64]));
+    set("pages_per_block", choose(&[1, 2, 3, 16, 64]));
+    set("sectors_per_page", choose(&[1, 2, 4]));
+    set("retry_permille", choose(&[0, 10, 500, 1000]));
+    set("retries_max", choose(&[0, 1, 3, 100]));
+    set("program_spread_permille", choose(&[0, 1, 100, 1000]));
+    set("quick_low_pages", choose(&[0, 1, 2, 7]));
+    set("erases", choose(&[0, 1, 3000, u64::from(u32::MAX)]));
     let odd =
         [0, 1, 2, 64, 65, 255, 256, 257, 1 << 20, 1 << 24, 1 << 31, u64::from(u32::MAX), u64::MAX];
     let keys = [
@@ -95,9 +95,9 @@ fn draw_overrides(rng: &mut Xoshiro256PlusPlus) -> Map<String, Value> {
         "erase_steps_max",
         "rated_cycles",
     ];
-    for _ in 0..of(&[0, 0, 1, 2]) {
-        let key = keys[of(&(0..keys.len() as u64).collect::<Vec<_>>()) as usize];
-        set(key, of(&odd));
+    for _ in 0..choose(&[0, 0, 1, 2]) {
+        let key = keys[choose(&(0..keys.len() as u64).collect::<Vec<_>>()) as usize];
+        set(key, choose(&odd));
     }
     overrides
 }

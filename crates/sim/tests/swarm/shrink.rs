@@ -8,29 +8,29 @@ use super::live::{CaseOutcome, run_watched};
 use super::watch::Watchdog;
 
 /// Return the shortest case that fails like `case`, and its failure.
-pub fn shrink(case: SwarmCase, why: String, watch: &Watchdog) -> (SwarmCase, String) {
-    let (mut best, mut why) = (case, why);
+pub fn shrink(case: SwarmCase, message: String, watch: &Watchdog) -> (SwarmCase, String) {
+    let (mut best, mut message) = (case, message);
     let mut tried = 0;
     'again: loop {
         for simpler in simpler_cases(&best) {
             tried += 1;
             if tried > 300 {
-                return (best, why);
+                return (best, message);
             }
-            if let CaseOutcome::Broken(because) = run_watched(&simpler, true, watch)
-                && kind(&because) == kind(&why)
+            if let CaseOutcome::Broken(new_message) = run_watched(&simpler, true, watch)
+                && kind(&new_message) == kind(&message)
             {
-                (best, why) = (simpler, because);
+                (best, message) = (simpler, new_message);
                 continue 'again;
             }
         }
-        return (best, why);
+        return (best, message);
     }
 }
 
 /// Return the failure without its numbers.
-fn kind(why: &str) -> String {
-    why.chars().filter(|c| !c.is_ascii_digit()).take(60).collect()
+fn kind(message: &str) -> String {
+    message.chars().filter(|c| !c.is_ascii_digit()).take(60).collect()
 }
 
 /// Return cases that are simpler in one point, the most promising first.

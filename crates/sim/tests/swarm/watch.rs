@@ -12,50 +12,50 @@ const MEMORY_MAX: u64 = 4 << 30;
 
 /// The watchdog.
 pub struct Watchdog {
-    trying: Arc<Mutex<Option<(String, Duration)>>>,
+    current: Arc<Mutex<Option<(String, Duration)>>>,
 }
 
 impl Watchdog {
     pub fn new() -> Watchdog {
-        let trying: Arc<Mutex<Option<(String, Duration)>>> = Arc::default();
-        let weak = Arc::downgrade(&trying);
+        let current: Arc<Mutex<Option<(String, Duration)>>> = Arc::default();
+        let weak = Arc::downgrade(&current);
         std::thread::spawn(move || {
-            while let Some(trying) = weak.upgrade() {
-                if let Some((line, since)) = &*trying.lock().expect("the lock is not poisoned") {
-                    let what = match () {
-                        () if spent() > *since + CASE_TIMEOUT => "HANGS",
+            while let Some(current) = weak.upgrade() {
+                if let Some((line, since)) = &*current.lock().expect("the lock is not poisoned") {
+                    let problem = match () {
+                        () if cpu_time() > *since + CASE_TIMEOUT => "HANGS",
                         () if resident() > MEMORY_MAX => "GROWS",
                         () => "",
                     };
-                    if !what.is_empty() {
-                        eprintln!("{what}: {line}");
+                    if !problem.is_empty() {
+                        eprintln!("{problem}: {line}");
                         std::process::exit(101);
                     }
                 }
-                drop(trying);
+                drop(current);
                 std::thread::sleep(Duration::from_millis(200));
             }
         });
-        Watchdog { trying }
+        Watchdog { current }
     }
 
     /// Start the case `line`.
     pub fn begin(&self, line: String) {
-        *self.trying.lock().expect("the lock is not poisoned") = Some((line, spent()));
+        *self.current.lock().expect("the lock is not poisoned") = Some((line, cpu_time()));
     }
 
     /// End the case.
     pub fn end(&self) {
-        *self.trying.lock().expect("the lock is not poisoned") = None;
+        *self.current.lock().expect("the lock is not poisoned") = None;
     }
 }
 
 /// Return the processor time of this process.
-fn spent() -> Duration {
+fn cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: it writes only to the given structure.
     let status = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-    assert_eq!(status, 0, "every process has such a clock");
+    assert_eq!(status, 0, "the processor clock is available");
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 

@@ -25,7 +25,7 @@ use reader::{NodeDeserializer, ReadError};
 pub struct Fault {
     /// The title if it is the only fault.
     #[serde(skip)]
-    pub what: &'static str,
+    pub problem: &'static str,
     /// Its line; for a missing key the line of its table.
     pub line: usize,
     /// Table and key, joined by a point.
@@ -40,7 +40,7 @@ pub struct Fault {
 pub(crate) fn error_of(faults: &[Fault], source: &str, page: &str) -> Error {
     let action = format!("correct the profile; {page} explains every key");
     if let [fault] = faults {
-        return Error::usage(fault.what)
+        return Error::usage(fault.problem)
             .at(format!("{source}, line {}", fault.line))
             .got(&fault.got)
             .allowed(&fault.allowed)
@@ -92,7 +92,7 @@ pub(crate) fn read<P: DeserializeOwned>(root: &ProfileNode) -> Result<P, Vec<Fau
 #[derive(Default)]
 struct FaultLog {
     faults: RefCell<BTreeMap<KeyPath, Fault>>,
-    /// Faulty places, which are accepted as any requested type.
+    /// Paths of faulty values, which are accepted as any requested type.
     filled: RefCell<BTreeSet<KeyPath>>,
 }
 
@@ -102,7 +102,7 @@ impl FaultLog {
         let ReadError { mut path, line, got, allowed, .. } = error;
         path.reverse();
         let key = path.join(".");
-        let fault = Fault { what: NOT_VALID, line: line.unwrap_or(1), key, got, allowed };
+        let fault = Fault { problem: NOT_VALID, line: line.unwrap_or(1), key, got, allowed };
         let is_new = self.filled.borrow_mut().insert(path.clone());
         self.faults.borrow_mut().entry(path).or_insert(fault);
         is_new
@@ -113,16 +113,16 @@ impl FaultLog {
         let now = renamed(name).map(|now| format!(", which was renamed to `{now}`"));
         let got = format!("unknown key `{name}`{}", now.unwrap_or_default());
         let (key, allowed) = (path.join("."), known_keys.join(", "));
-        let fault = Fault { what: NOT_VALID, line, key, got, allowed };
+        let fault = Fault { problem: NOT_VALID, line, key, got, allowed };
         self.faults.borrow_mut().entry(path).or_insert(fault);
     }
 
     /// Record what a faulty key should have contained.
-    fn record_expected(&self, path: &KeyPath, what: impl Into<String>) {
+    fn record_expected(&self, path: &KeyPath, expected: impl Into<String>) {
         if let Some(fault) = self.faults.borrow_mut().get_mut(path)
             && fault.allowed.is_empty()
         {
-            fault.allowed = what.into();
+            fault.allowed = expected.into();
         }
     }
 

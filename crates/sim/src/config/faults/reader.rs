@@ -293,11 +293,11 @@ impl<'a> NodeDeserializer<'a> {
             self.log.record_unknown(path, node.line, known);
         }
         let filled = self.log.filled.borrow();
-        let found = known.iter().filter_map(|key| match table.get(*key) {
+        let entries = known.iter().filter_map(|key| match table.get(*key) {
             Some(node) => Some(((*key).to_owned(), Some(node))),
             None => filled.contains(&self.child(key, None).path).then(|| ((*key).to_owned(), None)),
         });
-        found.collect()
+        entries.collect()
     }
 }
 
@@ -323,8 +323,8 @@ impl<'de> MapAccess<'de> for TableAccess<'_, '_> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ReadError> {
         let (key, node) = self.next.take().expect("the key was read before its value");
         let below = self.at.child(&key, node);
-        let place = self.at.child(&key, node);
-        seed.deserialize(below).map_err(|error| error.inside(&place))
+        let path = self.at.child(&key, node);
+        seed.deserialize(below).map_err(|error| error.inside(&path))
     }
 }
 

@@ -133,8 +133,8 @@ fn issue(
 impl PlanStep {
     #[inline]
     fn op(&self, token: EventTag, timing: &Timing) -> Op<EventTag> {
-        let PlanStep { what, die, at, cell_ns, purpose, record: writes, .. } = *self;
-        let op = match what {
+        let PlanStep { kind, die, at, cell_ns, purpose, record: writes, .. } = *self;
+        let op = match kind {
             StepKind::Read => Op::read(die, cell_ns, purpose, token),
             StepKind::Program => Op::program(die, cell_ns, purpose, token),
             StepKind::Inside => Op::inside(die, cell_ns, purpose, token),

@@ -67,12 +67,12 @@ impl PhaseLayout<'_, '_> {
         let timing = self.site.timing;
         match *command {
             Cmd::Read(_) | Cmd::Program { .. } => {
-                let PlanStep { what, purpose, die, at, cell_ns, rest, .. } =
+                let PlanStep { kind, purpose, die, at, cell_ns, rest, .. } =
                     PlanStep::of_host(*command, self.site);
-                let step = self.push(what, purpose, die, cell_ns, true);
+                let step = self.push(kind, purpose, die, cell_ns, true);
                 self.phase.steps[step as usize].at = at;
                 self.phase.steps[step as usize].rest = rest;
-                if what == StepKind::Program {
+                if kind == StepKind::Program {
                     self.record(step);
                 }
             }
@@ -114,14 +114,14 @@ impl PhaseLayout<'_, '_> {
     /// Like [`PhaseLayout::push`], for one page or block.
     fn push_at(
         &mut self,
-        what: StepKind,
+        kind: StepKind,
         purpose: Purpose,
         at: PageAddress,
         ns: u64,
         ends: bool,
     ) -> u32 {
         let die = self.site.geometry.die_at(at);
-        let step = self.push(what, purpose, die, ns, ends);
+        let step = self.push(kind, purpose, die, ns, ends);
         self.phase.steps[step as usize].at = Some(at);
         step
     }
@@ -129,7 +129,7 @@ impl PhaseLayout<'_, '_> {
     /// Append a step to those of its die. `ends`: no other step waits for its result.
     fn push(
         &mut self,
-        what: StepKind,
+        kind: StepKind,
         purpose: Purpose,
         die: DieIdx,
         cell_ns: u64,
@@ -146,7 +146,7 @@ impl PhaseLayout<'_, '_> {
             // independent.
             let earlier = steps.get_mut(std::mem::replace(ending, index) as usize);
             let in_order = self.site.timing.multi_plane == MultiPlane::None;
-            let alike = earlier.filter(|other| (other.what, other.purpose) == (what, purpose));
+            let alike = earlier.filter(|other| (other.kind, other.purpose) == (kind, purpose));
             let alike = alike.filter(|_| in_order);
             if let Some(alike) = alike.filter(|_| purpose != Purpose::HostWrite) {
                 alike.counts = false;
@@ -156,7 +156,7 @@ impl PhaseLayout<'_, '_> {
         }
         let (record, rest, feeds, next, counts, at) = (0, None, NONE, NONE, ends, None);
         steps.push(PlanStep {
-            what,
+            kind,
             purpose,
             die,
             at,
@@ -222,7 +222,7 @@ impl PhaseLayout<'_, '_> {
         let last_step = self.phase.steps.get_mut(last as usize).filter(|_| self.records.is_empty());
         let moves = self.moves;
         let alike = last_step.filter(|step| step.next == NONE && step.purpose == moves);
-        match alike.filter(|step| step.what == StepKind::Inside) {
+        match alike.filter(|step| step.kind == StepKind::Inside) {
             Some(step) if self.site.timing.die_queue == DieQueue::Fifo => step.cell_ns += ns,
             _ => {
                 let step = self.push(StepKind::Inside, self.moves, die, ns, true);
@@ -247,7 +247,7 @@ impl PhaseLayout<'_, '_> {
         let cells = &timing.cells;
         let pages = bits::members(set, 0, 64 * set.len()).map(|page| page as u32);
         if !self.stays_inside(from, to) {
-            pages.for_each(|page| self.copy(from.behind(page), to.behind(page)));
+            pages.for_each(|page| self.copy(from.plus_pages(page), to.plus_pages(page)));
         } else if timing.die_queue != DieQueue::Fifo || !self.records.is_empty() {
             // Pages keep their offset in the block.
             pages.for_each(|page| self.move_inside(to, cells.moved(page)));
@@ -259,15 +259,16 @@ impl PhaseLayout<'_, '_> {
     /// Move `pages` in order. Read ahead one page per die, so that no die waits for data while
     /// another programs.
     fn stream(&mut self, pages: &[Move], purpose: Purpose) {
-        let ahead = self.site.geometry.shape().planes as usize;
+        let lookahead = self.site.geometry.shape().planes as usize;
         let mut begins = std::mem::take(&mut self.phase.begins);
         begins.clear();
-        for step in 0..pages.len() + ahead {
+        for step in 0..pages.len() + lookahead {
             if let Some(Move { from, .. }) = pages.get(step) {
                 begins.push(from.map_or(NONE, |from| self.read_to_move(from, purpose)));
             }
-            let behind = step.checked_sub(ahead).and_then(|index| Some((index, pages.get(index)?)));
-            if let Some((index, Move { to, .. })) = behind {
+            let program =
+                step.checked_sub(lookahead).and_then(|index| Some((index, pages.get(index)?)));
+            if let Some((index, Move { to, .. })) = program {
                 let program = self.program(*to, purpose);
                 self.feed(begins[index], program);
                 if begins[index] == NONE {

@@ -250,7 +250,7 @@ impl PlanJobs {
         until: u64,
         hardware: &mut Hardware<'_>,
     ) -> Option<PlanClass> {
-        let PlanJobs { jobs, tails, unused, phase_times: known, .. } = self;
+        let PlanJobs { jobs, tails, unused, phase_times, .. } = self;
         let job = &mut jobs[index.0 as usize];
         let path = job.class.filter(|line| *line == PlanClass::Foreground);
         loop {
@@ -270,12 +270,15 @@ impl PlanJobs {
                 continue;
             }
             let event = DeviceEvent::ProgramsDone(index).into();
-            if job.phase.settle_step().is_some_and(|of| events.wait_for_earlier_programs(of, event))
+            if job
+                .phase
+                .settle_step()
+                .is_some_and(|record| events.wait_for_earlier_programs(record, event))
             {
                 return None;
             }
             let ends_line = path.is_some() && only_host;
-            if !ends_line && let Some(end) = job.complete_cached(at, until, known, events) {
+            if !ends_line && let Some(end) = job.complete_cached(at, until, phase_times, events) {
                 at = end;
                 flash.clock = at;
                 continue;

@@ -19,7 +19,8 @@ use crate::timeline::cells::PageType;
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Step")]
 pub(super) struct PlanStep {
-    pub(super) what: StepKind,
+    #[serde(rename = "what")]
+    pub(super) kind: StepKind,
     pub(super) purpose: Purpose,
     pub(super) die: DieIdx,
     /// Its page or block, if it has exactly one.
@@ -57,7 +58,7 @@ impl PlanStep {
     /// Return the step of the host command `command`.
     #[inline(always)]
     pub(super) fn of_host(command: Cmd, site: LayoutSite<'_>) -> PlanStep {
-        let (what, purpose, address, cell_ns, rest) = match command {
+        let (kind, purpose, address, cell_ns, rest) = match command {
             Cmd::Read(from) => (StepKind::Read, Purpose::HostRead, from, site.read_ns(from), None),
             Cmd::Program { to, merge_from: rest } => {
                 (StepKind::Program, Purpose::HostWrite, to, site.program_ns(to), rest)
@@ -68,7 +69,7 @@ impl PlanStep {
         let rest = rest.map(|from| (site.geometry.die_at(from), site.kind(from)));
         let (feeds, next, waits, counts, record) = (NONE, NONE, 0, true, 0);
         let at = Some(address);
-        PlanStep { what, purpose, die, at, cell_ns, record, rest, feeds, next, waits, counts }
+        PlanStep { kind, purpose, die, at, cell_ns, record, rest, feeds, next, waits, counts }
     }
 }
 

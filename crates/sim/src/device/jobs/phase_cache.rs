@@ -66,10 +66,10 @@ impl PhaseCache {
             self.slots.resize_with(SLOTS, Default::default);
         }
         if self.slots[bucket].0 != self.key {
-            let took = PhaseCache::simulate(phase, events);
+            let time = PhaseCache::simulate(phase, events);
             let (key, slot) = &mut self.slots[bucket];
             key.clone_from(&self.key);
-            *slot = took;
+            *slot = time;
         }
         Some(&self.slots[bucket].1)
     }
@@ -85,10 +85,10 @@ impl PhaseCache {
         let key = &mut self.key;
         key.clear();
         for step in &phase.steps {
-            let what =
-                (step.what as u64) << 5 | (step.purpose as u64) << 1 | u64::from(step.counts);
+            let kind =
+                (step.kind as u64) << 5 | (step.purpose as u64) << 1 | u64::from(step.counts);
             let of_phase = u64::from(step.waits) << 16 | u64::from(step.feeds) & 0xffff;
-            key.push(what << 56 | of_phase << 32 | u64::from(step.die.0));
+            key.push(kind << 56 | of_phase << 32 | u64::from(step.die.0));
             key.push(step.cell_ns);
         }
         key.extend(phase.planning.iter().map(|step| u64::from(*step)));
@@ -102,7 +102,7 @@ impl PhaseCache {
     fn simulate(phase: &PlanPhase, events: &Timeline<EventTag>) -> PhaseTime {
         let (mut phase, clocks) = (phase.clone(), &mut events.idle_copy());
         clocks.set_event_budget(u64::MAX);
-        let (mut took, mut charged) = (PhaseTime::default(), 0);
+        let (mut time, mut charged) = (PhaseTime::default(), 0);
         phase.start(JobIdx(0), None, 0, clocks);
         while let Some((at, token)) = clocks.next(u64::MAX) {
             match token.event() {
@@ -111,15 +111,15 @@ impl PhaseCache {
                 }
                 DeviceEvent::StepDone(job, step) => {
                     if let Some(purpose) = phase.step_ended(job, step, None, at, clocks) {
-                        took.add(purpose.cause(), at - charged);
+                        time.add(purpose.cause(), at - charged);
                         charged = at;
                     }
                 }
                 other => unreachable!("{other:?} is not an event of a phase"),
             }
         }
-        took.ns = charged;
-        took
+        time.ns = charged;
+        time
     }
 }
 

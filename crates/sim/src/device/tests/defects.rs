@@ -21,14 +21,14 @@ fn device(erase_failures: f64, program_failures: f64) -> SimDevice {
     }))
 }
 
-/// Overwrite a few pages until `found` accepts a copy of the device that loses power.
-fn cut_when(mut device: SimDevice, found: impl Fn(&SimDevice) -> bool) -> SimDevice {
+/// Overwrite a few pages until `accepts` returns true for a copy of the device that loses power.
+fn cut_when(mut device: SimDevice, accepts: impl Fn(&SimDevice) -> bool) -> SimDevice {
     for page in 0..10_000 {
         device.submit(&write(page * 7 % 40)).unwrap();
         for later in (0..20).map(|step| Nanos(step * PROGRAM / 2)) {
             let mut copy = device.clone();
             copy.cut_power(copy.now() + later).unwrap();
-            if found(&copy) {
+            if accepts(&copy) {
                 return copy;
             }
         }
@@ -69,7 +69,7 @@ fn unlisted_bad_block_is_found_again_by_recovery() {
     let mut device = cut_when(device(0.3, 0.0), |device| !unlisted(device).is_empty());
     let lost = unlisted(&device);
     assert_eq!(lost.len(), 1);
-    assert!(!device.flash.nand.is_bad(lost[0]), "nobody knows of it");
+    assert!(!device.flash.nand.is_bad(lost[0]), "the defect is not listed");
     let recovery = device.recover().unwrap();
     // The block cannot be read, so it is erased; that fails, and the list is programmed.
     assert_eq!((recovery.blocks_erased, recovery.erasing), (1, Nanos(ERASE + PAGE + PROGRAM)));
@@ -92,7 +92,7 @@ fn block_with_failed_program_is_retired_by_recovery() {
     let mut device = cut_when(device(0.0, 0.02), |device| !failed(device).is_empty());
     let worn = failed(&device)[0];
     device.recover().unwrap();
-    assert!(!is_listed(&device, worn), "what it holds is there");
+    assert!(!is_listed(&device, worn), "a failed block that holds data is not listed");
     for page in 0..1000 {
         device.submit(&write(page * 7 % 40)).unwrap();
         device.complete().unwrap();
@@ -100,7 +100,7 @@ fn block_with_failed_program_is_retired_by_recovery() {
             break;
         }
     }
-    assert!(device.flash.nand.is_bad(worn), "it was erased, and is used no more");
+    assert!(device.flash.nand.is_bad(worn), "the block was erased and is not used again");
     assert_eq!(device.flash.nand.erases(worn), 1);
 }
 

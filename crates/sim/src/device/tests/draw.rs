@@ -44,8 +44,8 @@ fn wear(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
     };
     // Spare blocks that may fail.
     set("blocks_per_die", json!(planes * (16 + below(9))));
-    let ways = ["nothing", "blocks", "pages", "parity", "halves"];
-    set("retire", json!(ways[below(5) as usize]));
+    let retire_rules = ["nothing", "blocks", "pages", "parity", "halves"];
+    set("retire", json!(retire_rules[below(5) as usize]));
     set("partial_blocks_max", json!([0, 1, 1280][below(3) as usize]));
     set("usable_pages_min", json!([1, data.div_ceil(2), data][below(3) as usize]));
     let by_errors = below(5) == 0;
@@ -105,11 +105,11 @@ pub(super) fn interrupts(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Va
     let ns = [0, 1, 20_000, 3_000_000][below(4) as usize];
     let waits = if together == 1 { 0 } else { ns };
     let completion_ns = [0, 1_000, 400_000][below(3) as usize];
-    let (completion, heard) =
+    let (completion, completion_ns) =
         if polls { ("polling", completion_ns + 1) } else { ("interrupt", completion_ns) };
     for (key, value) in [
         ("host_completion", json!(completion)),
-        ("host_completion_ns", json!(heard)),
+        ("host_completion_ns", json!(completion_ns)),
         ("coalesced_completions", json!(together)),
         ("coalescing_ns", json!(waits)),
     ] {

@@ -138,7 +138,7 @@ impl TestHost {
         };
         device.set_durability(durability.parse::<Durability>().expect("a valid durability"));
         let Ok(ticket) = device.submit(&io) else {
-            assert!(super::wears_out(device), "a device that has room");
+            assert!(super::wears_out(device), "the device has free space");
             self.refused = true;
             return;
         };
@@ -186,7 +186,7 @@ impl TestHost {
     fn complete(&mut self, device: &mut SimDevice) {
         // The failed I/O is not identified: no further completions are expected.
         let Ok(completion) = device.complete() else {
-            assert!(super::wears_out(device), "a device that has room");
+            assert!(super::wears_out(device), "the device has free space");
             self.refused = true;
             return;
         };
@@ -247,7 +247,7 @@ impl TestHost {
             self.complete(device);
         }
         let at_its_end = super::is_read_only(device);
-        assert!(!at_its_end || super::wears_out(device), "a device that has room");
+        assert!(!at_its_end || super::wears_out(device), "the device has free space");
         let cut = device.cut_power(at).expect("the profile has a power_loss table");
         self.outstanding.clear();
         self.refused = false;

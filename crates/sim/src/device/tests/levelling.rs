@@ -26,7 +26,7 @@ fn device() -> SimDevice {
 fn used_up_blocks(device: &SimDevice) -> usize {
     let blocks = contents(device).block_states().into_iter();
     blocks
-        .filter(|(found, _, used)| matches!(found, BlockCondition::Programmed(_)) && !used)
+        .filter(|(condition, _, used)| matches!(condition, BlockCondition::Programmed(_)) && !used)
         .count()
 }
 
@@ -73,9 +73,11 @@ fn recovery_erases_block_of_interrupted_move() {
         for later in (0..40).map(|step| Nanos(step * PROGRAM)) {
             let mut copy = device.clone();
             copy.cut_power(copy.now() + later).unwrap();
-            let (left, found) = (used_up_blocks(&copy), contents(&copy).block_states());
-            let erased =
-                found.iter().filter(|(found, ..)| *found == BlockCondition::Erased).count();
+            let (left, states) = (used_up_blocks(&copy), contents(&copy).block_states());
+            let erased = states
+                .iter()
+                .filter(|(condition, ..)| *condition == BlockCondition::Erased)
+                .count();
             let recovery = copy.recover().unwrap();
             audit(&copy);
             unmoved += usize::from(left == 0);
@@ -99,6 +101,6 @@ fn recovery_erases_block_of_interrupted_move() {
     }
     assert!(
         interrupted > 10 && unmoved > 10,
-        "{interrupted} moves were cut, {unmoved} cuts were beside one"
+        "{interrupted} cuts interrupted a move, {unmoved} did not"
     );
 }

@@ -59,23 +59,23 @@ impl EventCoverage {
     }
 
     fn all(&self) -> [(&'static str, u64); 15] {
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
-            ("torn", of(&self.torn)),
-            ("half erased", of(&self.half_erased)),
-            ("not begun", of(&self.not_begun)),
-            ("lost", of(&self.lost)),
-            ("come back", of(&self.resurrected)),
-            ("put back", of(&self.rewritten)),
-            ("merged", of(&self.merged)),
-            ("dropped", of(&self.dropped)),
-            ("unlisted", of(&self.unlisted)),
-            ("listed", of(&self.listed)),
-            ("ended", of(&self.worn_out)),
-            ("kept", of(&self.kept_in_memory)),
-            ("saved", of(&self.saved)),
-            ("left", of(&self.interrupted_moves)),
-            ("levelled", of(&self.levelled)),
+            ("torn", load(&self.torn)),
+            ("half erased", load(&self.half_erased)),
+            ("not begun", load(&self.not_begun)),
+            ("lost", load(&self.lost)),
+            ("come back", load(&self.resurrected)),
+            ("put back", load(&self.rewritten)),
+            ("merged", load(&self.merged)),
+            ("dropped", load(&self.dropped)),
+            ("unlisted", load(&self.unlisted)),
+            ("listed", load(&self.listed)),
+            ("ended", load(&self.worn_out)),
+            ("kept", load(&self.kept_in_memory)),
+            ("saved", load(&self.saved)),
+            ("left", load(&self.interrupted_moves)),
+            ("levelled", load(&self.levelled)),
         ]
     }
 }
@@ -96,12 +96,12 @@ fn audit(device: &SimDevice) {
     }
     for (page, at) in ftl.mapped() {
         let offset = geometry.page_in_block(at);
-        assert!(nand.programmed(at.block).contains(&offset), "page {page} is somewhere");
+        assert!(nand.programmed(at.block).contains(&offset), "page {page} is mapped");
     }
     let contents = contents(device);
     for block in (0..geometry.blocks()).map(BlockIdx) {
         let bad = nand.is_bad(block);
-        assert_eq!(contents.is_listed(block), bad, "the list has {block:?}");
+        assert_eq!(contents.is_listed(block), bad, "the defect list has {block:?}");
         assert!(bad || !contents.is_broken(block), "{block:?} cannot be erased");
         let mut pages =
             (0..geometry.shape().pages_per_block).map(|page| geometry.address_at(block, page));
@@ -121,10 +121,17 @@ fn audit_merged(device: &SimDevice, merged: &MergingBackend) {
     contents.audit_physical_blocks(Some(&|logical| device.flash.physical_block(logical)));
     if wears_out(device) {
         for block in (0..device.flash.geometry.blocks()).map(BlockIdx) {
-            assert_eq!(contents.is_listed(block), nand.is_bad(block), "the list has {block:?}");
+            assert_eq!(
+                contents.is_listed(block),
+                nand.is_bad(block),
+                "the defect list has {block:?}"
+            );
         }
         let named = contents.named_blocks();
-        assert!(!named.iter().flatten().any(|block| nand.is_bad(*block)), "a bad block stands in");
+        assert!(
+            !named.iter().flatten().any(|block| nand.is_bad(*block)),
+            "a bad block replaces another"
+        );
     }
     let geometry = &device.flash.geometry;
     for page in (0..geometry.shape().logical_pages).map(crate::flash::geometry::Lpn) {
@@ -191,10 +198,10 @@ fn cut(
     }
     contents(device).audit_physical_blocks(None);
     let left = contents(device).block_states().into_iter();
-    let left =
-        left.filter(|(found, _, used)| matches!(found, BlockCondition::Programmed(_)) && !used);
+    let left = left
+        .filter(|(condition, _, used)| matches!(condition, BlockCondition::Programmed(_)) && !used);
     coverage.add(&coverage.interrupted_moves, left.count() as u64);
-    assert!(device.submit(&host.any_io()).is_err(), "nobody is served without power");
+    assert!(device.submit(&host.any_io()).is_err(), "a device without power refuses I/Os");
     let mut again = device.clone();
     let recovery = device.recover().expect("the device has lost power");
     assert_counted_on(&before, &device.counters().expect("a simulated device has counters"));
@@ -251,7 +258,7 @@ fn check_device_with_cuts(
         let wears = profile.reliability.is_some();
         let mut device = match SimDevice::new("cut", profile) {
             Ok(device) => device,
-            Err(error) => return assert!(wears, "a device that lasts: {error:?}"),
+            Err(error) => return assert!(wears, "the device does not wear out: {error:?}"),
         };
         let depth = [1, 2, 8, 24][uniform(&mut rng, 4) as usize];
         let mut host = TestHost::new(&device, rng.next_u64(), depth);
@@ -259,10 +266,10 @@ fn check_device_with_cuts(
             host.work(&mut device, 40);
             coverage.add(&coverage.kept_in_memory, pages_buffered_behind_cache(&device));
             // Cut the power of a clone twice, independently of the device.
-            let (mut other, mut theirs) = (device.clone(), host.clone());
-            cut(&mut other, &mut theirs, &mut rng, coverage);
-            theirs.work(&mut other, 10);
-            cut(&mut other, &mut theirs, &mut rng, coverage);
+            let (mut other, mut other_host) = (device.clone(), host.clone());
+            cut(&mut other, &mut other_host, &mut rng, coverage);
+            other_host.work(&mut other, 10);
+            cut(&mut other, &mut other_host, &mut rng, coverage);
             cut(&mut device, &mut host, &mut rng, coverage);
         }
         coverage.add(&coverage.levelled, device.flash.counters.blocks_levelled);
@@ -286,10 +293,10 @@ fn check_devices_with_cuts(draw: ProfileGenerator, others: &[&str]) {
     let broken = tried.filter_map(Result::err).inspect(|broken| eprintln!("{broken}"));
     let broken: Vec<String> = broken.collect();
     eprintln!("{} cuts of {devices} devices: {:?}", devices * CUTS_OF_ONE, coverage.all());
-    assert!(broken.is_empty(), "{} devices broke:\n{}", broken.len(), broken.join("\n"));
-    for (what, count) in coverage.all() {
-        let occurred = count > 0 || others.contains(&what);
-        assert!(devices < 100 || occurred, "no cut met {what}");
+    assert!(broken.is_empty(), "{} devices failed:\n{}", broken.len(), broken.join("\n"));
+    for (situation, count) in coverage.all() {
+        let occurred = count > 0 || others.contains(&situation);
+        assert!(devices < 100 || occurred, "no power cut covers: {situation}");
     }
 }
 

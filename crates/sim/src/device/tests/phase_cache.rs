@@ -62,5 +62,5 @@ fn phase_cache_matches_simulated_merge() {
         };
         cached += usize::from(merged.jobs.has_cached_phase());
     }
-    assert!(cached as u64 > DEVICES / 4, "of {cached} devices only");
+    assert!(cached as u64 > DEVICES / 4, "only {cached} devices used the cache");
 }

@@ -46,7 +46,7 @@ fn scan_reads_only_metadata_page_of_closed_block() {
     // A block of seven pages and its metadata, and three pages of the next.
     device.apply((0..10).map(write)).unwrap();
     let recovery = cut_now(&mut device);
-    // A missing metadata page is detected by reading its place.
+    // A missing metadata page is detected by reading its address.
     let read = (BLOCKS - 1) + (3 + 1) + (BLOCKS - 2);
     assert_eq!((recovery.metadata_pages_read, recovery.spare_areas_read), (1, read));
     assert_eq!(recovery.reading, Nanos(READ + PAGE + read * (READ + SPARE)));
@@ -81,9 +81,9 @@ fn scan_is_bound_by_channel_with_fast_cells() {
         let reads = BLOCKS * dies;
         // A die is read again after its last transfer; with many dies, transfers limit the rate.
         let busy = (READ + SPARE).max(dies * SPARE);
-        let took = cut_now(&mut device).reading.0;
+        let reading = cut_now(&mut device).reading.0;
         let last = READ + dies * SPARE;
-        assert_eq!(took, (BLOCKS - 1) * busy + last, "{reads} reads of {dies} dies");
+        assert_eq!(reading, (BLOCKS - 1) * busy + last, "{reads} reads of {dies} dies");
     }
 }
 

@@ -40,7 +40,7 @@ fn recovery_finds_newest_part_of_unit() {
             let mut sector = 0;
             for _ in 0..6 {
                 let depth = 2 + uniform(&mut rng, 7);
-                let mut under_way = 0;
+                let mut outstanding = 0;
                 for _ in 0..600 {
                     // Consecutive parts of units, or random parts of a few units.
                     sector = (sector + 1) % (u64::from(units) * UNIT / SECTOR - 8);
@@ -54,13 +54,13 @@ fn recovery_finds_newest_part_of_unit() {
                         .for_each(|unit| written[unit as usize] += 1);
                     let (offset, size) = (Bytes(offset), Bytes(size));
                     device.submit(&Io { offset, size, mode: Mode::Write, stream }).unwrap();
-                    under_way += 1;
-                    if under_way == depth {
+                    outstanding += 1;
+                    if outstanding == depth {
                         device.complete().unwrap();
-                        under_way -= 1;
+                        outstanding -= 1;
                     }
                 }
-                for _ in 0..under_way {
+                for _ in 0..outstanding {
                     device.complete().unwrap();
                 }
                 let cut = device.cut_power(device.now() + Nanos(1_000)).unwrap();

@@ -40,7 +40,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         self.events.issue(self.at, Op { writes, ..op });
     }
 
-    /// Add a host unit to the page buffer; return false if its place cannot be programmed.
+    /// Add a host unit to the page buffer; return false if its page cannot be programmed.
     #[inline(always)]
     pub(super) fn gather(&mut self, to: PageAddress) -> bool {
         let programmed = self.flash.program(to, None);

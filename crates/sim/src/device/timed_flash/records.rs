@@ -52,7 +52,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
     pub(super) fn note_metadata(&mut self, to: PageAddress, programmed: bool) -> u32 {
         let units = self.flash.geometry.units();
         let Some(contents) = &mut self.events.contents else { return 0 };
-        (0..units).for_each(|unit| contents.decide(to.behind(unit), None, 0, programmed));
+        (0..units).for_each(|unit| contents.decide(to.plus_pages(unit), None, 0, programmed));
         contents.program(to)
     }
 

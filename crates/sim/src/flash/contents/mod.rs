@@ -261,8 +261,8 @@ impl Contents {
 
     /// Queue the erase of `block`; returns the number of the record.
     pub(crate) fn erase(&mut self, block: BlockIdx) -> u32 {
-        let what = RecordKind::Erase { logical: Some(block), block, fails: false };
-        self.records.add(what, &[], Label::default())
+        let kind = RecordKind::Erase { logical: Some(block), block, fails: false };
+        self.records.add(kind, &[], Label::default())
     }
 
     /// Record the FTL's decision to erase `block`.
@@ -310,15 +310,15 @@ impl Contents {
 
     /// Apply the operations that have ended by `until`.
     fn apply_ended(&mut self, until: u64) {
-        while let Some((what, cells, label)) = self.records.ended(until) {
-            self.apply(what, &cells, label);
+        while let Some((kind, cells, label)) = self.records.ended(until) {
+            self.apply(kind, &cells, label);
             self.records.reuse(cells);
         }
     }
 
     /// Apply an operation that has ended.
-    fn apply(&mut self, what: RecordKind, cells: &[PhysicalPage], label: Label) {
-        match what {
+    fn apply(&mut self, kind: RecordKind, cells: &[PhysicalPage], label: Label) {
+        match kind {
             RecordKind::Program(first) => {
                 self.fill(first, cells, label);
                 let block = self.geometry.block_of(first);

@@ -52,9 +52,9 @@ impl PhysicalImage {
 
     /// Copy a page, or a torn part of it, to another block.
     fn copy(&mut self, PageCopy { old, into, pages, failed, .. }: PageCopy, _torn: bool) {
-        let [before, there] = [into, old].map(|block| self.filled[block.0 as usize]);
+        let [before, present] = [into, old].map(|block| self.filled[block.0 as usize]);
         assert!(before < pages, "{into:?} has {before} pages, and all of {old:?}");
-        assert_eq!(there, pages + u32::from(failed), "some pages of {old:?} are under way");
+        assert_eq!(present, pages + u32::from(failed), "some pages of {old:?} are in progress");
         self.filled[into.0 as usize] += 1;
         #[cfg(test)]
         {
@@ -89,7 +89,7 @@ impl Contents {
     }
 
     /// Record the decisions in `notes`, which were carried out or will be. `pages` are the host pages that
-    /// they program, in order; `of_map` returns the mapping page of a place. If `time`, returns a record of
+    /// they program, in order; `of_map` returns the mapping page at an address. If `time`, returns a record of
     /// every operation, in order.
     pub(crate) fn decide_notes(
         &mut self,
@@ -129,8 +129,8 @@ impl Contents {
                 }
                 Note::Erase { logical, block, fails } => {
                     logical.into_iter().for_each(|logical| self.decide_erased(logical));
-                    let what = RecordKind::Erase { logical, block, fails };
-                    Some(self.records.add(what, &[], Label::default()))
+                    let kind = RecordKind::Erase { logical, block, fails };
+                    Some(self.records.add(kind, &[], Label::default()))
                 }
                 Note::List(block) => self.list(Defect::Block, block, nand),
             });
@@ -145,7 +145,7 @@ impl Contents {
     /// Finish all operations in progress.
     pub(crate) fn finish(&mut self) {
         for record in self.records.drain() {
-            self.apply(record.what, &record.cells, record.label);
+            self.apply(record.kind, &record.cells, record.label);
         }
     }
 
@@ -273,13 +273,13 @@ impl Contents {
         let Some(physical_image) = &self.physical_image else {
             return all.map(condition).map(|(states, pages)| (states, pages, true)).collect();
         };
-        let of = |filled: &u32| match *filled {
+        let state = |filled: &u32| match *filled {
             0 => (BlockCondition::Erased, 0, true),
             HALF_ERASED => (BlockCondition::HalfErased, 0, false),
             pages => (BlockCondition::Programmed(pages), pages, false),
         };
         let mut states: Vec<(BlockCondition, u32, bool)> =
-            physical_image.filled.iter().map(of).collect();
+            physical_image.filled.iter().map(state).collect();
         for (block, by) in all.zip(self.named_blocks()) {
             if let Some(by) = by {
                 let (is, pages) = condition(block);

@@ -18,7 +18,7 @@ pub(crate) fn notes_of(plan: &FlashPlan) -> Vec<Note> {
             Cmd::CopySet { from, to, set } => {
                 let words = plan.words(set);
                 let pages = bits::members(words, 0, 64 * words.len()).map(|page| page as u32);
-                notes.extend(pages.map(|page| copy(from.behind(page), to.behind(page))));
+                notes.extend(pages.map(|page| copy(from.plus_pages(page), to.plus_pages(page))));
             }
             Cmd::CopyRow(row) => {
                 notes.extend(plan.row(row).moves().map(|(from, to)| copy(from, to)));

@@ -32,7 +32,7 @@ pub(crate) enum BlockCondition {
 /// The map that the spare areas yield, and the state of every block.
 #[derive(Clone, Debug)]
 pub(crate) struct Image {
-    /// Per logical page: the place of its newest readable version.
+    /// Per logical page: the address of its newest readable version.
     pub(crate) map: Vec<Option<Ppn>>,
     pub(crate) blocks: Vec<(BlockCondition, Label)>,
 }
@@ -64,15 +64,15 @@ impl Contents {
     }
 
     /// Return the version of `page` that the host no longer needs, 0 for none. If the host has not written it
-    /// since, `newest` is that version; then the version `found` after a power loss is no longer needed
+    /// since, `newest` is that version; then the version `recovered` after a power loss is no longer needed
     /// either.
-    fn deallocated_version(&mut self, page: u32, newest: u64, found: u64) -> u64 {
+    fn deallocated_version(&mut self, page: u32, newest: u64, recovered: u64) -> u64 {
         let Some(version) = self.deallocated.get_mut(&page) else { return 0 };
         let was = *version;
         if newest > was {
             self.deallocated.remove(&page);
         } else {
-            *version = found;
+            *version = recovered;
         }
         was
     }
@@ -82,10 +82,10 @@ impl Contents {
     pub(super) fn stop_at(&mut self, at: u64, protected: bool, cut: &mut PowerCutEffect) {
         for record in self.records.drain() {
             let has_begun = record.begin < at;
-            match record.what {
-                what if protected => self.apply(what, &record.cells, record.label),
-                what if has_begun => {
-                    self.stop_operation(what, record.cells.len(), record.label, cut)
+            match record.kind {
+                kind if protected => self.apply(kind, &record.cells, record.label),
+                kind if has_begun => {
+                    self.stop_operation(kind, record.cells.len(), record.label, cut)
                 }
                 RecordKind::Program(_) | RecordKind::List(..) | RecordKind::Copy(_) => {
                     cut.not_begun += 1
@@ -103,12 +103,12 @@ impl Contents {
     /// Stop an operation on `pages` pages that had begun.
     fn stop_operation(
         &mut self,
-        what: RecordKind,
+        kind: RecordKind,
         pages: usize,
         label: Label,
         cut: &mut PowerCutEffect,
     ) {
-        match what {
+        match kind {
             RecordKind::Program(first) => {
                 self.fill(first, &vec![PhysicalPage::Torn; pages], label);
                 let block = self.geometry.block_of(first);
@@ -220,7 +220,7 @@ impl Contents {
         }
     }
 
-    /// Return the place of the newest version of every logical page, as decided.
+    /// Return the address of the newest version of every logical page, as decided.
     pub(crate) fn newest_decided(&self) -> Vec<Option<Ppn>> {
         self.newest_of(&self.decided, &self.labels)
     }
@@ -294,7 +294,7 @@ impl Contents {
         self.labels_on_flash[block.0 as usize] = Label::default();
     }
 
-    /// Set the state after untimed operation. `pages` gives every mapped logical page and its place; if
+    /// Set the state after untimed operation. `pages` gives every mapped logical page and its address; if
     /// `new_versions`, it is a new version. `programmed` returns the programmed pages of a block, `label` its label.
     pub(crate) fn settle(
         &mut self,

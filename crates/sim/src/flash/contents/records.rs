@@ -51,7 +51,8 @@ impl RecordKind {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename = "Record")]
 pub(super) struct OpRecord {
-    pub(super) what: RecordKind,
+    #[serde(rename = "what")]
+    pub(super) kind: RecordKind,
     /// The content of the pages after it; for a list, the listed pages are torn.
     pub(super) cells: Vec<PhysicalPage>,
     /// The label of its block after it.
@@ -100,19 +101,19 @@ pub(super) struct OpRecords {
 
 impl OpRecords {
     /// Add an operation; returns its number, which is valid until it has ended.
-    pub(super) fn add(&mut self, what: RecordKind, cells: &[PhysicalPage], label: Label) -> u32 {
+    pub(super) fn add(&mut self, kind: RecordKind, cells: &[PhysicalPage], label: Label) -> u32 {
         let mut copied = self.spare.pop().unwrap_or_default();
         copied.clear();
         copied.extend_from_slice(cells);
         let (number, begin, end) = (self.next_number, UNKNOWN, UNKNOWN);
         self.next_number += 1;
-        let record = OpRecord { what, cells: copied, label, number, begin, end, ended: false };
+        let record = OpRecord { kind, cells: copied, label, number, begin, end, ended: false };
         let index = self.unused.pop().unwrap_or_else(|| {
             self.records.push(None);
             self.records.len() as u32 - 1
         });
         self.records[index as usize] = Some(record);
-        self.erases.extend(what.erases().map(|block| (block, index)));
+        self.erases.extend(kind.erases().map(|block| (block, index)));
         index + 1
     }
 
@@ -129,7 +130,7 @@ impl OpRecords {
         let index = record - 1;
         let record =
             self.records[index as usize].as_mut().expect("the operation has not completed");
-        if record.what.erases().is_some() {
+        if record.kind.erases().is_some() {
             self.erases.retain(|(_, erase)| *erase != index);
         }
         if record.ended {
@@ -139,7 +140,7 @@ impl OpRecords {
         }
         (record.begin, record.end) = (record.begin.min(begin), end);
         self.ends.push(Reverse((end, record.number, index)));
-        if self.barriers.is_empty() || !record.what.programs() {
+        if self.barriers.is_empty() || !record.kind.programs() {
             return Vec::new();
         }
         for barrier in self.barriers.iter_mut().filter(|barrier| record.number < barrier.number) {
@@ -168,7 +169,7 @@ impl OpRecords {
 
     fn after_programs_until(&mut self, number: u64, token: u64) -> Option<u64> {
         let programs = self.records.iter().flatten();
-        let programs = programs.filter(|record| record.what.programs() && record.number < number);
+        let programs = programs.filter(|record| record.kind.programs() && record.number < number);
         let (mut remaining, mut latest) = (0, 0);
         for record in programs {
             if record.end == UNKNOWN {
@@ -196,19 +197,19 @@ impl OpRecords {
             let record =
                 self.records[erase as usize].as_mut().expect("a pending erase is recorded");
             record.ended = true;
-            return Some((record.what, std::mem::take(&mut record.cells), record.label));
+            return Some((record.kind, std::mem::take(&mut record.cells), record.label));
         }
         self.ends.pop();
         self.unused.push(index);
         let record = self.records[index as usize].take().expect("the operation has not completed");
-        Some((record.what, record.cells, record.label))
+        Some((record.kind, record.cells, record.label))
     }
 
     /// Return the erase before the program `index` in the same block, if its end is unknown.
     fn erase_before(&self, index: u32) -> Option<u32> {
         let record =
             self.records[index as usize].as_ref().expect("the operation has not completed");
-        let target_block = match record.what {
+        let target_block = match record.kind {
             RecordKind::Program(_) => record.label.by,
             RecordKind::Copy(copied) => copied.into,
             RecordKind::Erase { .. } | RecordKind::List(..) => return None,
@@ -251,7 +252,7 @@ mod tests {
         let program = records.add(RecordKind::Program(Ppn(0)), &[PhysicalPage::Nothing], label);
         let later = records.add(erase(by), &[], Label::default());
         records.set_times(program, 10, 10);
-        let ended = |records: &mut OpRecords| records.ended(10).map(|(what, ..)| what);
+        let ended = |records: &mut OpRecords| records.ended(10).map(|(kind, ..)| kind);
         assert_eq!(ended(&mut records), Some(erase(by)));
         assert_eq!(ended(&mut records), Some(RecordKind::Program(Ppn(0))));
         assert_eq!(ended(&mut records), None);

@@ -1,5 +1,5 @@
 //! The survey of spare areas from which a merging FTL rebuilds its tables: the groups of blocks that hold
-//! data, and the place of the newest version of every page.
+//! data, and the address of the newest version of every page.
 //!
 //! ```text
 //! merge under way    data  a1 b1 c1 d1     log  b2 c2     new  a1 b2 ██      ██ torn
@@ -30,14 +30,14 @@ pub(crate) struct Survey<'a> {
     groups: Vec<u32>,
     /// Blocks with programmed pages but without needed data.
     dropped: Vec<BlockIdx>,
-    /// Per logical page: its place.
+    /// Per logical page: its address.
     newest: Vec<Option<Ppn>>,
 }
 
 /// The content found in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Holding {
-    /// Pages of one logical block, every one at its place.
+    /// Pages of one logical block, every one at its own offset.
     InPlace(u32),
     /// Pages of one logical block.
     Of(u32),
@@ -100,7 +100,7 @@ impl<'a> Survey<'a> {
                 .map(|(_, page, _)| *page)
                 .collect();
             versions.sort_unstable();
-            let elsewhere = |of: &[u32]| best[of[0] as usize].1 as usize > of.len();
+            let elsewhere = |copies: &[u32]| best[copies[0] as usize].1 as usize > copies.len();
             if versions.chunk_by(|a, b| a == b).all(elsewhere) {
                 versions.iter().for_each(|page| best[*page as usize].1 -= 1);
                 let programmed = members[*index].iter().copied();
@@ -154,7 +154,7 @@ impl<'a> Survey<'a> {
         &self.dropped
     }
 
-    /// Return the place of the newest version of `page`.
+    /// Return the address of the newest version of `page`.
     pub(crate) fn address_of(&self, page: Lpn) -> Option<PageAddress> {
         self.newest[page.0 as usize].map(|at| self.geometry.address_of(at))
     }

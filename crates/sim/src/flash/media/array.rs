@@ -204,10 +204,10 @@ impl Media for Flash {
     fn program_metadata(&mut self, to: PageAddress) -> bool {
         let programmed = self.program_page(to);
         // Counts all units of the flash page that begins there.
-        let rest = u64::from(self.geometry.units() - 1);
-        self.counters.pages_programmed += rest;
-        self.counters.metadata_pages_programmed += u64::from(programmed) * (rest + 1);
-        self.counters.program_failures += u64::from(!programmed) * rest;
+        let other_units = u64::from(self.geometry.units() - 1);
+        self.counters.pages_programmed += other_units;
+        self.counters.metadata_pages_programmed += u64::from(programmed) * (other_units + 1);
+        self.counters.program_failures += u64::from(!programmed) * other_units;
         programmed
     }
 }

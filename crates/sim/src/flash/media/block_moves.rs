@@ -84,17 +84,17 @@ impl PlanExecutor<'_> {
         false
     }
 
-    /// Make `by` the physical block of the `moved` block, with copies of its pages `kept`. Returns false if a
+    /// Make `by` the physical block of the `moved` block, with copies of its pages `kept_pages`. Returns false if a
     /// copy fails; `by` is then retired.
-    fn move_block(&mut self, moved: BlockMove, by: BlockIdx, kept: &[u32]) -> bool {
+    fn move_block(&mut self, moved: BlockMove, by: BlockIdx, kept_pages: &[u32]) -> bool {
         let old = self.flash.replacements().block(moved.logical);
         let geometry = self.flash.geometry;
-        if self.flash.records_notes() && !kept.is_empty() {
+        if self.flash.records_notes() && !kept_pages.is_empty() {
             // Some of them may still be in progress.
             self.executed.settle();
         }
-        let (pages, failed) = (kept.len() as u32, moved.failed.is_some());
-        for (left, page) in (0..kept.len()).rev().zip(kept) {
+        let (pages, failed) = (kept_pages.len() as u32, moved.failed.is_some());
+        for (left, page) in (0..kept_pages.len()).rev().zip(kept_pages) {
             let copied =
                 self.move_to(geometry.address_at(old, *page), geometry.address_at(by, *page));
             let ends = (copied && left == 0).then_some(moved);
@@ -138,7 +138,7 @@ impl PlanExecutor<'_> {
 }
 
 impl Flash {
-    /// Move the pages of `row`, if all its pieces are at their places in the source and the target block;
+    /// Move the pages of `row`, if all its pieces are at their own offsets in the source and the target block;
     /// returns false if it moved none. No page can fail.
     pub(super) fn moves_in_order(&mut self, row: &PageRow) -> bool {
         let Flash { replacements, nand, counters, .. } = self;

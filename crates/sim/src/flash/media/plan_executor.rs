@@ -1,6 +1,6 @@
 //! Execution of plans on a device that replaces the FTL's blocks or pages. On flash that wears out, reads are
 //! retried and failed blocks are replaced; on flash that requires it, the pages of a block are programmed in
-//! order. The executed operations take the place of the planned ones.
+//! order. The executed operations take the address of the planned ones.
 //!
 //! ```text
 //! planned   copy A3 → B3                                  erase A
@@ -95,7 +95,7 @@ pub(super) struct PlanExecutor<'a> {
 }
 
 impl PlanExecutor<'_> {
-    fn execute_command(&mut self, command: &Cmd, asked: &FlashPlan) {
+    fn execute_command(&mut self, command: &Cmd, plan: &FlashPlan) {
         match *command {
             Cmd::Read(from) => {
                 let from = self.flash.physical_address(from);
@@ -106,13 +106,13 @@ impl PlanExecutor<'_> {
             Cmd::Program { to, merge_from: rest } => self.program(to, rest),
             Cmd::Copy { from, to } => self.copy(from, to),
             Cmd::CopySet { from, to, set } => {
-                let words = asked.words(set);
+                let words = plan.words(set);
                 for page in bits::members(words, 0, 64 * words.len()) {
-                    self.copy(from.behind(page as u32), to.behind(page as u32));
+                    self.copy(from.plus_pages(page as u32), to.plus_pages(page as u32));
                 }
             }
-            Cmd::CopyRow(row) => self.copy_row(asked.row(row)),
-            Cmd::CopyStream(pages) => self.stream(asked.moves(pages), false),
+            Cmd::CopyRow(row) => self.copy_row(plan.row(row)),
+            Cmd::CopyStream(pages) => self.stream(plan.moves(pages), false),
             Cmd::Erase { block, .. } => self.erase(block),
             Cmd::ProgramMap(to) => {
                 self.attempt(to, PageContent::Nothing, |executor, to| {
@@ -127,7 +127,7 @@ impl PlanExecutor<'_> {
                 self.record_internal_retries(from);
                 self.executed.load_map(from);
             }
-            Cmd::StoreMap(pages) => self.stream(asked.moves(pages), true),
+            Cmd::StoreMap(pages) => self.stream(plan.moves(pages), true),
             Cmd::Count(counted) => {
                 self.flash.count(counted);
                 self.executed.count(counted);
@@ -169,7 +169,7 @@ impl PlanExecutor<'_> {
     }
 
     /// Program the FTL's page `to` with the content `holds` until that succeeds. `program` receives the
-    /// physical place and returns whether it succeeded. Returns false if no block is left to replace a failed
+    /// physical address and returns whether it succeeded. Returns false if no block is left to replace a failed
     /// one.
     fn attempt(
         &mut self,
@@ -195,14 +195,14 @@ impl PlanExecutor<'_> {
         }
     }
 
-    fn program(&mut self, to: PageAddress, rest: Option<PageAddress>) {
+    fn program(&mut self, to: PageAddress, merge_from: Option<PageAddress>) {
         if self.should_stop() {
             return;
         }
-        let merge_from = rest.map(|rest| self.flash.physical_address(rest));
-        if let Some(rest) = merge_from {
-            self.flash.read_to_modify(rest);
-            self.record_internal_retries(rest);
+        let merge_from = merge_from.map(|merge_from| self.flash.physical_address(merge_from));
+        if let Some(merge_from) = merge_from {
+            self.flash.read_to_modify(merge_from);
+            self.record_internal_retries(merge_from);
         }
         self.attempt(to, PageContent::Host, |executor, to| {
             let programmed = executor.flash.program(to, None);
@@ -238,7 +238,7 @@ impl PlanExecutor<'_> {
         });
     }
 
-    /// Move pages that are at their places plane by plane, the others one by one.
+    /// Move pages that are at their own offsets plane by plane, the others one by one.
     #[inline]
     fn copy_row(&mut self, row: &PageRow) {
         if !self.flash.wears_out() && self.flash.moves_in_order(row) {
@@ -247,7 +247,7 @@ impl PlanExecutor<'_> {
         row.moves().for_each(|(from, to)| self.copy(from, to));
     }
 
-    /// Move a page between physical places. Returns false if it cannot be programmed.
+    /// Move a page between physical addresses. Returns false if it cannot be programmed.
     pub(super) fn move_to(&mut self, from: PageAddress, to: PageAddress) -> bool {
         let programmed = self.flash.relocate(from, to);
         self.record_internal_retries(from);

@@ -86,14 +86,14 @@ fn erase_steps_limit_block_endurance() {
 /// An erase after n of them fails with probability n / 20 here: the first never, the 21st always.
 #[test]
 fn erase_failure_depends_on_earlier_erases() {
-    let of = |erase| {
+    let erases_until_failure = |erase| {
         let mut flash = flash(0, 1.0 - 1e-9);
         (0..BLOCKS)
             .map(|block| count_erases_until_failure(&mut flash, BlockIdx(block), erase))
             .collect::<Vec<u32>>()
     };
-    let endured = of(FRONT_ENDS[0]);
-    assert_eq!(endured, of(FRONT_ENDS[1]), "by either front end");
+    let endured = erases_until_failure(FRONT_ENDS[0]);
+    assert_eq!(endured, erases_until_failure(FRONT_ENDS[1]), "both interfaces agree");
     assert!(endured.iter().all(|erases| (1..=20).contains(erases)), "{endured:?}");
     // The mean of the first failure: Σ Π (1 − i / 20), and its deviation, with 200 blocks.
     let survives = |erases: u32| (0..erases).map(|i| 1.0 - f64::from(i) / 20.0).product::<f64>();

@@ -6,7 +6,7 @@ use crate::flash::plan::{Cmd, Counted, FlashPlan, Merge, Move};
 
 impl Flash {
     /// Execute `plan` in order. If blocks or pages can be replaced, `plan` then contains the executed
-    /// operations instead: physical places and failures.
+    /// operations instead: physical addresses and failures.
     #[inline]
     pub(crate) fn execute(&mut self, plan: &mut FlashPlan) {
         if self.replacements.is_some() {
@@ -21,8 +21,8 @@ impl Flash {
     fn execute_command(&mut self, command: &Cmd, plan: &FlashPlan) {
         match *command {
             Cmd::Read(from) => self.read(from),
-            Cmd::Program { to, merge_from: rest } => {
-                self.program(to, rest);
+            Cmd::Program { to, merge_from } => {
+                self.program(to, merge_from);
             }
             Cmd::Copy { from, to } => {
                 self.relocate(from, to);
@@ -60,7 +60,7 @@ impl Flash {
 
     fn copy_set(&mut self, from: PageAddress, to: PageAddress, set: &[u64]) {
         for (at, word) in (0..).step_by(64).zip(set) {
-            self.nand.copy_word(from.behind(at), to.behind(at), *word);
+            self.nand.copy_word(from.plus_pages(at), to.plus_pages(at), *word);
             let copied = u64::from(word.count_ones());
             self.counters.pages_read += copied;
             self.counters.pages_programmed += copied;

@@ -6,7 +6,7 @@ use crate::flash::geometry::{PageAddress, Ppn};
 use crate::flash::moves::RowPiece;
 
 impl Nand {
-    /// Read and program pages at the same places of two blocks, on flash that is programmed in any order.
+    /// Read and program pages at the same offsets of two blocks, on flash that is programmed in any order.
     /// `pages` selects them; its lowest bit stands for `from` and for `to`.
     #[inline]
     pub(crate) fn copy_word(&mut self, from: PageAddress, to: PageAddress, pages: u64) {
@@ -32,8 +32,8 @@ impl Nand {
     #[inline]
     pub(crate) fn copy_piece(&mut self, piece: &RowPiece) {
         let RowPiece { from, to, first, pages } = *piece;
-        let place = |block, page| self.geometry.address_at(block, page);
-        let (last, begin) = (place(from, first + pages - 1), place(to, first));
+        let address = |block, page| self.geometry.address_at(block, page);
+        let (last, begin) = (address(from, first + pages - 1), address(to, first));
         self.read(last);
         if let Err(violation) = self.try_program(begin, pages) {
             self.fail_violation(violation, begin);

@@ -207,12 +207,12 @@ impl Nand {
     /// Panic: an FTL violated a rule.
     #[cold]
     fn fail_violation(&self, violation: Violation, address: PageAddress) -> ! {
-        let what = match violation {
+        let problem = match violation {
             Violation::OutOfOrder => "program out of order or on an unerased page",
             Violation::Unwritten => "read of an unwritten page",
             Violation::Retired => "use of a bad or retired page",
         };
-        panic!("{what}: {address:?} is {}", self.state(address))
+        panic!("{problem}: {address:?} is {}", self.state(address))
     }
 
     /// Describe the state of `address` and its block for a panic message.

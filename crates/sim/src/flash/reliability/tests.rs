@@ -95,7 +95,7 @@ fn any_age_matches_law() {
             let age_ns = (f64::from(step) / 64.0).exp2() as u64;
             let law = 1.0 + (age_ns as f64 / 1e15).powf(exponent);
             close(rate(laws.age(age_ns)), law, 5e-5);
-            assert!(laws.age(age_ns) >= before, "the older, the worse");
+            assert!(laws.age(age_ns) >= before, "error rates grow with age");
             before = laws.age(age_ns);
         }
         close(rate(laws.age(u64::MAX)), 1.0 + (2f64.powi(64) / 1e15).powf(exponent), 5e-5);

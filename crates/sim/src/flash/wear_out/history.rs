@@ -43,7 +43,7 @@ impl BlockHistory {
     pub(crate) fn new(blocks: u32, ages: bool, doubling: Option<u32>) -> BlockHistory {
         let disturbed = doubling
             .map_or(Vec::new(), |doubling| tabulate(32, |reads| 1.0 + reads / f64::from(doubling)));
-        let of_all = |kept: bool| if kept { blocks as usize } else { 0 };
+        let of_all = |is_recorded: bool| if is_recorded { blocks as usize } else { 0 };
         BlockHistory {
             since: vec![NEVER; of_all(ages)],
             reads: vec![0; of_all(doubling.is_some())],

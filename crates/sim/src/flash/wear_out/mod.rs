@@ -1,7 +1,7 @@
 //! The effects of wear on the blocks and pages of one device: reads that fail at first, programs and erases
 //! that fail, worn pages.
 //!
-//! No random generator is used: a hash of the seed, the place and the erase count of its block decides every
+//! No random generator is used: a hash of the seed, the address and the erase count of its block decides every
 //! chance. The same read of the same data therefore gives the same result, in whatever order operations come,
 //! and no generator state is stored.
 //!
@@ -75,7 +75,7 @@ fn group(page: Ppn, many: u32) -> u32 {
     if many == 1 { page.0 } else { page.0 / many }
 }
 
-/// The laws of wear, applied to the places of one device.
+/// The laws of wear, applied to the addresses of one device.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WearOut {
     laws: Reliability,
@@ -276,11 +276,11 @@ pub(crate) fn chance(p: f64) -> u64 {
     (p * 2f64.powi(64)) as u64
 }
 
-/// Return the random number for `what` at a place and a time: mixed twice, so that neighbours are
+/// Return the random number for `purpose` at an index (page or block) and a time: mixed twice, so that neighbours are
 /// independent.
-fn draw(seed: u64, what: RandomPurpose, place: u32, time: u32) -> u64 {
-    let key = finalise(seed.wrapping_add((what as u64).wrapping_mul(GOLDEN_GAMMA)));
-    finalise(key ^ mix(u64::from(place) << 32 | u64::from(time)))
+fn draw(seed: u64, purpose: RandomPurpose, index: u32, time: u32) -> u64 {
+    let key = finalise(seed.wrapping_add((purpose as u64).wrapping_mul(GOLDEN_GAMMA)));
+    finalise(key ^ mix(u64::from(index) << 32 | u64::from(time)))
 }
 
 #[cfg(test)]

@@ -63,8 +63,8 @@ fn pages() -> impl Iterator<Item = PageAddress> {
 }
 
 /// Within four standard deviations of a binomial count: one run in 16,000 is outside.
-fn binomial(count: usize, of: u32, p: f64) {
-    let (n, count) = (f64::from(of), count as f64);
+fn binomial(count: usize, trials: u32, p: f64) {
+    let (n, count) = (f64::from(trials), count as f64);
     let deviation = (count - n * p) / (n * p * (1.0 - p)).sqrt();
     assert!(deviation.abs() < 4.0, "{count} of {n}, {p} expected: {deviation:.1} deviations");
 }
@@ -165,7 +165,7 @@ fn reads_are_deterministic() {
     }
     let differs =
         pages().filter(|page| wear_out.judge(*page, 3, BEFORE) != wear_out.judge(*page, 4, BEFORE));
-    assert!(differs.count() > 1000, "data programmed anew is judged anew");
+    assert!(differs.count() > 1000, "data of a new program has new errors");
 }
 
 /// The factor of errors from the history of a block.
@@ -197,10 +197,10 @@ fn block_age_is_that_of_first_page() {
     let mut history = BlockHistory::new(4, true, None);
     let block = BlockIdx(3);
     history.programmed(block, BEFORE);
-    assert_eq!(history.age_ns(block, BEFORE, 70), 70, "while the device is being made");
+    assert_eq!(history.age_ns(block, BEFORE, 70), 70, "during preconditioning");
     assert_eq!(history.age_ns(block, 5, 70), 75);
     history.programmed(block, 9);
-    assert_eq!(history.age_ns(block, 10, 70), 80, "what is beside it is older");
+    assert_eq!(history.age_ns(block, 10, 70), 80, "the age of the first page counts");
     history.erased(block);
     history.programmed(block, 11);
     history.programmed(block, 40);

@@ -1,7 +1,7 @@
-//! FAST: data blocks with fixed places, and log blocks that all of them share.
+//! FAST: data blocks with fixed offsets, and log blocks that all of them share.
 //!
 //! ```text
-//! write ─▶ its place in the data block is erased ─▶ there
+//! write ─▶ its page in the data block is erased ─▶ there
 //!       ─▶ first page of a block                 ─▶ the sequential log block, merged first if in use
 //!       ─▶ next page of the sequential log block ─▶ there; when it is full it becomes the data block
 //!       ─▶ another page of its block             ─▶ the sequential log block is merged with it
@@ -100,8 +100,8 @@ impl MergingFtl for Fast {
             let block = self.data.take_free(self.data.home(logical));
             self.data.set_block(logical, block);
         }
-        if let Some(place) = self.data.erased_page(page) {
-            plan.program(place, self.merge_source(page, extent));
+        if let Some(address) = self.data.erased_page(page) {
+            plan.program(address, self.merge_source(page, extent));
             self.data.set_programmed(page);
             // A merge to reclaim its log page may have freed its page in the data block meanwhile.
             if !self.lossy && self.random.has(page) {

@@ -1,4 +1,4 @@
-//! The random log of FAST: blocks that are filled in write order, and the place of each page.
+//! The random log of FAST: blocks that are filled in write order, and the address of each page.
 //!
 //! ```text
 //! ring    │ filled first │ … │ filled last │ being filled ─▶ │      reclaimed in the same order
@@ -87,7 +87,7 @@ impl RandomLog {
         self.per_plane.then_some(PlaneIdx(ring as u32))
     }
 
-    /// Return the place of `page`, if its newest version is in the log.
+    /// Return the address of `page`, if its newest version is in the log.
     #[inline]
     pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let at = self.logged[page.0 as usize];
@@ -142,10 +142,10 @@ impl RandomLog {
     pub(crate) fn take_page(&mut self, ring: usize, page: Lpn) -> PageAddress {
         let ring = &mut self.rings[ring];
         let log = ring.blocks.back_mut().expect("the ring has an open log block");
-        let place = self.geometry.address_at(log.block, ring.next);
+        let address = self.geometry.address_at(log.block, ring.next);
         log.pages[ring.next as usize] = page.0;
         ring.next += 1;
-        place
+        address
     }
 
     /// Record the page of `ring` that was taken last as the newest version of `page`.
@@ -170,7 +170,7 @@ impl RandomLog {
         (self.logged[page as usize] == at).then_some(Lpn(page))
     }
 
-    /// Remove every one of `pages` from the log; `take` receives each one with its place.
+    /// Remove every one of `pages` from the log; `take` receives each one with its address.
     pub(crate) fn take_all(&mut self, pages: Range<u32>, mut take: impl FnMut(Lpn, PageAddress)) {
         let (first, end) = (pages.start as usize, pages.end as usize);
         bits::drain(&mut self.is_logged, first, end, |page| {
@@ -212,8 +212,8 @@ impl RandomLog {
     /// Check that the accounting is consistent.
     #[cfg(test)]
     pub(crate) fn audit(&self) {
-        for (page, place) in self.logged.iter().enumerate() {
-            assert_eq!(*place != UNMAPPED, bits::has(&self.is_logged, page));
+        for (page, address) in self.logged.iter().enumerate() {
+            assert_eq!(*address != UNMAPPED, bits::has(&self.is_logged, page));
         }
         assert!(self.rings.iter().all(|ring| ring.blocks.len() <= self.most));
     }

@@ -109,7 +109,7 @@ impl Fast {
         plan: &mut FlashPlan,
     ) {
         let Sequential { block, logical, next } = log;
-        let rest = with.and_then(|(page, extent)| self.merge_source(page, extent));
+        let merge_from = with.and_then(|(page, extent)| self.merge_source(page, extent));
         if let Some((page, _)) = with {
             self.drop_old(page);
         }
@@ -127,7 +127,7 @@ impl Fast {
         }
         plan.barrier();
         if let Some((page, _)) = with {
-            plan.program(self.data.address_in(block, page), rest);
+            plan.program(self.data.address_in(block, page), merge_from);
             self.data.set_programmed(page);
             plan.barrier();
         }

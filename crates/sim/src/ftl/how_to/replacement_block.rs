@@ -80,8 +80,8 @@ impl MergingFtl for ReplacementBlock {
             let block = self.data.take_free(self.data.home(logical));
             self.data.set_block(logical, block);
         }
-        if let Some(place) = self.data.erased_page(page) {
-            plan.program(place, None);
+        if let Some(address) = self.data.erased_page(page) {
+            plan.program(address, None);
             return self.data.set_programmed(page);
         }
         let own = self.replacement_of(logical);
@@ -91,12 +91,12 @@ impl MergingFtl for ReplacementBlock {
             own.or(full.then_some(0)).into_iter().for_each(|at| self.fold(at, plan));
             self.begin(logical)
         });
-        let rest = extent.merge_source(page, || self.lookup(page));
+        let merge_from = extent.merge_source(page, || self.lookup(page));
         self.data.set_invalid(page);
         let replacement = &mut self.replacements[at];
         bits::insert(&mut replacement.programmed, offset);
         bits::insert(&mut replacement.newest, offset);
-        plan.program(self.data.address_in(replacement.block, page), rest);
+        plan.program(self.data.address_in(replacement.block, page), merge_from);
     }
 
     fn trim(&mut self, page: Lpn) {
@@ -107,9 +107,9 @@ impl MergingFtl for ReplacementBlock {
         }
     }
 
-    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut FlashPlan) {
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut FlashPlan) {
         // A logical block with a replacement is found twice, and is merged.
-        self.data.restore(found, plan, |_, _| false);
+        self.data.restore(survey, plan, |_, _| false);
     }
 
     #[cfg(test)]

@@ -217,12 +217,12 @@ impl PageMap {
     }
 
     /// Load the entry of the host's `page` into the cache. If another entry must be written back first and
-    /// `room` is false, the entry is used but not cached. Returns the outcome of that write-back, if one was
+    /// `has_free_page` is false, the entry is used but not cached. Returns the outcome of that write-back, if one was
     /// needed.
     pub(super) fn load_entry(
         &mut self,
         page: Lpn,
-        room: bool,
+        has_free_page: bool,
         media: &mut impl CollectMedia,
     ) -> Option<WrittenBack> {
         let flash_map = self.flash_map_mut();
@@ -234,7 +234,7 @@ impl PageMap {
         }
         let leaves = flash_map.cache.leaves_changed();
         let mut written = leaves.map(|_| WrittenBack::NoSpace);
-        if let (Some(mapping_page), true) = (leaves, room) {
+        if let (Some(mapping_page), true) = (leaves, has_free_page) {
             written = self.write_mapping_page(mapping_page, media).map(WrittenBack::To);
             self.flash_map_mut().cache.wrote_back(mapping_page);
         }
@@ -243,7 +243,7 @@ impl PageMap {
         if let Some(at) = self.lookup(mapping_page) {
             media.read_mapping(at);
         }
-        if leaves.is_none() || room {
+        if leaves.is_none() || has_free_page {
             self.flash_map_mut().cache.insert(segment);
         }
         written

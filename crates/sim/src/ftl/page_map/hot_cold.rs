@@ -40,7 +40,8 @@ pub struct HotColdPart {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Detector")]
 pub(crate) struct HotColdDetector {
-    of: HotColdPart,
+    #[serde(rename = "of")]
+    part: HotColdPart,
     filters: Vec<Vec<u64>>,
     /// The filter of the next write, the one that was emptied last, and the writes since.
     turn: u32,
@@ -49,19 +50,19 @@ pub(crate) struct HotColdDetector {
 }
 
 impl HotColdDetector {
-    pub(crate) fn new(of: HotColdPart) -> HotColdDetector {
-        let words = of.bloom_filter_bits.div_ceil(64) as usize;
-        let filters = vec![vec![0; words]; of.bloom_filters as usize];
-        HotColdDetector { of, filters, turn: 0, newest: of.bloom_filters - 1, since: 0 }
+    pub(crate) fn new(part: HotColdPart) -> HotColdDetector {
+        let words = part.bloom_filter_bits.div_ceil(64) as usize;
+        let filters = vec![vec![0; words]; part.bloom_filters as usize];
+        HotColdDetector { part, filters, turn: 0, newest: part.bloom_filters - 1, since: 0 }
     }
 
     /// Record a write of `page`; returns whether it is hot.
     pub(crate) fn written(&mut self, page: Lpn) -> bool {
-        let filters = self.of.bloom_filters;
+        let filters = self.part.bloom_filters;
         let next = (0..filters).map(|step| (self.turn + step) % filters);
         let not_in = next.clone().find(|filter| !self.holds(*filter, page));
         if let Some(filter) = not_in {
-            for bit in places(&self.of, page) {
+            for bit in filter_bits(&self.part, page) {
                 bits::insert(&mut self.filters[filter as usize], bit);
             }
         }
@@ -72,24 +73,24 @@ impl HotColdDetector {
             .map(|filter| (filter + filters - self.newest - 1) % filters + 1)
             .sum();
         self.since += 1;
-        if self.since == self.of.bloom_window {
+        if self.since == self.part.bloom_window {
             self.since = 0;
             self.newest = (self.newest + 1) % filters;
             self.filters[self.newest as usize].fill(0);
         }
-        weight >= self.of.hot_weight
+        weight >= self.part.hot_weight
     }
 
     fn holds(&self, filter: u32, page: Lpn) -> bool {
-        places(&self.of, page).all(|bit| bits::has(&self.filters[filter as usize], bit))
+        filter_bits(&self.part, page).all(|bit| bits::has(&self.filters[filter as usize], bit))
     }
 }
 
 /// Return the bits of `page` in a filter.
-fn places(of: &HotColdPart, page: Lpn) -> impl Iterator<Item = usize> + use<> {
+fn filter_bits(part: &HotColdPart, page: Lpn) -> impl Iterator<Item = usize> + use<> {
     let (first, second) = (mix(u64::from(page.0)), mix(u64::from(page.0) | 1 << 32) | 1);
-    let bits = u64::from(of.bloom_filter_bits);
-    (0..u64::from(of.bloom_hashes))
+    let bits = u64::from(part.bloom_filter_bits);
+    (0..u64::from(part.bloom_hashes))
         .map(move |number| (first.wrapping_add(number.wrapping_mul(second)) % bits) as usize)
 }
 
@@ -117,7 +118,7 @@ mod tests {
             let Sets(sets, turn, since) = self;
             for step in 0..4 {
                 let name = (*turn + step) % 4;
-                let (_, set) = sets.iter_mut().find(|(own, _)| *own == name).unwrap();
+                let (_, set) = sets.iter_mut().find(|(filter, _)| *filter == name).unwrap();
                 if set.insert(page) {
                     break;
                 }
@@ -147,7 +148,7 @@ mod tests {
             assert_eq!(detector.written(Lpn(page)), expected, "{page}");
             hot[usize::from(expected)] += 1;
         }
-        assert!(hot.iter().all(|often| *often > 2_000), "some of both: {hot:?}");
+        assert!(hot.iter().all(|often| *often > 2_000), "hot and cold pages: {hot:?}");
     }
 
     /// Two hash functions, n pages in a filter of m bits: a share (1 − e^(−2n/m))² of other pages is a false

@@ -168,7 +168,9 @@ impl PageMap {
         let geometry = options.geometry;
         let retirement = options.retirement.as_ref();
         let (bad, least) = match retirement {
-            Some(of) => (&of.bad[..], of.usable_pages_min.clamp(1, geometry.data_pages())),
+            Some(retirement) => {
+                (&retirement.bad[..], retirement.usable_pages_min.clamp(1, geometry.data_pages()))
+            }
             None => (&[][..], geometry.data_pages()),
         };
         let on_flash = options.mapping.map(|mapping| Box::new(MapOnFlash::new(&geometry, mapping)));
@@ -194,7 +196,7 @@ impl PageMap {
             on_flash,
             retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
             host_streams: HostStreams::new(hosts, relocation, options.hot_cold),
-            slc: options.slc.map(|of| Box::new(SlcCache::new(of, geometry.shape().planes))),
+            slc: options.slc.map(|slc| Box::new(SlcCache::new(slc, geometry.shape().planes))),
             scrubs: options.scrubs.then(|| Box::new(ScrubQueue::new(geometry.shape().planes))),
             overruled: false,
             urgent: false,
@@ -213,14 +215,14 @@ impl PageMap {
         }
     }
 
-    /// Return the place of `page`; `None` if it was never written.
+    /// Return the address of `page`; `None` if it was never written.
     #[inline]
     pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let at = self.map[page.0 as usize];
         (at != UNMAPPED).then(|| self.options.geometry.address_of(Ppn(at)))
     }
 
-    /// Return the place of `page` for a read in the untimed mode. If the map is on flash, its entry is
+    /// Return the address of `page` for a read in the untimed mode. If the map is on flash, its entry is
     /// fetched first, and a collection that this makes due is done at once.
     #[inline]
     pub(crate) fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<PageAddress> {
@@ -236,7 +238,7 @@ impl PageMap {
         huge::prefetch(&self.map, page.0 as usize);
     }
 
-    /// Prefetch the accounting of the old place of `page`, which will be written soon; its map entry is
+    /// Prefetch the accounting of the old address of `page`, which will be written soon; its map entry is
     /// already in the cache.
     #[inline]
     pub(crate) fn prefetch_old(&self, page: Lpn) {
@@ -298,7 +300,7 @@ impl PageMap {
             valid[geometry.block_of(page).0 as usize] += 1;
         }
         let bits = (0..geometry.pages()).filter(|page| self.blocks.is_valid(Ppn(*page))).count();
-        assert_eq!(bits, mapped, "as many valid pages as mapped ones and those to come");
+        assert_eq!(bits, mapped, "valid pages equal mapped pages and pending ones");
         for block in (0..geometry.blocks()).map(BlockIdx) {
             assert_eq!(self.blocks.valid_count(block), valid[block.0 as usize], "{block:?}");
         }

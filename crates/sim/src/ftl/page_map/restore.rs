@@ -63,9 +63,9 @@ impl PageMap {
         for (_, block, role) in filled {
             let stream = self.blocks.stream_in(role, self.on_flash.is_some());
             self.blocks.close(block, stream);
-            let place =
+            let address =
                 PageAddress { page: Ppn(0), block, plane: self.options.geometry.plane_of(block) };
-            self.register_closed(place, stream);
+            self.register_closed(address, stream);
         }
         for (at, _) in uses.iter().enumerate().filter(|(_, used)| **used == BlockUse::Erased) {
             let block = BlockIdx(at as u32);
@@ -102,9 +102,9 @@ impl PageMap {
         let mut uses = Vec::with_capacity(image.blocks.len());
         // Per plane and role: the block opened last, of those with a page left, and when.
         let mut last: BTreeMap<(u32, u8), (u64, usize)> = BTreeMap::new();
-        for (block, (found, label)) in (0..).map(BlockIdx).zip(&image.blocks) {
+        for (block, (condition, label)) in (0..).map(BlockIdx).zip(&image.blocks) {
             let Label { role, opened, .. } = *label;
-            let BlockCondition::Programmed(pages) = *found else {
+            let BlockCondition::Programmed(pages) = *condition else {
                 uses.push(BlockUse::Free);
                 continue;
             };
@@ -125,7 +125,7 @@ impl PageMap {
         uses
     }
 
-    /// Return every mapped page and its place.
+    /// Return every mapped page and its address.
     pub(crate) fn mapped(&self) -> impl Iterator<Item = (u32, PageAddress)> + '_ {
         (0..self.map.len() as u32).filter_map(|page| Some((page, self.lookup(Lpn(page))?)))
     }

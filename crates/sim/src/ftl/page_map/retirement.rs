@@ -77,11 +77,11 @@ impl Retirement {
 
     /// Record a failed program of `block`; returns whether it is the first.
     fn program_failed(&mut self, block: BlockIdx) -> bool {
-        let place = self.failed.binary_search(&block);
-        if let Err(at) = place {
+        let position = self.failed.binary_search(&block);
+        if let Err(at) = position {
             self.failed.insert(at, block);
         }
-        place.is_err()
+        position.is_err()
     }
 
     fn forget(&mut self, block: BlockIdx) -> bool {
@@ -179,7 +179,7 @@ impl PageMap {
                 continue;
             }
             let pages = geometry.address_at(block, 0);
-            let pages = (0..geometry.data_pages()).map(|page| pages.behind(page));
+            let pages = (0..geometry.data_pages()).map(|page| pages.plus_pages(page));
             let mut retired = pages.filter(|page| listed.has_page(page.page)).peekable();
             retirement.partial_blocks += u32::from(retired.peek().is_some());
             retired.for_each(|page| self.blocks.retire_page(page));
@@ -286,7 +286,10 @@ impl PageMap {
         let begins = before == data_pages && !worn.is_empty();
         let no_bitmap = begins
             && retire == Retire::Pages
-            && self.retirement.as_ref().is_some_and(|it| it.partial_blocks >= partial_blocks_max);
+            && self
+                .retirement
+                .as_ref()
+                .is_some_and(|retirement| retirement.partial_blocks >= partial_blocks_max);
         let usable = before - worn.len() as u32;
         let whole = !worn.is_empty()
             && (retire == Retire::Blocks || no_bitmap || usable < usable_pages_min.max(1));

@@ -85,10 +85,10 @@ impl PageMap {
 
     fn scrub_victim(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
         let at = self.next_scrub(plane)?;
-        let wanted = self.wants_collection::<AllFeatures>(plane);
+        let wants_collection = self.wants_collection::<AllFeatures>(plane);
         let scrubs = self.scrubs.as_mut()?;
         let yielded = &mut scrubs.yielded[plane.0 as usize];
-        if wanted && !std::mem::replace(yielded, true) {
+        if wants_collection && !std::mem::replace(yielded, true) {
             return None;
         }
         *yielded = false;

@@ -39,7 +39,8 @@ pub(crate) struct SlcOptions {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Slc")]
 pub(in crate::ftl) struct SlcCache {
-    of: SlcOptions,
+    #[serde(rename = "of")]
+    options: SlcOptions,
     /// Per plane: full blocks, the oldest first.
     full: Vec<VecDeque<BlockIdx>>,
     /// The host is idle: blocks of the cache are folded.
@@ -49,8 +50,13 @@ pub(in crate::ftl) struct SlcCache {
 }
 
 impl SlcCache {
-    pub(super) fn new(of: SlcOptions, planes: u32) -> SlcCache {
-        SlcCache { of, full: vec![VecDeque::new(); planes as usize], idle: false, bypass: false }
+    pub(super) fn new(options: SlcOptions, planes: u32) -> SlcCache {
+        SlcCache {
+            options,
+            full: vec![VecDeque::new(); planes as usize],
+            idle: false,
+            bypass: false,
+        }
     }
 
     /// Record that `block` of `plane` is full.
@@ -104,7 +110,7 @@ impl PageMap {
     pub(super) fn reserved_for_cache(&self, plane: PlaneIdx) -> usize {
         let Some(slc) = &self.slc else { return 0 };
         let open = u32::from(self.blocks.has_open_cache(plane));
-        slc.of.blocks.saturating_sub(slc.full_in(plane) + open) as usize
+        slc.options.blocks.saturating_sub(slc.full_in(plane) + open) as usize
     }
 
     /// Return the plane whose partly filled flash page in the cache takes the host's next unit, and select
@@ -156,9 +162,11 @@ impl PageMap {
         let Some(slc) = &self.slc else { return false };
         let free = self.blocks.free_in(plane);
         match slc.full_in(plane) {
-            full if full < slc.of.blocks => free > self.options.reserved_blocks,
+            full if full < slc.options.blocks => free > self.options.reserved_blocks,
             // One free block is left for pages that bypass the cache.
-            full => full < slc.of.blocks_max && free > self.reserved_free::<AllFeatures>(plane) + 1,
+            full => {
+                full < slc.options.blocks_max && free > self.reserved_free::<AllFeatures>(plane) + 1
+            }
         }
     }
 
@@ -166,7 +174,7 @@ impl PageMap {
     #[inline]
     pub(super) fn fold_if_due(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
         let slc = self.slc.as_ref()?;
-        let due = slc.idle || slc.full_in(plane) > slc.of.blocks;
+        let due = slc.idle || slc.full_in(plane) > slc.options.blocks;
         if due || !self.blocks.has_reclaimable(plane) { self.fold_oldest(plane) } else { None }
     }
 

@@ -124,7 +124,7 @@ impl PageMap {
         request: Option<PageRequest>,
         more: Option<(Option<BlockIdx>, u32)>,
     ) -> bool {
-        let opens = request.as_ref().is_some_and(|wanted| wanted.opens);
+        let opens = request.as_ref().is_some_and(|request| request.opens);
         let pages = more.map_or(0, |(_, pages)| pages);
         self.fits_easily(host_streams, opens, pages)
             || self.fits_counted(host_streams, request, more)
@@ -147,21 +147,22 @@ impl PageMap {
     fn fits_counted(
         &self,
         host_streams: &HostStreams,
-        wanted: Option<PageRequest>,
+        request: Option<PageRequest>,
         more: Option<(Option<BlockIdx>, u32)>,
     ) -> bool {
         let least = self.blocks.least_usable();
-        let opens = wanted.as_ref().is_some_and(|wanted| wanted.opens);
+        let opens = request.as_ref().is_some_and(|request| request.opens);
         let Some(free) = self.blocks.free_blocks().checked_sub(u32::from(opens)) else {
             return false;
         };
         let mut needed = 0;
         for (kind, open) in self.blocks.open_pages().iter().enumerate() {
-            let allocated = match &wanted {
+            let allocated = match &request {
                 Some(request) if kind == request.kind => request.pages,
                 _ => self.padding_of_stream(kind as u8),
             };
-            let is_opened = wanted.as_ref().is_some_and(|it| it.opens && it.kind == kind);
+            let is_opened =
+                request.as_ref().is_some_and(|request| request.opens && request.kind == kind);
             let opened = u32::from(is_opened) * least;
             let left = (open + opened).saturating_sub(allocated);
             let own = |(victim, _): &(Option<BlockIdx>, u32)| {
@@ -202,8 +203,8 @@ impl PageMap {
         if self.fits_easily(host_streams, true, 0) {
             return plane;
         }
-        let wanted = PageRequest { kind: self.blocks.kind(stream), pages: 1, opens: true };
-        if self.fits_counted(host_streams, Some(wanted), None) {
+        let request = PageRequest { kind: self.blocks.kind(stream), pages: 1, opens: true };
+        if self.fits_counted(host_streams, Some(request), None) {
             return plane;
         }
         self.plane_with_open_page(stream).unwrap_or(plane)

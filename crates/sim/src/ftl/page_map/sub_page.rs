@@ -1,7 +1,7 @@
 //! Mapping units (indirection units) smaller than a flash page: several neighbours are programmed as one flash page.
 //!
 //! ```text
-//! writes of units    a   b   c   d │ e   f …      the map stores the place of each unit
+//! writes of units    a   b   c   d │ e   f …      the map stores the address of each unit
 //! flash pages       [a | b | c | d] [e | f |   |  ]
 //!                    plane 0           plane 1         the next plane, one flash page at a time
 //! ```
@@ -173,10 +173,10 @@ impl PageMap {
     /// Pad the host's partly filled flash page on `plane`.
     pub(crate) fn pad(&mut self, plane: PlaneIdx, media: &mut impl CollectMedia) {
         while self.blocks.has_open_flash_page(plane, PageStream::Host) {
-            let taken = self.blocks.take_page(plane, PageStream::Host);
-            media.pad(taken.address);
-            self.blocks.mark_invalid(taken.address);
-            self.close_if_full(taken, PageStream::Host, media);
+            let slot = self.blocks.take_page(plane, PageStream::Host);
+            media.pad(slot.address);
+            self.blocks.mark_invalid(slot.address);
+            self.close_if_full(slot, PageStream::Host, media);
         }
     }
 

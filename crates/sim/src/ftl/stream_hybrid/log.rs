@@ -54,7 +54,7 @@ impl StreamHybrid {
     }
 
     /// Give `cluster` a new slot in the log, with its pages there except those that the host writes. Returns
-    /// its old place, and the pages that were valid there.
+    /// its old address, and the pages that were valid there.
     pub(super) fn renew(
         &mut self,
         which: usize,
@@ -87,7 +87,7 @@ impl StreamHybrid {
             plan.begin_reclaim();
             let before = self.logs[which].len();
             self.merge(&self.oldest_units(which), plan);
-            assert!(self.logs[which].len() < before, "what was merged has left the log");
+            assert!(self.logs[which].len() < before, "merged clusters have left the log");
             plan.barrier();
         }
     }

@@ -7,7 +7,7 @@ use super::work::{MergeReason, OmittedPages, Reclaim, SMALL, SequentialStream, W
 use crate::collections::bits;
 use crate::flash::geometry::{Lpn, PageAddress};
 use crate::flash::moves::PageRow;
-use crate::flash::places::PageAddresses;
+use crate::flash::page_addresses::PageAddresses;
 use crate::flash::plan::{FlashPlan, Merge};
 use crate::ftl::MergingFtl as _;
 use crate::ftl::extent::PageExtent;
@@ -37,7 +37,7 @@ impl StreamHybrid {
         plan: &mut FlashPlan,
     ) -> Reclaim {
         let stream = self.streams.iter().find(|stream| stream.logical == logical).copied();
-        // If the log has newer pages than the stream's unit, they have no erased place in that unit.
+        // If the log has newer pages than the stream's unit, they have no erased page in that unit.
         let fits = stream.filter(|stream| !self.superseded(stream));
         let target = match fits {
             Some(stream) => stream.unit,
@@ -71,7 +71,7 @@ impl StreamHybrid {
         }
     }
 
-    /// Return the places and the bit mask of the live pages among `offsets`, the lowest bit for the first
+    /// Return the addresses and the bit mask of the live pages among `offsets`, the lowest bit for the first
     /// one. `None` unless all of them are consecutive in one unit, or in one cluster of the log.
     #[inline]
     fn in_one_place(&self, logical: u32, offsets: Range<u32>) -> Option<(PageAddresses, u64)> {
@@ -163,7 +163,7 @@ impl StreamHybrid {
             |other: &Lpn| extent.covers_part_later(page, *other) && !extent.covers(*other);
         let mut following_pages = (page.0 + 1..first + self.layout.unit_pages).map(Lpn);
         let merge_from = following_pages.find(in_part).and_then(|other| self.lookup(other));
-        // Their places are empty until the host's data comes; on flash that fails before, it never comes.
+        // Their pages are erased until the host's data comes; on flash that fails before, it never comes.
         let following = (page.0 + 1..first + self.layout.unit_pages).map(Lpn);
         following
             .filter(|other| extent.covers_part_later(page, *other))
@@ -178,7 +178,7 @@ impl StreamHybrid {
         self.expect_next(page, extent, merge_from, plan);
     }
 
-    /// Write `page` to the place that a merge around the host's data has left for it.
+    /// Write `page` to the page that a merge around the host's data has left for it.
     pub(super) fn write_omitted_page(
         &mut self,
         page: Lpn,

@@ -40,7 +40,7 @@ use super::{FtlOptions, MergingFtl};
 use crate::collections::bits;
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress};
-use crate::flash::places::PageAddresses;
+use crate::flash::page_addresses::PageAddresses;
 use crate::flash::plan::FlashPlan;
 use crate::ftl::extent::PageExtent;
 use crate::pool::units::{FreeUnits, Journal, UnitIdx, UnitLayout};
@@ -117,29 +117,29 @@ impl MergingFtl for StreamHybrid {
         ])?;
         let layout = layout(part, options.geometry, part.cluster_bytes)?;
         let small = small_layout(part, options.geometry)?;
-        let held =
+        let clusters_in =
             |units: u32, layout: UnitLayout| units.saturating_mul(layout.clusters_per_unit());
-        // Compaction needs a place to move clusters to.
+        // Compaction needs a free slot to move clusters to.
         let spare = u32::from(part.compact_log);
-        let in_log = held(part.log_units, layout).saturating_sub(spare);
-        let (least, in_small) = match small {
-            Some(small) => (1, held(part.small_log_units, small).saturating_sub(1)),
+        let in_log = clusters_in(part.log_units, layout).saturating_sub(spare);
+        let (min, in_small) = match small {
+            Some(small) => (1, clusters_in(part.small_log_units, small).saturating_sub(1)),
             None => (0, 0),
         };
         let ranges = [
             ("streams", part.streams, 1, layout.logical_units()),
             ("log_clusters", part.log_clusters, 1, in_log),
-            ("small_log_clusters", part.small_log_clusters, least, in_small),
+            ("small_log_clusters", part.small_log_clusters, min, in_small),
             ("free_clusters", part.free_clusters, 0, part.log_clusters),
             ("merges_at_once", part.merges_at_once, 1, part.banks),
             ("fold_clusters", part.fold_clusters, 0, layout.clusters_per_unit()),
             ("resumed_streams", part.resumed_streams, 0, RESUMED_MAX),
         ];
-        for (key, got, least, most) in ranges {
-            if got < least || got > most {
+        for (key, got, min, max) in ranges {
+            if got < min || got > max {
                 return Err(Error::usage(format!("Profile key '{key}' has an invalid value"))
                     .got(got.to_string())
-                    .allowed(format!("{least} to {most}"))
+                    .allowed(format!("{min} to {max}"))
                     .action(
                         "change it; a log that is compacted has fewer clusters than its units hold",
                     ));
@@ -147,12 +147,12 @@ impl MergingFtl for StreamHybrid {
         }
         // Per bank: the streams, the target of a merge, and that of a background merge. Each log is spread
         // over the banks, as if the two units of the journal were in its first one.
-        let what = "streams, logs, journal, and two for merges in every bank";
-        let of_log = |units: u32| u64::from(units) + 1 + u64::from(Journal::UNITS);
-        let in_small = small.map_or(0, |_| of_log(part.small_log_units));
+        let extra_uses = "streams, logs, journal, and two for merges in every bank";
+        let units_for_log = |units: u32| u64::from(units) + 1 + u64::from(Journal::UNITS);
+        let in_small = small.map_or(0, |_| units_for_log(part.small_log_units));
         let reserved_units = u64::from(part.streams) + 2 + u64::from(small.is_some());
-        let apart = reserved_units + u64::from(options.durable);
-        layout.check(apart, of_log(part.log_units) + in_small, what)
+        let extra_per_bank = reserved_units + u64::from(options.durable);
+        layout.check(extra_per_bank, units_for_log(part.log_units) + in_small, extra_uses)
     }
 
     fn new(options: &FtlOptions<'_, StreamsPart>) -> StreamHybrid {
@@ -205,7 +205,7 @@ impl MergingFtl for StreamHybrid {
         }
         let (logical, offset) = self.unit_of(page);
         self.abandon_merge(logical);
-        let omitted = self.omitted.take().filter(|brought| brought.next == page);
+        let omitted = self.omitted.take().filter(|omitted| omitted.next == page);
         if let Some(OmittedPages { merge_from: rest, .. }) = omitted {
             self.write_omitted_page(page, extent, rest, plan);
         } else if self.is_awaited(page) {
@@ -300,7 +300,7 @@ impl StreamHybrid {
         bits::remove(&mut self.live, page.0 as usize);
     }
 
-    /// Return the place of the newest version of each of the pages `offsets` of a unit.
+    /// Return the address of the newest version of each of the pages `offsets` of a unit.
     #[inline]
     fn newest(
         &self,
@@ -328,7 +328,7 @@ impl StreamHybrid {
         })
     }
 
-    /// Return the place of `page`, if a log has its newest version.
+    /// Return the address of `page`, if a log has its newest version.
     #[inline]
     fn lookup_in_logs(&self, page: Lpn) -> Option<PageAddress> {
         self.logs.iter().find_map(|log| log.lookup(page))

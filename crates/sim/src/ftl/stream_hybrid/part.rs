@@ -48,9 +48,9 @@ pub struct StreamsPart {
     pub reads_per_step: u32,
     /// Partial clusters are merged with their unit at once.
     pub bypass_partial_clusters: bool,
-    /// A write to the same place as the last one stays in memory until another one comes.
+    /// A write to the same page as the last one stays in memory until another one comes.
     pub rewrite_buffer: bool,
-    /// Map pages that are programmed when another stream continues, when a unit gets a new place, and when a
+    /// Map pages that are programmed when another stream continues, when a unit moves, and when a
     /// cluster gets one in the log.
     pub switch_map_pages: u32,
     pub merge_map_pages: u32,

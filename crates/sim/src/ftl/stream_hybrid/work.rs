@@ -46,7 +46,7 @@ pub(super) struct Reclaim {
 pub(super) struct OmittedPages {
     /// The page that comes next.
     pub(super) next: Lpn,
-    /// The address of the rest of the last page, if the host writes only a part of it. It is the place before
+    /// The address of the rest of the last page, if the host writes only a part of it. It is the address before
     /// the merge, which is not erased before it is read: no step takes a unit until then.
     #[serde(rename = "rest")]
     pub(super) merge_from: Option<PageAddress>,

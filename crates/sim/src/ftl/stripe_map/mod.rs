@@ -57,7 +57,7 @@ pub(crate) struct StripeMap {
     is_changed: Vec<u64>,
     most_changed: usize,
     /// Buffers, reused to avoid allocation: the moves of a collection, the map pages that they change, and
-    /// the places of stored map pages.
+    /// the addresses of stored map pages.
     moves: Vec<(PageAddress, PageAddress)>,
     concerned: Vec<u32>,
     stored: Vec<(PageAddress, Option<PageAddress>)>,
@@ -152,7 +152,7 @@ impl MergingFtl for StripeMap {
     fn rebuild(&mut self, survey: &Survey<'_>, _plan: &mut FlashPlan) {
         let of_host = self.geometry.shape().logical_pages;
         for stripe in survey.groups().iter().copied() {
-            let mut what = StripeContent::Data;
+            let mut content = StripeContent::Data;
             let blocks: Vec<BlockIdx> = self.stripes.blocks(stripe).collect();
             for block in &blocks {
                 for offset in 0..self.geometry.shape().pages_per_block {
@@ -160,7 +160,7 @@ impl MergingFtl for StripeMap {
                     let Some((page, newest)) = survey.page_at(at) else { continue };
                     self.reverse[at.page.0 as usize] = page.0;
                     if page.0 >= of_host {
-                        what = StripeContent::Map;
+                        content = StripeContent::Map;
                     }
                     if newest {
                         self.map[page.0 as usize] = at.page.0;
@@ -168,7 +168,7 @@ impl MergingFtl for StripeMap {
                     }
                 }
             }
-            self.stripes.set_filled(stripe, what);
+            self.stripes.set_filled(stripe, content);
         }
     }
 
@@ -179,7 +179,7 @@ impl MergingFtl for StripeMap {
         for (page, at) in (0u32..).zip(&self.map).filter(|(_, at)| **at != UNMAPPED) {
             assert_eq!(self.reverse[*at as usize], page);
         }
-        assert!(self.stripes.holding(StripeContent::Map) <= self.most_map_stripes);
+        assert!(self.stripes.stripes_with(StripeContent::Map) <= self.most_map_stripes);
         assert!(self.changed.len() <= self.most_changed);
         assert!(self.changed.iter().all(|page| bits::has(&self.is_changed, *page as usize)));
     }
@@ -248,7 +248,7 @@ impl StripeMap {
         }
     }
 
-    /// Allocate the next place of `map_page`; also returns the place of its unchanged entries, if they must
+    /// Allocate the next address of `map_page`; also returns the address of its unchanged entries, if they must
     /// be read.
     fn reallocate(&mut self, map_page: u32) -> (PageAddress, Option<PageAddress>) {
         let page = self.logical(map_page);
@@ -260,7 +260,7 @@ impl StripeMap {
         (to, old)
     }
 
-    /// Place `page` at `to`, and invalidate its old place.
+    /// Place `page` at `to`, and invalidate its old address.
     #[inline]
     fn map_page(&mut self, page: Lpn, to: PageAddress) {
         if let Some(old) = self.lookup(page) {
@@ -282,7 +282,7 @@ impl StripeMap {
     /// Open a stripe for data. If too few are left then, the valid pages of the emptiest one are moved to it.
     fn open_data(&mut self, plan: &mut FlashPlan) {
         self.stripes.open(StripeContent::Data);
-        let for_map = self.most_map_stripes - self.stripes.holding(StripeContent::Map);
+        let for_map = self.most_map_stripes - self.stripes.stripes_with(StripeContent::Map);
         if self.stripes.free() >= RESERVE + for_map {
             return;
         }
@@ -305,7 +305,7 @@ impl StripeMap {
     /// Open a stripe for pages of the map. If they have reached their limit, the valid pages of the emptiest
     /// one are moved to it.
     fn open_map(&mut self, plan: &mut FlashPlan) {
-        let all = self.stripes.holding(StripeContent::Map) == self.most_map_stripes;
+        let all = self.stripes.stripes_with(StripeContent::Map) == self.most_map_stripes;
         self.stripes.open(StripeContent::Map);
         if all {
             let victim = self.stripes.emptiest(StripeContent::Map).expect("a full map stripe");
@@ -315,13 +315,13 @@ impl StripeMap {
     }
 
     /// Move the valid pages of `victim` to the open stripe with the same content, which has space for them.
-    fn move_all(&mut self, victim: u32, what: StripeContent, plan: &mut FlashPlan) {
+    fn move_all(&mut self, victim: u32, content: StripeContent, plan: &mut FlashPlan) {
         let mut moves = std::mem::take(&mut self.moves);
         moves.clear();
         for offset in 0..self.stripes.pages() {
             let Some(from) = self.stripes.valid_address(victim, offset) else { continue };
-            let to = self.stripes.take_page(what);
-            // A valid page is at its mapped place, so the map need not be read.
+            let to = self.stripes.take_page(content);
+            // A valid page is at its mapped address, so the map need not be read.
             self.stripes.invalidate(from);
             self.put(Lpn(self.reverse[from.page.0 as usize]), to);
             moves.push((from, to));

@@ -20,7 +20,7 @@ fn fixed_allocator_keeps_plane_of_address() {
             let page = Lpn(uniform(&mut rng, u64::from(pages)) as u32);
             ftl.write(page, true, 0, &mut flash);
         }
-        assert!(flash.counters.pages_relocated > u64::from(pages), "much was moved");
+        assert!(flash.counters.pages_relocated > u64::from(pages), "many pages were relocated");
         for page in (0..pages).map(Lpn) {
             let plane = ftl.lookup(page).map(|at| at.plane);
             assert_eq!(plane, Some(PlaneIdx(page.0 % planes)), "{page:?}");

@@ -44,7 +44,8 @@ fn hits_of_segments(segment_entries: u32) {
     let geometry = medium(0.3);
     let pages = u64::from(geometry.shape().logical_pages);
     let cached = 500 / segment_entries as usize;
-    let mapping = on_flash(cached, true).map(|of| MappingOptions { segment_entries, ..of });
+    let mapping =
+        on_flash(cached, true).map(|options| MappingOptions { segment_entries, ..options });
     let mut ftl = dftl(geometry, mapping);
     let mut flash = Flash::new(geometry, PageOrder::Ascending);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);

@@ -130,8 +130,8 @@ fn lifetime(retire: Retire, order: FreeOrder) -> f64 {
     let pages = u64::from(shape.logical_pages);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     while !ftl.is_read_only() {
-        let of = if uniform(&mut rng, 10) > 0 { pages / 10 } else { pages };
-        ftl.write(Lpn(uniform(&mut rng, of) as u32), true, 0, &mut media);
+        let written_pages = if uniform(&mut rng, 10) > 0 { pages / 10 } else { pages };
+        ftl.write(Lpn(uniform(&mut rng, written_pages) as u32), true, 0, &mut media);
     }
     ftl.check();
     media.flash.counters.host_pages_written as f64 / pages as f64

@@ -207,12 +207,12 @@ fn cyclic_write_amplification_matches_closed_form() {
 fn informed_victim_policies_move_fewer_pages() {
     let geometry = large(0.125, 64);
     let pages = u64::from(geometry.shape().logical_pages);
-    let of = |policy: &str| {
+    let amplification_of = |policy: &str| {
         let mut ftl = PageMap::new(plain(geometry, policy, "round_robin"));
         write_amplification(&measure_steady_state(&mut ftl, geometry, |rng| uniform(rng, pages)))
     };
     let names = ["greedy", "greedy_window:64", "d_choices:10", "cyclic", "d_choices:2", "random"];
-    let measured = names.map(of);
+    let measured = names.map(amplification_of);
     println!("{names:?}\n{measured:.3?}");
     assert!(measured.is_sorted(), "{names:?} {measured:?}");
 }
@@ -223,7 +223,7 @@ fn informed_victim_policies_move_fewer_pages() {
 fn separate_streams_reduce_write_amplification_of_hot_pages() {
     let geometry = large(0.25, 64);
     let pages = u64::from(geometry.shape().logical_pages);
-    let of = |separate: bool| {
+    let amplification_of = |separate: bool| {
         let options = PageMapOptions { separate, ..plain(geometry, "greedy", "round_robin") };
         let mut ftl = PageMap::new(options);
         let draw = |rng: &mut Xoshiro256PlusPlus| {
@@ -231,7 +231,7 @@ fn separate_streams_reduce_write_amplification_of_hot_pages() {
         };
         write_amplification(&measure_steady_state(&mut ftl, geometry, draw))
     };
-    let (mixed, separated) = (of(false), of(true));
+    let (mixed, separated) = (amplification_of(false), amplification_of(true));
     println!("mixed {mixed:.3}, separated {separated:.3}");
     assert!(separated < 0.97 * mixed, "{separated} against {mixed}");
 }

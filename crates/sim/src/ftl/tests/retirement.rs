@@ -212,6 +212,6 @@ fn finer_retirement_extends_lifetime() {
     assert_eq!(
         lifetime(Retire::Pages, 0).0,
         blocks.0,
-        "no bitmap at all is the retirement of blocks"
+        "without partial blocks, pages retire as blocks do"
     );
 }

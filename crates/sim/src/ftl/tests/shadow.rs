@@ -132,7 +132,7 @@ impl Shadow {
                 Cmd::CopySet { from, to, set } => {
                     let words = plan.words(set);
                     for page in bits::members(words, 0, 64 * words.len()) {
-                        self.relocate(from.behind(page as u32), to.behind(page as u32));
+                        self.relocate(from.plus_pages(page as u32), to.plus_pages(page as u32));
                     }
                 }
                 Cmd::CopyRow(row) => {
@@ -152,7 +152,7 @@ impl Shadow {
                     self.program_metadata(to);
                 }
                 Cmd::LoadMap(from) => {
-                    assert!(self.mapping[from.page.0 as usize], "a page of the map");
+                    assert!(self.mapping[from.page.0 as usize], "a mapping page");
                     self.read_mapping(from);
                 }
                 Cmd::StoreMap(pages) => {

@@ -34,9 +34,9 @@ fn streams_of_blocks(separate: bool) -> Vec<Vec<u8>> {
 #[test]
 fn streams_share_blocks_only_by_shared_relocation() {
     let isolated = streams_of_blocks(false);
-    assert!(isolated.iter().all(|streams| streams.len() <= 1), "persistently isolated");
+    assert!(isolated.iter().all(|streams| streams.len() <= 1), "relocation keeps streams apart");
     let shared = streams_of_blocks(true).iter().filter(|streams| streams.len() > 1).count();
-    assert!(shared > 10, "initially isolated: what was moved of all is together, {shared}");
+    assert!(shared > 10, "relocated pages of all streams share blocks: {shared}");
 }
 
 /// One plane; a tenth of its pages are spare.
@@ -177,7 +177,7 @@ fn sequential_stream_is_not_fragmented_by_relocation() {
 fn similar_streams_cost_the_same_as_one() {
     let geometry = large(0.2, 64);
     let pages = u64::from(geometry.shape().logical_pages);
-    let of = |write_streams: u8, victims: &str| {
+    let amplification_of = |write_streams: u8, victims: &str| {
         let options = PageMapOptions { write_streams, ..plain(geometry, victims, "round_robin") };
         let mut ftl = PageMap::new(options);
         let mut flash = Flash::new(geometry, PageOrder::Ascending);
@@ -193,11 +193,18 @@ fn similar_streams_cost_the_same_as_one() {
         }
         write_amplification(&flash.counters)
     };
-    let one = of(1, "greedy");
+    let single_stream = amplification_of(1, "greedy");
     for victims in ["greedy", "spare_shares"] {
-        let two = of(2, victims);
-        println!("one stream {one:.3}, two with {victims} {two:.3}");
-        assert!((two / one - 1.0).abs() < 0.02, "{victims}: {two} against {one}");
+        let two_streams = amplification_of(2, victims);
+        println!("one stream {single_stream:.3}, two with {victims} {two_streams:.3}");
+        assert!(
+            (two_streams / single_stream - 1.0).abs() < 0.02,
+            "{victims}: {two_streams} against {single_stream}"
+        );
     }
-    assert_eq!(of(1, "spare_shares"), one, "with one stream it is greedy");
+    assert_eq!(
+        amplification_of(1, "spare_shares"),
+        single_stream,
+        "with one stream the policy is greedy"
+    );
 }

@@ -31,15 +31,15 @@ prop_compose! {
         let planes = channels * dies_per_channel;
         let relocation = RelocationFrontier::for_streams(separate, write_streams);
         let open = u32::from(write_streams + relocation.open_blocks(write_streams));
-        let most = planes * more_blocks * data_pages;
-        let logical_pages = (most * fullness / 100).max(1);
+        let max_logical_pages = planes * more_blocks * data_pages;
+        let logical_pages = (max_logical_pages * fullness / 100).max(1);
         let (mapping, page_bytes) = mapping;
         // A map on flash takes blocks of its own.
         let mapping_pages = logical_pages.div_ceil(page_bytes / 4);
         let for_map = 1 + (2 * mapping_pages).div_ceil(data_pages).div_ceil(planes);
-        let (kept, for_map) =
+        let (reserved_for_map, for_map) =
             if mapping.is_some() { (RESERVED_FOR_MAPPING, for_map) } else { (0, 0) };
-        let reserved_blocks = reserved_blocks + kept as usize;
+        let reserved_blocks = reserved_blocks + reserved_for_map as usize;
         let blocks_per_plane = reserved_blocks as u32 + open + 1 + more_blocks + for_map;
         let geometry = Geometry::from(Shape {
             channels, planes, blocks_per_plane, pages_per_block: data_pages + metadata_pages,

@@ -1,4 +1,4 @@
-//! The layout of zones: their planes and blocks, and the place of each page.
+//! The layout of zones: their planes and blocks, and the address of each page.
 //!
 //! ```text
 //! dies_per_zone = 2, stripe_pages = 2      flash pages of the zone:  0 1 | 4 5 | …   on its first plane
@@ -153,7 +153,7 @@ impl ZoneLayout {
         if self.part.finish_pads { self.capacity() } else { written.next_multiple_of(self.units()) }
     }
 
-    /// Return the place of page `page` of a zone.
+    /// Return the address of page `page` of a zone.
     #[inline]
     pub(crate) fn address_of(&self, zone: u32, page: u32) -> PageAddress {
         let units = self.geometry.units();
@@ -222,18 +222,22 @@ mod tests {
     fn all_of(layout: &ZoneLayout) {
         let mut addresses = BTreeSet::new();
         for zone in 0..layout.zones() {
-            let own: BTreeSet<u32> = layout.blocks(zone).map(|block| block.0).collect();
+            let zone_blocks: BTreeSet<u32> = layout.blocks(zone).map(|block| block.0).collect();
             let mut next = std::collections::BTreeMap::new();
             for page in 0..layout.capacity() {
-                let place = layout.address_of(zone, page);
-                assert!(addresses.insert(place.page), "{place:?} twice");
-                assert!(own.contains(&place.block.0));
-                let expected = next.entry(place.block).or_insert(0);
-                assert_eq!(layout.geometry.page_in_block(place), *expected, "in order");
+                let address = layout.address_of(zone, page);
+                assert!(addresses.insert(address.page), "{address:?} twice");
+                assert!(zone_blocks.contains(&address.block.0));
+                let expected = next.entry(address.block).or_insert(0);
+                assert_eq!(layout.geometry.page_in_block(address), *expected, "in order");
                 *expected += 1;
             }
         }
-        assert_eq!(addresses.len() as u32, layout.geometry.pages(), "nothing is left over");
+        assert_eq!(
+            addresses.len() as u32,
+            layout.geometry.pages(),
+            "every block belongs to a zone"
+        );
     }
 
     #[test]
@@ -245,10 +249,18 @@ mod tests {
         };
         assert_eq!(channels(ZoneDies::AcrossChannels, 0), (0, 1));
         assert_eq!(channels(ZoneDies::AcrossChannels, 1), (2, 3));
-        assert_eq!(channels(ZoneDies::AcrossChannels, 2), (0, 1), "the other dies of these");
+        assert_eq!(
+            channels(ZoneDies::AcrossChannels, 2),
+            (0, 1),
+            "the other dies of these channels"
+        );
         assert_eq!(channels(ZoneDies::WithinChannel, 0), (0, 0));
         assert_eq!(channels(ZoneDies::WithinChannel, 3), (3, 3));
-        assert_eq!(channels(ZoneDies::WithinChannel, 4), (0, 0), "their next blocks");
+        assert_eq!(
+            channels(ZoneDies::WithinChannel, 4),
+            (0, 0),
+            "the next blocks of the same dies"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Zones: no translation. The host writes zones in order and resets them as a whole, at fixed places of the
+//! Zones: no translation. The host writes zones in order and resets them as a whole, at fixed offsets of the
 //! flash.
 //!
-//! [`zone_states`] has the states of zones, [`layout`] the places of their pages.
+//! [`zone_states`] has the states of zones, [`layout`] the addresses of their pages.
 
 mod layout;
 mod zone_states;

@@ -157,7 +157,7 @@ impl ZoneStates {
             return;
         }
         if before == ZoneState::ImplicitlyOpen {
-            self.implicit.retain(|one| *one != zone);
+            self.implicit.retain(|other| *other != zone);
         }
         if next == ZoneState::ImplicitlyOpen {
             self.implicit.push_back(zone);
@@ -209,7 +209,7 @@ mod tests {
                 }
                 assert_eq!(book.state(0), state);
                 let got = book.manage(0, mode).map(|()| book.state(0));
-                assert_eq!(got, expected, "{mode:?} of a zone that is {state:?}");
+                assert_eq!(got, expected, "{mode:?} of a zone in state {state:?}");
                 if got == Ok(Empty) {
                     assert_eq!(book.pointer(0), 0);
                 }
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(states(&book), [ExplicitlyOpen, ExplicitlyOpen, Closed, Empty]);
         assert_eq!(book.write(2, None, 1), Err(ZoneStatus::TooManyOpen));
         assert_eq!(book.manage(0, Mode::Finish), Ok(()));
-        assert_eq!(book.write(3, None, 1), Ok(0), "a zone that is full takes no room");
+        assert_eq!(book.write(3, None, 1), Ok(0), "a full zone is not open");
     }
 
     /// A reference: a list of states that is searched each time.
@@ -264,17 +264,17 @@ mod tests {
     proptest! {
         #[test]
         fn zone_states_match_list_model(commands in proptest::collection::vec((0u32..5, 0u8..6, 1u32..5), 1..200)) {
-            let (mut book, mut naive) = (ZoneStates::new(5, 8, 2, 3), NaiveZones::default());
+            let (mut states, mut naive) = (ZoneStates::new(5, 8, 2, 3), NaiveZones::default());
             naive.zones = vec![(ZoneState::Empty, 0); 5];
-            for (zone, what, pages) in commands {
+            for (zone, command, pages) in commands {
                 let (state, pointer) = naive.zones[zone as usize];
                 let modes = [Mode::Reset, Mode::Finish, Mode::Open, Mode::Close];
-                let done = match modes.get(usize::from(what)) {
-                    Some(mode) => book.manage(zone, *mode).is_ok(),
-                    None => book.write(zone, (what == 4).then_some(pointer), pages).is_ok(),
+                let done = match modes.get(usize::from(command)) {
+                    Some(mode) => states.manage(zone, *mode).is_ok(),
+                    None => states.write(zone, (command == 4).then_some(pointer), pages).is_ok(),
                 };
                 if done {
-                    let next = match modes.get(usize::from(what)) {
+                    let next = match modes.get(usize::from(command)) {
                         Some(Mode::Reset) => (ZoneState::Empty, 0),
                         Some(Mode::Finish) => (ZoneState::Full, 8),
                         Some(Mode::Open) => (ZoneState::ExplicitlyOpen, pointer),
@@ -283,25 +283,25 @@ mod tests {
                         None if state.is_open() => (state, pointer + pages),
                         None => (ZoneState::ImplicitlyOpen, pointer + pages),
                     };
-                    let opens = !state.is_open() && (modes.get(usize::from(what)) == Some(&Mode::Open) || what > 3);
+                    let opens = !state.is_open() && (modes.get(usize::from(command)) == Some(&Mode::Open) || command > 3);
                     if opens && naive.count(ZoneState::is_open) == 2 {
                         let first = naive.opened.iter().position(|zone| naive.zones[*zone as usize].0 == ZoneState::ImplicitlyOpen);
                         let first = naive.opened.remove(first.unwrap());
                         naive.zones[first as usize].0 = ZoneState::Closed;
                     }
                     naive.zones[zone as usize] = next;
-                    naive.opened.retain(|one| *one != zone || state.is_open() && next.0.is_open());
+                    naive.opened.retain(|other| *other != zone || state.is_open() && next.0.is_open());
                     if next.0.is_open() && !state.is_open() {
                         naive.opened.push(zone);
                     }
                 }
                 for (zone, (state, pointer)) in (0..).zip(&naive.zones) {
-                    prop_assert_eq!((book.state(zone), book.pointer(zone)), (*state, *pointer));
+                    prop_assert_eq!((states.state(zone), states.pointer(zone)), (*state, *pointer));
                 }
                 prop_assert!(naive.count(ZoneState::is_open) <= 2);
                 prop_assert!(naive.count(ZoneState::is_active) <= 3);
-                prop_assert_eq!(book.open as usize, naive.count(ZoneState::is_open));
-                prop_assert_eq!(book.active as usize, naive.count(ZoneState::is_active));
+                prop_assert_eq!(states.open as usize, naive.count(ZoneState::is_open));
+                prop_assert_eq!(states.active as usize, naive.count(ZoneState::is_active));
             }
         }
     }

@@ -135,16 +135,16 @@ impl Blocks {
     /// block in use has at least `least_usable` usable pages.
     pub(crate) fn new(
         geometry: Geometry,
-        of: Streams,
+        streams_config: Streams,
         order: FreeOrder,
         bad: &[BlockIdx],
         least_usable: u32,
     ) -> Blocks {
         let planes = geometry.shape().planes;
-        let frontiers = of.relocation.open_blocks(of.hosts);
-        let relocated = if frontiers > 0 { of.hosts } else { 0 };
-        let last = of.hosts - 1 + frontiers;
-        let mapping = last + u8::from(of.mapping);
+        let frontiers = streams_config.relocation.open_blocks(streams_config.hosts);
+        let relocated = if frontiers > 0 { streams_config.hosts } else { 0 };
+        let last = streams_config.hosts - 1 + frontiers;
+        let mapping = last + u8::from(streams_config.mapping);
         let streams = usize::from(mapping) + 1;
         let good = |plane| {
             let blocks = geometry.blocks_of(PlaneIdx(plane));
@@ -168,18 +168,18 @@ impl Blocks {
             open: vec![OpenBlock::default(); planes as usize * streams],
             streams,
             kinds: [0, relocated, mapping],
-            hosts: of.hosts,
-            relocation: of.relocation,
-            slc_pages: of.slc_pages,
-            role_of: vec![0; if of.hosts > 1 { geometry.blocks() as usize } else { 0 }],
+            hosts: streams_config.hosts,
+            relocation: streams_config.relocation,
+            slc_pages: streams_config.slc_pages,
+            role_of: vec![0; if streams_config.hosts > 1 { geometry.blocks() as usize } else { 0 }],
             free_blocks,
             free_pages: pages,
             usable_pages: pages,
             least_usable,
             retired: Vec::new(),
             open_pages: [0; KINDS_MAX],
-            cold: (order == FreeOrder::FewestErrors).then_some(match of.relocation {
-                RelocationFrontier::Single => 1 << of.hosts,
+            cold: (order == FreeOrder::FewestErrors).then_some(match streams_config.relocation {
+                RelocationFrontier::Single => 1 << streams_config.hosts,
                 RelocationFrontier::Shared | RelocationFrontier::PerStream => 0,
             }),
             supply_changes: 0,

@@ -33,7 +33,7 @@ impl Blocks {
                 BlockUse::Free => self.restore_free(block, keys[at]),
                 BlockUse::Erased | BlockUse::Bad => {}
                 BlockUse::Filled { role } => {
-                    self.role_of.get_mut(at).into_iter().for_each(|of| *of = role)
+                    self.role_of.get_mut(at).into_iter().for_each(|stream_role| *stream_role = role)
                 }
                 BlockUse::Open { role, next } => self.restore_open(block, role, next),
             }
@@ -53,7 +53,10 @@ impl Blocks {
         let index = plane.0 as usize * self.streams + usize::from(role);
         let end = self.end_of(block, role).0;
         self.open[index] = OpenBlock { next: next.0, end, block: block.0 };
-        self.role_of.get_mut(block.0 as usize).into_iter().for_each(|of| *of = role);
+        self.role_of
+            .get_mut(block.0 as usize)
+            .into_iter()
+            .for_each(|stream_role| *stream_role = role);
         let retired = self.expect_valid_from(next.0, end);
         self.counts[block.0 as usize] += (end - next.0 - retired) as u16;
         self.open_pages[usize::from(role)] += end - next.0 - retired;

@@ -32,7 +32,7 @@ impl Blocks {
     /// Select the stream of the host pages that are allocated next.
     #[inline]
     pub(crate) fn select_stream(&mut self, stream: u8) {
-        debug_assert!(stream < self.hosts, "a stream that there is");
+        debug_assert!(stream < self.hosts, "the stream exists");
         self.kinds[PageStream::Host as usize] = stream;
     }
 

@@ -112,12 +112,12 @@ impl Blocks {
         None
     }
 
-    /// Mark all pages of `block` as invalid; calls `found` with each page that was valid, in order.
+    /// Mark all pages of `block` as invalid; calls `visit` with each page that was valid, in order.
     #[inline]
-    pub(crate) fn drain_valid(&mut self, block: BlockIdx, mut found: impl FnMut(Ppn)) {
+    pub(crate) fn drain_valid(&mut self, block: BlockIdx, mut visit: impl FnMut(Ppn)) {
         let first = self.geometry.first_page(block).0 as usize;
         let end = first + self.geometry.shape().pages_per_block as usize;
-        bits::drain(&mut self.valid, first, end, |page| found(Ppn(page as u32)));
+        bits::drain(&mut self.valid, first, end, |page| visit(Ppn(page as u32)));
         self.counts[block.0 as usize] &= NOT_CLOSED;
     }
 

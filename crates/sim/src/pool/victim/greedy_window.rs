@@ -1,7 +1,7 @@
 //! Greedy window: of the w blocks filled longest ago, the one with the fewest valid pages.
 //!
 //! **Source**: OFC (2011) §IV.D; Hu et al., SYSTOR 2009.
-//! **Faithful**: the blocks that are not chosen keep their place in the order of being filled.
+//! **Faithful**: the blocks that are not chosen keep their position in the order of being filled.
 //! **Simplified**: one window a plane.
 //! **Ambiguous**: which of several minima: here the oldest.
 

@@ -54,8 +54,8 @@ impl MinTrees {
     pub(super) fn remove(&mut self, plane: usize, index: usize, counts: &[u16]) {
         let group = index / GROUP;
         let minima = &mut self.minima[plane * self.minima_each..][..self.minima_each];
-        let (before, behind) = members(counts, group).split_at(index % GROUP);
-        minima[group] = smallest(before).min(smallest(&behind[1..]));
+        let (before, after) = members(counts, group).split_at(index % GROUP);
+        minima[group] = smallest(before).min(smallest(&after[1..]));
         let tops = &mut self.tops[plane * self.tops_each..][..self.tops_each];
         tops[group / GROUP] = smallest(members(minima, group / GROUP));
     }
@@ -64,11 +64,11 @@ impl MinTrees {
     /// all are absent.
     pub(super) fn smallest(&self, plane: usize, counts: &[u16]) -> Option<usize> {
         let tops = &self.tops[plane * self.tops_each..][..self.tops_each];
-        let least = smallest(tops);
-        if least >= ABSENT {
+        let minimum = smallest(tops);
+        if minimum >= ABSENT {
             return None;
         }
-        let at = |counts: &[u16]| counts.iter().position(|count| *count == least);
+        let at = |counts: &[u16]| counts.iter().position(|count| *count == minimum);
         let top = at(tops)?;
         let minima = &self.minima[plane * self.minima_each..][..self.minima_each];
         let group = top * GROUP + at(members(minima, top))?;
@@ -78,14 +78,14 @@ impl MinTrees {
 
 /// Return the members of a group.
 #[inline]
-fn members(of: &[u16], group: usize) -> &[u16] {
-    &of[group * GROUP..of.len().min((group + 1) * GROUP)]
+fn members(counts: &[u16], group: usize) -> &[u16] {
+    &counts[group * GROUP..counts.len().min((group + 1) * GROUP)]
 }
 
 /// Return the smallest count; the compiler vectorizes this loop.
 #[inline]
-fn smallest(of: &[u16]) -> u16 {
-    of.iter().copied().fold(ABSENT, u16::min)
+fn smallest(counts: &[u16]) -> u16 {
+    counts.iter().copied().fold(ABSENT, u16::min)
 }
 
 #[cfg(test)]

@@ -64,23 +64,27 @@ impl VictimPolicy for SpareShares {
     fn closed(&mut self, _: PlaneIdx, _: BlockIdx, _: u16) {}
 
     fn choose(&mut self, plane: PlaneIdx, blocks: &Blocks) -> Option<BlockIdx> {
-        let mut held = [StreamPages::default(); STREAMS];
+        let mut by_stream = [StreamPages::default(); STREAMS];
         for block in blocks.geometry().blocks_of(plane).filter(|block| blocks.is_closed(*block)) {
-            let of = &mut held[usize::from(blocks.stream_of(block))];
+            let pages = &mut by_stream[usize::from(blocks.stream_of(block))];
             let (valid, usable) = (blocks.valid_count(block), blocks.usable(block));
-            of.valid += u64::from(valid);
-            of.spare += u64::from(usable) - u64::from(valid);
-            let emptier = of.emptiest.is_none_or(|(least, _)| valid < least);
+            pages.valid += u64::from(valid);
+            pages.spare += u64::from(usable) - u64::from(valid);
+            let emptier = pages.emptiest.is_none_or(|(fewest, _)| valid < fewest);
             if emptier && u32::from(valid) < usable {
-                of.emptiest = Some((valid, block));
+                pages.emptiest = Some((valid, block));
             }
         }
         let Invalidations { pages: lost } = &mut self.planes[plane.0 as usize];
         let mut best: Option<(usize, (u128, u128))> = None;
-        for (stream, of) in held.iter().enumerate().filter(|(_, of)| of.emptiest.is_some()) {
-            let (spare, share) = of.ratio(lost[stream]);
+        for (stream, pages) in
+            by_stream.iter().enumerate().filter(|(_, pages)| pages.emptiest.is_some())
+        {
+            let (spare, share) = pages.ratio(lost[stream]);
             // a/b > c/d as a·d > c·b.
-            if best.is_none_or(|(_, (most, its))| spare * its > most * share) {
+            if best
+                .is_none_or(|(_, (best_spare, best_share))| spare * best_share > best_spare * share)
+            {
                 best = Some((stream, (spare, share)));
             }
         }
@@ -88,7 +92,7 @@ impl VictimPolicy for SpareShares {
             // No block has an invalid page: return any closed block, as other policies do.
             return blocks.geometry().blocks_of(plane).find(|block| blocks.is_closed(*block));
         };
-        let (valid, block) = held[stream].emptiest?;
+        let (valid, block) = by_stream[stream].emptiest?;
         lost[stream] += u64::from(blocks.usable(block)) - u64::from(valid);
         if lost.iter().sum::<u64>() > self.full {
             lost.iter_mut().for_each(|pages| *pages /= 2);

@@ -7,8 +7,9 @@ use crate::flash::geometry::DieIdx;
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(in crate::timeline) struct Event {
     pub(in crate::timeline) at: u64,
-    /// The event: kind in the highest bits, and its index. One word, so that it moves as a whole.
-    pub(super) what: u64,
+    /// The kind in the highest bits, and the index below. One word, so that it moves as a whole.
+    #[serde(rename = "what")]
+    pub(super) code: u64,
 }
 
 /// An event of the calendar.
@@ -34,16 +35,16 @@ pub(super) const NOTICE: u64 = 3;
 impl Event {
     #[inline(always)]
     pub(super) fn is_release(self) -> bool {
-        self.what >> KIND_SHIFT == RELEASE
+        self.code >> KIND_SHIFT == RELEASE
     }
 
     #[inline]
-    pub(in crate::timeline) fn what<T: From<u64>>(self) -> EventKind<T> {
-        let which = self.what & ((1 << KIND_SHIFT) - 1);
-        match self.what >> KIND_SHIFT {
-            RELEASE => EventKind::Release(DieIdx(which as u32)),
-            ARRIVE => EventKind::Arrive(which as u32),
-            REPORT => EventKind::Report(T::from(which)),
+    pub(in crate::timeline) fn kind<T: From<u64>>(self) -> EventKind<T> {
+        let index = self.code & ((1 << KIND_SHIFT) - 1);
+        match self.code >> KIND_SHIFT {
+            RELEASE => EventKind::Release(DieIdx(index as u32)),
+            ARRIVE => EventKind::Arrive(index as u32),
+            REPORT => EventKind::Report(T::from(index)),
             _ => EventKind::Notice,
         }
     }

@@ -84,7 +84,7 @@ impl Calendar {
         if self.is_empty() {
             return None;
         }
-        let event = match self.first_soon() {
+        let event = match self.first_near() {
             Some((event, bucket)) if event.at < self.far_from => {
                 if event.at > until {
                     return None;
@@ -92,7 +92,7 @@ impl Calendar {
                 self.remove_first(bucket);
                 event
             }
-            soon => self.take_of_both(soon, until)?,
+            near => self.take_of_both(near, until)?,
         };
         self.now = event.at;
         self.count();
@@ -101,32 +101,32 @@ impl Calendar {
 
     /// Return the first event in the buckets, and its bucket.
     #[inline(always)]
-    fn first_soon(&self) -> Option<(Event, usize)> {
-        let place = self.first_bucket()?;
-        Some((self.nodes[self.ends[place].0 as usize].event, place))
+    fn first_near(&self) -> Option<(Event, usize)> {
+        let bucket = self.first_bucket()?;
+        Some((self.nodes[self.ends[bucket].0 as usize].event, bucket))
     }
 
     /// Return the time of the first event; otherwise the end of time.
     #[inline(always)]
     fn first_at(&self) -> u64 {
-        self.first_soon().map_or(self.far_from, |(event, _)| event.at.min(self.far_from))
+        self.first_near().map_or(self.far_from, |(event, _)| event.at.min(self.far_from))
     }
 
     /// Remove the next event if it is due by `until` and the first far event is not later than
-    /// `soon`.
+    /// `near`.
     #[cold]
-    fn take_of_both(&mut self, soon: Option<(Event, usize)>, until: u64) -> Option<Event> {
+    fn take_of_both(&mut self, near: Option<(Event, usize)>, until: u64) -> Option<Event> {
         let far = *self.far.front()?;
         // At equal times the far event was added first.
         let is_next =
-            |(soon, _): &(Event, _)| soon.is_release() && (soon.at, soon.what) < (far.at, far.what);
-        let soon = soon.filter(is_next);
-        let event = soon.map_or(far, |(event, _)| event);
+            |(near, _): &(Event, _)| near.is_release() && (near.at, near.code) < (far.at, far.code);
+        let near = near.filter(is_next);
+        let event = near.map_or(far, |(event, _)| event);
         if event.at > until {
             return None;
         }
-        match soon {
-            Some((_, place)) => self.remove_first(place),
+        match near {
+            Some((_, bucket)) => self.remove_first(bucket),
             None => self.remove_far(0),
         }
         Some(event)
@@ -215,19 +215,19 @@ impl Calendar {
         self.withdraw(RELEASE << KIND_SHIFT | u64::from(die.0));
     }
 
-    fn withdraw(&mut self, what: u64) {
-        let soon = (0..BUCKETS).filter(|place| self.has >> place & 1 == 1);
-        for place in soon {
-            let (mut before, mut index) = (NONE, self.ends[place].0);
-            while index != NONE && self.nodes[index as usize].event.what != what {
+    fn withdraw(&mut self, code: u64) {
+        let buckets = (0..BUCKETS).filter(|bucket| self.has >> bucket & 1 == 1);
+        for bucket in buckets {
+            let (mut before, mut index) = (NONE, self.ends[bucket].0);
+            while index != NONE && self.nodes[index as usize].event.code != code {
                 (before, index) = (index, self.nodes[index as usize].next);
             }
             if index != NONE {
-                return self.remove_after(place, before, index);
+                return self.remove_after(bucket, before, index);
             }
         }
-        if let Some(ahead) = self.far.iter().position(|event| event.what == what) {
-            self.remove_far(ahead);
+        if let Some(position) = self.far.iter().position(|event| event.code == code) {
+            self.remove_far(position);
         }
     }
 
@@ -257,14 +257,14 @@ impl Calendar {
     /// Add a release. At equal times it precedes all other kinds, and releases of later dies.
     #[inline]
     pub(super) fn release(&mut self, at: u64, die: DieIdx) {
-        let event = Event { at, what: RELEASE << KIND_SHIFT | u64::from(die.0) };
-        self.insert_after(event, |other| (other.at, other.what) <= (at, event.what));
+        let event = Event { at, code: RELEASE << KIND_SHIFT | u64::from(die.0) };
+        self.insert_after(event, |other| (other.at, other.code) <= (at, event.code));
     }
 
     /// Add an event other than a release, after all that are not later.
     #[inline]
-    fn add(&mut self, at: u64, what: u64) {
-        self.insert_after(Event { at, what }, |other| other.at <= at);
+    fn add(&mut self, at: u64, code: u64) {
+        self.insert_after(Event { at, code }, |other| other.at <= at);
     }
 
     /// Insert `event` after all that `are_before` it.
@@ -274,9 +274,9 @@ impl Calendar {
         let span = event.at >> SPAN_BITS;
         if span - (self.now >> SPAN_BITS) >= BUCKETS as u64 {
             cold_path();
-            let behind = self.far.partition_point(are_before);
+            let position = self.far.partition_point(are_before);
             self.far_from = self.far_from.min(event.at);
-            return self.far.insert(behind, event);
+            return self.far.insert(position, event);
         }
         let bucket = span as usize % BUCKETS;
         let node = self.new_node(event);

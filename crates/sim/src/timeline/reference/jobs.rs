@@ -146,14 +146,14 @@ pub(super) fn after(job: &RandomOp, timing: &Timing) -> u64 {
 pub(super) fn job() -> impl Strategy<Value = RandomOp> {
     let times = (0..30 * LONG, 0..8 * LONG, 2..30_000_u16);
     let plan = prop::option::of(0..2u32);
-    let what = (0u8..5, 0..DIES, prop::option::of(0..DIES), 0..PURPOSES.len(), plan);
+    let operation = (0u8..5, 0..DIES, prop::option::of(0..DIES), 0..PURPOSES.len(), plan);
     let at = (0..PLANES, 0..BLOCKS, 0..PAGES).prop_map(|(plane, block, page)| DiePage {
         plane,
         block,
         page,
     });
     let at = (prop::option::weighted(0.9, at), any::<bool>());
-    let plain = (times, what, at).prop_map(
+    let plain = (times, operation, at).prop_map(
         |((after, extra_ns, transfers), (kind, die, then, purpose, plan), (at, alike))| RandomOp {
             after,
             extra_ns,

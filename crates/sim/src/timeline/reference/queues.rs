@@ -125,9 +125,9 @@ impl Reference {
                 }
             }
             let next = self.events.iter().enumerate().min_by_key(|(_, event)| (event.0, event.1));
-            match next.map(|(place, event)| (place, event.0)) {
-                Some((place, at)) if at <= until => {
-                    let (at, _, happens) = self.events.remove(place);
+            match next.map(|(index, event)| (index, event.0)) {
+                Some((index, at)) if at <= until => {
+                    let (at, _, happens) = self.events.remove(index);
                     self.now = at;
                     match happens {
                         ReferenceEvent::ReleaseDie(die) => self.release_die(die),
@@ -203,13 +203,13 @@ impl Reference {
 
     /// Return the first in the queue, or an earlier one of its plan.
     fn next_on(&mut self, lane: usize) -> Option<WaitingOp> {
-        let place = |number: usize| self.ops[number].plan_turn();
+        let plan_turn = |number: usize| self.ops[number].plan_turn();
         let Resource { queue, .. } = &mut self.lanes[lane];
         let first = *queue.front()?;
         let mut best = 0;
-        if let Some((plan, _)) = place(first.0).filter(|_| lane < CHANNELS as usize) {
-            let of_plan = |at: &usize| place(queue[*at].0).is_some_and(|turn| turn.0 == plan);
-            best = (0..queue.len()).filter(of_plan).min_by_key(|at| place(queue[*at].0))?;
+        if let Some((plan, _)) = plan_turn(first.0).filter(|_| lane < CHANNELS as usize) {
+            let of_plan = |at: &usize| plan_turn(queue[*at].0).is_some_and(|turn| turn.0 == plan);
+            best = (0..queue.len()).filter(of_plan).min_by_key(|at| plan_turn(queue[*at].0))?;
         }
         queue.swap(0, best);
         queue.pop_front()
@@ -326,12 +326,14 @@ impl Reference {
     fn release_die(&mut self, die: usize) {
         self.dies[die].busy = false;
         let queue = &self.dies[die].queue;
-        let best = (0..queue.len()).min_by_key(|place| (self.rank(queue[*place].0), *place));
-        let next_reads = best.is_some_and(|place| self.is_read_of_host(queue[place].0));
+        let best =
+            (0..queue.len()).min_by_key(|position| (self.rank(queue[*position].0), *position));
+        let next_reads = best.is_some_and(|position| self.is_read_of_host(queue[position].0));
         if self.suspended[die].is_some() && !next_reads {
             return self.resume(die);
         }
-        if let Some((number, ..)) = best.and_then(|place| self.dies[die].queue.remove(place)) {
+        if let Some((number, ..)) = best.and_then(|position| self.dies[die].queue.remove(position))
+        {
             self.hold(number);
         }
     }

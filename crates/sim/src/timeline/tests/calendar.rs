@@ -10,7 +10,7 @@ type AddedEvent = (u64, Result<u32, u64>);
 /// Return the next event: at equal times releases come first, by die; others in the order of
 /// addition.
 fn next_of(list: &mut Vec<AddedEvent>) -> AddedEvent {
-    list.sort_by_key(|(at, what)| (*at, what.map_or((1, 0), |die| (0, die))));
+    list.sort_by_key(|(at, added)| (*at, added.map_or((1, 0), |die| (0, die))));
     list.remove(0)
 }
 
@@ -26,11 +26,11 @@ proptest! {
     ) {
         let (mut calendar, mut list) = (Calendar::default(), Vec::<AddedEvent>::new());
         calendar.set_event_budget(u64::MAX);
-        for (number, (after, most, die, kind)) in (0..).zip(steps) {
+        for (number, (after, action, die, kind)) in (0..).zip(steps) {
             let dense = if die % 2 == 0 { after / 20 } else { after };
             let at = calendar.now + dense * scale;
             // A die has at most one pending release.
-            let is_busy = list.iter().any(|(_, what)| *what == Ok(die));
+            let is_busy = list.iter().any(|(_, added)| *added == Ok(die));
             if kind == 0 && !is_busy {
                 calendar.release(at, DieIdx(die));
                 list.push((at, Ok(die)));
@@ -38,7 +38,7 @@ proptest! {
                 calendar.add_report(at, number);
                 list.push((at, Err(number)));
             }
-            match most {
+            match action {
                 0 => {
                     // Save and restore it.
                     let bytes = postcard::to_allocvec(&calendar).expect("save the calendar");
@@ -46,21 +46,21 @@ proptest! {
                     calendar.set_event_budget(u64::MAX);
                 }
                 1 => {
-                    if let Some(gone) = list.iter().position(|(_, what)| what.is_ok()) {
-                        let (_, die) = list.remove(gone);
+                    if let Some(index) = list.iter().position(|(_, added)| added.is_ok()) {
+                        let (_, die) = list.remove(index);
                         calendar.withdraw_release(DieIdx(die.expect("the event is a release")));
                     }
                 }
                 _ => {}
             }
-            if most < busy && !list.is_empty() {
-                let (at, what) = next_of(&mut list);
+            if action < busy && !list.is_empty() {
+                let (at, added) = next_of(&mut list);
                 prop_assert!(calendar.is_due(at) && (at == 0 || !calendar.is_due(at - 1)));
                 let event = calendar.take(u64::MAX).expect("an event was just added");
                 prop_assert_eq!(event.at, at);
-                match event.what::<u64>() {
-                    EventKind::Report(token) => prop_assert_eq!(what, Err(token)),
-                    EventKind::Release(die) => prop_assert_eq!(what, Ok(die.0)),
+                match event.kind::<u64>() {
+                    EventKind::Report(token) => prop_assert_eq!(added, Err(token)),
+                    EventKind::Release(die) => prop_assert_eq!(added, Ok(die.0)),
                     other => prop_assert!(false, "{:?} was not added", other),
                 }
             }

@@ -31,11 +31,11 @@ fn die(planes: u32, multi_plane: MultiPlane) -> Timeline<u64> {
 /// The only die.
 const DIE: DieIdx = DieIdx(0);
 
-/// Return the place of page `page` of block `block` of a plane.
+/// Return the address of page `page` of block `block` of a plane.
 fn at(plane: u32, block: u32, page: u32) -> PageAddress {
     let block_number = plane * ROWS + block;
-    let place = Ppn(block_number * ROWS + page);
-    PageAddress { page: place, block: BlockIdx(block_number), plane: PlaneIdx(plane) }
+    let page_number = Ppn(block_number * ROWS + page);
+    PageAddress { page: page_number, block: BlockIdx(block_number), plane: PlaneIdx(plane) }
 }
 
 /// Return the end of all issued operations.

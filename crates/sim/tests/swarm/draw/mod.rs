@@ -170,8 +170,8 @@ fn common(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     set(overrides, "seed", draw.below(1 << 32));
     let page = overrides["page_bytes"].as_u64().expect("the key was drawn");
     let sectors = page / overrides["sector_bytes"].as_u64().expect("the key was drawn");
-    let places = if sectors > 64 { 0 } else { draw.choose(&[0, 0, 1, 2, 9, 40]) };
-    set(overrides, "write_cache_bytes", places * page);
+    let cached_pages = if sectors > 64 { 0 } else { draw.choose(&[0, 0, 1, 2, 9, 40]) };
+    set(overrides, "write_cache_bytes", cached_pages * page);
     set(overrides, "flush", draw.choose(&["eager", "when_needed"]));
     set(overrides, "commands_at_once", draw.choose(&[0, 0, 1, 2, 3, 32]));
     set(overrides, "dynamic_wear_levelling", draw.chance(50));

@@ -1,6 +1,6 @@
-//! The write log of a stream hybrid: a small region of flash that maps clusters to any place.
+//! The write log of a stream hybrid: a small region of flash that maps clusters to any slot.
 //!
-//! A cluster that is written again goes to a new place of the log. Its old place is reclaimed when its unit
+//! A cluster that is written again goes to a new slot of the log. Its old slot is reclaimed when its unit
 //! is empty, or when the unit with the fewest clusters is compacted.
 //!
 //! ```text
@@ -12,7 +12,7 @@ mod units;
 
 use crate::collections::lru::Lru;
 use crate::flash::geometry::{Lpn, PageAddress};
-use crate::flash::places::PageAddresses;
+use crate::flash::page_addresses::PageAddresses;
 use crate::flash::plan::FlashPlan;
 use crate::pool::units::{FreeUnits, UnitIdx, UnitLayout};
 
@@ -24,7 +24,7 @@ struct ClusterSlot {
     /// Its log unit and the index in it.
     unit: u32,
     index: u32,
-    /// The pages of its place that were programmed, and those of them that are the newest version.
+    /// The pages of its slot that were programmed, and those of them that are the newest version.
     programmed: u64,
     valid: u64,
 }
@@ -46,7 +46,7 @@ pub(crate) struct LogLimits {
     pub(crate) units: u32,
     /// Logical units that may have clusters in the log at a time; 0: any number.
     pub(crate) members: u32,
-    /// The places of superseded clusters are reused before the log is empty.
+    /// The slots of superseded clusters are reused before the log is empty.
     pub(crate) compacts: bool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct WriteLog {
     /// Slots ordered by age.
     order: Lru,
     units: Vec<LogUnit>,
-    /// The unit being filled and its next place, if there is one.
+    /// The unit being filled and its next slot, if there is one.
     open: Option<(usize, u32)>,
     /// Units of the log in each bank, to spread them.
     in_bank: Vec<u32>,
@@ -145,14 +145,14 @@ impl WriteLog {
         self.members[logical as usize] > 0
     }
 
-    /// Return whether every place was used and some cluster is still in the log.
+    /// Return whether every slot was used and some cluster is still in the log.
     fn is_full(&self) -> bool {
         self.open.is_none_or(|(_, next)| next == self.layout.clusters_per_unit())
             && self.units.len() == self.limits.units as usize
             && self.len() > 0
     }
 
-    /// Return the place of `page`, if its newest version is in the log.
+    /// Return the address of `page`, if its newest version is in the log.
     #[inline]
     pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let (cluster, within) = self.cluster_of(page);
@@ -164,7 +164,7 @@ impl WriteLog {
     }
 
     /// Return which pages of the cluster that begins with `first` have their newest version in the log, and
-    /// the places of all its pages.
+    /// the addresses of all its pages.
     #[inline]
     pub(crate) fn newest_of(&self, first: Lpn) -> Option<(u64, PageAddresses)> {
         let slot = self.slot_of[self.cluster_of(first).0 as usize];
@@ -188,7 +188,7 @@ impl WriteLog {
         })
     }
 
-    /// Return the erased place of page `within` of `cluster` in its current place, if it has one.
+    /// Return the erased slot of page `within` of `cluster` in its current slot, if it has one.
     #[inline]
     pub(crate) fn erased_page(&self, cluster: u32, within: u32) -> Option<PageAddress> {
         let slot = self.slot_of[cluster as usize];
@@ -198,7 +198,7 @@ impl WriteLog {
         Some(self.address_of(slot, within))
     }
 
-    /// Note that the newest version of page `within` of `cluster` was programmed in its place.
+    /// Note that the newest version of page `within` of `cluster` was programmed in its slot.
     #[inline]
     pub(crate) fn set_programmed(&mut self, cluster: u32, within: u32) {
         let slot = &mut self.slots[self.slot_of[cluster as usize] as usize];
@@ -241,7 +241,7 @@ impl WriteLog {
         }
     }
 
-    /// Give `cluster` a new, erased place; it becomes the newest. Returns its old place and the valid pages
+    /// Give `cluster` a new, erased slot; it becomes the newest. Returns its old slot and the valid pages
     /// there, if it had one.
     pub(crate) fn renew(
         &mut self,
@@ -296,9 +296,9 @@ impl WriteLog {
     }
 
     fn assign_slot(&mut self, slot: u32, unit: u32, index: u32) {
-        let books = &mut self.slots[slot as usize];
-        (books.unit, books.index) = (unit, index);
-        (books.programmed, books.valid) = (0, 0);
+        let slot_entry = &mut self.slots[slot as usize];
+        (slot_entry.unit, slot_entry.index) = (unit, index);
+        (slot_entry.programmed, slot_entry.valid) = (0, 0);
         let unit = &mut self.units[unit as usize];
         unit.slots[index as usize] = slot;
         unit.live += 1;
@@ -317,9 +317,12 @@ impl WriteLog {
         for cluster in self.by_age() {
             let slot = self.slots[self.slot_of[cluster as usize] as usize];
             assert_eq!(slot.cluster, cluster);
-            assert_eq!(slot.valid & !slot.programmed, 0, "what is valid was programmed");
+            assert_eq!(slot.valid & !slot.programmed, 0, "valid pages are programmed");
             let cluster_slot = self.units[slot.unit as usize].slots[slot.index as usize];
-            assert_eq!(cluster_slot, self.slot_of[cluster as usize], "a slot lies where it says");
+            assert_eq!(
+                cluster_slot, self.slot_of[cluster as usize],
+                "the slot's unit and index lead to the slot"
+            );
         }
         let live: u32 = self.units.iter().map(|unit| unit.live).sum();
         assert_eq!(live, self.len());

@@ -1,11 +1,11 @@
-//! The units of a write log: the place of the next cluster, and the reuse of superseded places.
+//! The units of a write log: the slot of the next cluster, and the reuse of superseded slots.
 
 use super::{ClusterSlot, LogUnit, NONE, WriteLog};
 use crate::flash::plan::FlashPlan;
 use crate::pool::units::FreeUnits;
 
 impl WriteLog {
-    /// Return the next erased place: of the unit being filled, of a new one, or of one that was compacted.
+    /// Return the next erased slot: of the unit being filled, of a new one, or of one that was compacted.
     pub(super) fn next_slot(&mut self, free: &mut FreeUnits, plan: &mut FlashPlan) -> (usize, u32) {
         let per_unit = self.layout.clusters_per_unit();
         if self.open.is_none_or(|(_, next)| next == per_unit) {
@@ -65,8 +65,8 @@ impl WriteLog {
             }
             self.release_slot(slot);
             self.assign_slot(slot, unit as u32, next);
-            let books = &mut self.slots[slot as usize];
-            (books.programmed, books.valid) = (valid, valid);
+            let slot_entry = &mut self.slots[slot as usize];
+            (slot_entry.programmed, slot_entry.valid) = (valid, valid);
             self.open = Some((unit, next + 1));
         }
         plan.barrier();

@@ -21,7 +21,7 @@ use crate::ftl::log_part::{Compat, LogPart};
 use crate::ftl::stream_hybrid::StreamsPart;
 use crate::ftl::{MERGING_FTLS, Merging, MergingOptions, Tables};
 use shapes::{geometries, one_for_all, stripes, units};
-use worn::{execute, place};
+use worn::{execute, physical_address};
 
 const PAGE: u64 = 4096;
 
@@ -225,7 +225,7 @@ fn work(
     }
     ftl.audit();
     for (page, expected) in oracle.iter().enumerate() {
-        let at = ftl.lookup(Lpn(page as u32)).map(|at| place(worn.as_deref(), at));
+        let at = ftl.lookup(Lpn(page as u32)).map(|at| physical_address(worn.as_deref(), at));
         assert_eq!(
             at.and_then(|at| media.content[at.page.0 as usize]),
             *expected,
@@ -243,7 +243,7 @@ fn work(
     );
 }
 
-/// Random places, hot ones, and sequential runs, which reach the logs for sequential writes.
+/// Random pages, hot ones, and sequential runs, which reach the logs for sequential writes.
 fn draw(rng: &mut Xoshiro256PlusPlus, pages: u64, hot: u64, cursor: &mut u64) -> Io {
     let sectors = pages * 8;
     let size = 1 + uniform(rng, 8 * 8);
@@ -280,9 +280,13 @@ fn write(
         let old = oracle[page.0 as usize].replace(number);
         let merged = if extent.covers(page) || old.is_none() { None } else { Some(old) };
         assert_eq!(media.merged, merged, "a partial write merges the newest version of {page:?}");
-        let at = place(worn.as_deref(), ftl.lookup(page).expect("the page was written"));
+        let at = physical_address(worn.as_deref(), ftl.lookup(page).expect("the page was written"));
         media.read(at);
-        assert_eq!(media.content[at.page.0 as usize], Some(number), "read your write");
+        assert_eq!(
+            media.content[at.page.0 as usize],
+            Some(number),
+            "a read returns the newest write"
+        );
     }
 }
 

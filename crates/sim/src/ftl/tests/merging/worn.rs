@@ -53,8 +53,8 @@ pub(super) fn scrub(block: BlockIdx, media: &mut Shadow, worn: Option<&mut Flash
     media.execute(&plan);
 }
 
-/// The physical place of the FTL's page at `at`.
-pub(super) fn place(worn: Option<&Flash>, at: PageAddress) -> PageAddress {
+/// The physical address of the FTL's page at `at`.
+pub(super) fn physical_address(worn: Option<&Flash>, at: PageAddress) -> PageAddress {
     worn.map_or(at, |worn| worn.physical_address(at))
 }
 
@@ -97,7 +97,7 @@ fn failed_blocks_are_replaced_until_spares_run_out() {
     let mut flash =
         flash(geometry, 10, wear, PageOrder::Any).expect("no factory-bad block exceeds the limit");
     super::work(&options, 5, 50, 1_000_000, Some(&mut flash));
-    assert!(flash.is_used_up(), "it does not last for a million writes");
+    assert!(flash.is_used_up(), "the device wears out within a million writes");
     let counters = flash.counters;
     assert!(
         counters.program_failures > 0 && counters.erase_failures > 0 && counters.read_retries > 0
@@ -105,9 +105,5 @@ fn failed_blocks_are_replaced_until_spares_run_out() {
     // One plane has used up its reserve, and the failure after that could not be mended.
     assert!((10..=20).contains(&counters.blocks_retired));
     let failures = counters.program_failures + counters.erase_failures;
-    assert_eq!(
-        failures,
-        counters.blocks_retired + 1,
-        "a block is replaced when it fails, and only then"
-    );
+    assert_eq!(failures, counters.blocks_retired + 1, "exactly the failed blocks are replaced");
 }

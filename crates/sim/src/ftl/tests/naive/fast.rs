@@ -123,7 +123,7 @@ impl NaiveFast {
         match self.entry(page) {
             Some(entry) => *entry = None,
             None => {
-                // A merge may just have freed its place.
+                // A merge may just have freed its offset.
                 let (block, offset) = (page as usize / self.pages, page as usize % self.pages);
                 if self.data[block][offset] == NaivePage::Valid {
                     self.data[block][offset] = NaivePage::Invalid;

@@ -91,7 +91,7 @@ fn bast(trace: &[u32], blocks: usize, pages: usize, most: usize) -> MergeCounts 
             data[block][offset] = NaivePage::Valid;
             continue;
         }
-        let mut log = match logs.iter().position(|(of, _)| *of == block) {
+        let mut log = match logs.iter().position(|(owner, _)| *owner == block) {
             Some(index) => logs.remove(index),
             None => {
                 if logs.len() == most {

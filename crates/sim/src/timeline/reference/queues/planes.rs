@@ -22,17 +22,21 @@ impl Reference {
     }
 
     /// Return whether one command can do both.
-    fn are_compatible(&self, one: usize, other: usize) -> bool {
-        let (one, other) = (&self.ops[one], &self.ops[other]);
-        let (Some(at), Some(beside)) = (plane_of(one), plane_of(other)) else { return false };
-        let same = one.kind == other.kind && one.purpose == other.purpose;
+    fn are_compatible(&self, first: usize, second: usize) -> bool {
+        let (first, second) = (&self.ops[first], &self.ops[second]);
+        let (Some(at), Some(second_address)) = (plane_of(first), plane_of(second)) else {
+            return false;
+        };
+        let same = first.kind == second.kind && first.purpose == second.purpose;
         let addressed = match self.timing.multi_plane {
             MultiPlane::None => false,
             MultiPlane::AnyPage => true,
-            MultiPlane::SamePage => at.page == beside.page,
-            MultiPlane::SameBlock => (at.block, at.page) == (beside.block, beside.page),
+            MultiPlane::SamePage => at.page == second_address.page,
+            MultiPlane::SameBlock => {
+                (at.block, at.page) == (second_address.block, second_address.page)
+            }
         };
-        same && one.cell_ns == other.cell_ns && at.plane != beside.plane && addressed
+        same && first.cell_ns == second.cell_ns && at.plane != second_address.plane && addressed
     }
 
     /// Return whether `number` joins the work of `die`, ahead of the first `position` waiting
@@ -43,8 +47,8 @@ impl Reference {
         members.iter().all(|member| self.are_compatible(*member, number))
             && queue.into_iter().all(|(other, ..)| {
                 let planes = plane_of(&self.ops[number]).zip(plane_of(&self.ops[*other]));
-                let apart = planes.is_some_and(|(one, other)| one.plane != other.plane);
-                apart || self.rank(number) < self.rank(*other)
+                let different_planes = planes.is_some_and(|(one, other)| one.plane != other.plane);
+                different_planes || self.rank(number) < self.rank(*other)
             })
     }
 
@@ -75,13 +79,13 @@ impl Reference {
         };
         self.dies[die].busy = true;
         self.rows[die].members = vec![first];
-        let mut place = 0;
-        while let Some((number, ..)) = self.dies[die].queue.get(place).copied() {
-            if self.may_join(die, number, place) {
-                self.dies[die].queue.remove(place);
+        let mut position = 0;
+        while let Some((number, ..)) = self.dies[die].queue.get(position).copied() {
+            if self.may_join(die, number, position) {
+                self.dies[die].queue.remove(position);
                 self.rows[die].members.push(number);
             } else {
-                place += 1;
+                position += 1;
             }
         }
         let members = self.rows[die].members.clone();

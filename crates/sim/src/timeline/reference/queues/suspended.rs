@@ -69,10 +69,10 @@ impl Reference {
 
     /// Complete the rest of the suspended operation.
     pub(super) fn resume(&mut self, die: usize) {
-        let (number, rest, times) =
+        let (number, rest_ns, times) =
             self.suspended[die].take().expect("the die has a suspended operation");
         self.dies[die].busy = true;
-        let end = self.now + rest;
+        let end = self.now + rest_ns;
         self.events.push((end, die as u64, ReferenceEvent::ReleaseDie(die)));
         let order = self.order();
         self.events.push((end, order, ReferenceEvent::End(number)));

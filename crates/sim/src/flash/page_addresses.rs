@@ -1,4 +1,4 @@
-//! The places of the consecutive pages of a merge unit, found without dividing.
+//! The addresses of the consecutive pages of a merge unit, found without dividing.
 
 use crate::flash::geometry::{BlockIdx, PageAddress, PlaneIdx, Ppn};
 
@@ -12,7 +12,7 @@ pub(crate) struct PageAddresses {
     pub(crate) planes: u32,
     pub(crate) blocks_per_plane: u32,
     pub(crate) pages_per_block: u32,
-    /// The block within its plane and the page of the next place, and the index of its plane in the row.
+    /// The block within its plane and the page of the next address, and the index of its plane in the row.
     pub(crate) block: u32,
     pub(crate) page: u32,
     #[serde(rename = "turn")]
@@ -20,9 +20,9 @@ pub(crate) struct PageAddresses {
 }
 
 impl PageAddresses {
-    /// Return the next place.
+    /// Return the next address.
     #[inline]
-    pub(crate) fn place(&self) -> PageAddress {
+    pub(crate) fn address(&self) -> PageAddress {
         let plane = self.first_plane + self.plane_offset * self.planes_apart;
         let block = plane * self.blocks_per_plane + self.block;
         let page = Ppn(block * self.pages_per_block + self.page);
@@ -35,7 +35,7 @@ impl Iterator for PageAddresses {
 
     #[inline]
     fn next(&mut self) -> Option<PageAddress> {
-        let place = self.place();
+        let address = self.address();
         self.plane_offset += 1;
         if self.plane_offset == self.planes {
             (self.plane_offset, self.page) = (0, self.page + 1);
@@ -43,6 +43,6 @@ impl Iterator for PageAddresses {
                 (self.page, self.block) = (0, self.block + 1);
             }
         }
-        Some(place)
+        Some(address)
     }
 }
