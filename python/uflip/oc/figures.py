@@ -105,10 +105,10 @@ def _numbers(count: int) -> list[tuple[float, str]]:
 def _cells(values: NDArray[np.float64], top: float, shades: Sequence[str]) -> Iterator[Mark]:
     for (channel, lun), value in np.ndenumerate(values):
         color = _shade(value / top if top else 0.0, shades)
-        across, up = (lun - CELL, lun + CELL), (channel - CELL, channel + CELL)
-        yield Box(across, up, color)
+        x_range, y_range = (lun - CELL, lun + CELL), (channel - CELL, channel + CELL)
+        yield Box(x_range, y_range, color)
         ink = readable_on(color)
-        yield TextLabel(lun, channel, f"{value:.1f}", color=ink, size=8, across="middle")
+        yield TextLabel(lun, channel, f"{value:.1f}", color=ink, size=8, anchor="middle")
 
 
 def _shade(share: float, shades: Sequence[str]) -> str:
@@ -139,11 +139,18 @@ def wear(worn: Oc1, *, simulated: bool) -> Chart:
     marks: list[Mark] = [*lines]
     first = worn.first_failure()
     if first is not None:
-        marks.append(ReferenceLine(first, MUTED, width=0.9, dashes=DASHED, upright=True))
+        marks.append(ReferenceLine(first, MUTED, width=0.9, dashes=DASHED, vertical=True))
         label = f"first failing read:\n{first:,} erases"
         marks.append(
             TextLabel(
-                first, top * 0.96, label, color=MUTED, size=8, across="end", up="top", shift=-6.0
+                first,
+                top * 0.96,
+                label,
+                color=MUTED,
+                size=8,
+                anchor="end",
+                vertical_anchor="top",
+                shift=-6.0,
             )
         )
     panel = Panel(

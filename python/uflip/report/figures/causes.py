@@ -44,8 +44,8 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool = True) -> Drawi
         return None
     rows = [(float(row), trace.pattern) for row, trace in enumerate(traces)]
     # From top to bottom.
-    y = Axis(len(traces) - 0.5, -0.5, ticks=rows, grid=False, bare=True, bold=True)
-    x = Axis(0, 1 + MEAN_ROOM, ticks=SHARES, grid=False, bare=True)
+    y = Axis(len(traces) - 0.5, -0.5, ticks=rows, grid=False, hide_line=True, bold=True)
+    x = Axis(0, 1 + MEAN_ROOM, ticks=SHARES, grid=False, hide_line=True)
     panels = [
         Panel(
             x, y, [m for row, bars in enumerate(both) for m in _bar(row, bars[part], causes)], name
@@ -93,14 +93,14 @@ def _share(mean_ms: Mapping[str, float], cause: str) -> float:
 
 
 def _bar(row: int, mean_ms: Mapping[str, float], causes: Mapping[str, str]) -> Iterator[Mark]:
-    left, across = 0.0, (row - BAR / 2, row + BAR / 2)
+    left, height = 0.0, (row - BAR / 2, row + BAR / 2)
     for cause, color in causes.items():
         share = _share(mean_ms, cause)
-        yield Box((left, left + share), across, color, edge=palette.CARD)
+        yield Box((left, left + share), height, color, edge=palette.CARD)
         if share >= LABEL_FROM:
             ink = palette.readable_on(color)
             middle = left + share / 2
-            yield TextLabel(middle, row, f"{share:.0%}", color=ink, size=7.5, across="middle")
+            yield TextLabel(middle, row, f"{share:.0%}", color=ink, size=7.5, anchor="middle")
         left += share
     yield TextLabel(1.02, row, f"{format_ms(sum(mean_ms.values()) * 1e6)} ms", size=8)
 

@@ -75,7 +75,7 @@ class Polyline:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Ranges from `low` to `high` (n,) at the positions `at` (n,): vertical, or horizontal."""
+    """Line segments from `low` to `high` (n,) at the positions `at` (n,), vertical by default."""
 
     at: Numbers
     low: Numbers
@@ -83,22 +83,22 @@ class Spans:
     color: str
     width: float = 1.0
     alpha: float = 1.0
-    across: bool = False
+    horizontal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceLine:
-    """A line through the whole panel at a height, or `upright` at a position.
+    """A horizontal line at the y value `at`, or a `vertical` one at the x value.
 
-    `part` is the part of the panel that it crosses, from the beginning.
+    `span` is the share of the panel that it crosses, from the left or from below.
     """
 
     at: float
     color: str
     width: float = 0.8
     dashes: Dashes = SOLID
-    upright: bool = False
-    part: float = 1.0
+    vertical: bool = False
+    span: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,8 @@ class Area:
 class TextLabel:
     """Text at a position, in the units of the axes.
 
-    `across` is the anchor of the text: "start", "middle" or "end"; `up` likewise: "middle" or
-    "top". `shift` moves it to the right by this number of points.
+    `anchor` is the point of the text at x: "start", "middle" or "end"; `vertical_anchor` that at y:
+    "middle" or "top". `shift` moves it to the right by this number of points.
     """
 
     x: float
@@ -145,8 +145,8 @@ class TextLabel:
     text: str
     color: str = palette.INK
     size: float = TEXT
-    across: str = "start"
-    up: str = "middle"
+    anchor: str = "start"
+    vertical_anchor: str = "middle"
     shift: float = 0.0
 
 
@@ -169,11 +169,11 @@ class Axis:
         Positions and their labels; None for round numbers.
     grid
         Whether grid lines cross the panel at its ticks.
-    bare
+    hide_line
         Show labels without the axis line.
     bold
         Whether tick labels are bold.
-    turned
+    label_rotation
         Rotation of the tick labels in degrees.
     """
 
@@ -183,9 +183,9 @@ class Axis:
     log: bool = False
     ticks: Sequence[tuple[float, str]] | None = None
     grid: bool = True
-    bare: bool = False
+    hide_line: bool = False
     bold: bool = False
-    turned: int = 0
+    label_rotation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class Chart:
     height
         [points]
     legend
-        Entries in a row above the panels: look and label.
+        Entries in a row above the panels: mark and label.
     x_label
         Common label of all panels.
     share_y

@@ -60,8 +60,8 @@ def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawin
         marks.append(mark)
     marks.append(ReferenceLine(REQUIRED, palette.MUTED, dashes=DOTTED))
     columns = [(column + 0.5, title(name)) for column, name in enumerate(experiments)]
-    across = Axis(0, len(experiments), ticks=columns, grid=False, turned=20)
-    up = Axis(MIN_SHARE / 1.5, 5, "half width / mean", log=True, ticks=TICKS)
+    x_axis = Axis(0, len(experiments), ticks=columns, grid=False, label_rotation=20)
+    y_axis = Axis(MIN_SHARE / 1.5, 5, "half width / mean", log=True, ticks=TICKS)
     patterns = [
         Polyline(color=look.color, width=0, marker=look.marker, size=5, label=name)
         for name, look in palette.PATTERNS.items()
@@ -71,7 +71,7 @@ def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawin
         f"Half widths of the intervals of {sum(map(len, groups.values()))} runs relative to their "
         "means."
     )
-    chart = Chart([Panel(across, up, marks)], HEIGHT, legend=legend, simulated=simulated)
+    chart = Chart([Panel(x_axis, y_axis, marks)], HEIGHT, legend=legend, simulated=simulated)
     return drawn(chart, "convergence", "Confidence intervals of the means", description)
 
 

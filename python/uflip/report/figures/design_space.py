@@ -92,17 +92,17 @@ def draw_parallel(
 
 @styled
 def draw_front(
-    across: Column, up: Column, front: Sequence[int], title: str, path: Path, *, force: bool
+    x_column: Column, y_column: Column, front: Sequence[int], title: str, path: Path, *, force: bool
 ) -> str:
     """Draw two objectives against each other, with the points of a front; return the path."""
     figure, (axis,) = new_figure(height=HEIGHT)
     pairs = [
         (index, x, y)
-        for index, (x, y) in enumerate(zip(across[1], up[1], strict=True))
+        for index, (x, y) in enumerate(zip(x_column[1], y_column[1], strict=True))
         if x is not None and y is not None
     ]
     if not pairs:
-        raise nothing_to_draw(f"no point has both {across[0]} and {up[0]}", path)
+        raise nothing_to_draw(f"no point has both {x_column[0]} and {y_column[0]}", path)
     beaten = [(x, y) for index, x, y in pairs if index not in set(front)]
     best = sorted((x, y) for index, x, y in pairs if index in set(front))
     if beaten:
@@ -111,8 +111,8 @@ def draw_front(
         axis.plot(
             *zip(*best, strict=True), "D", color=CAUSES[4], zorder=FRONT_ZORDER, label="front"
         )
-    axis.set_xlabel(across[0])
-    axis.set_ylabel(up[0])
+    axis.set_xlabel(x_column[0])
+    axis.set_ylabel(y_column[0])
     axis.margins(0.06)
     axis.set_ylim(bottom=0)
     axis.legend(loc="best")

@@ -45,23 +45,23 @@ def image(url: str, frame: Frame) -> Element:
     return Element("image", {**position, **size, "xlink:href": url})
 
 
-def words(
+def text_element(
     text: str,
     x: float,
     y: float,
     *,
-    across: str = "start",
+    anchor: str = "start",
     color: str = palette.INK,
     size: float = TEXT,
-    turned: int = 0,
+    rotation: int = 0,
     bold: bool = False,
 ) -> Element:
     """Return text with its baseline at `y`, anchored at its start, end or middle at `x`."""
     where = {"x": n(x), "y": n(y)}
-    if turned:
-        where["transform"] = f"rotate({turned} {n(x)} {n(y)})"
-    if across != "start":
-        where["text-anchor"] = across
+    if rotation:
+        where["transform"] = f"rotate({rotation} {n(x)} {n(y)})"
+    if anchor != "start":
+        where["text-anchor"] = anchor
     style = f"fill:{_color(color)}"
     style += "" if size == TEXT else f";font-size:{size:g}px"
     style += ";font-weight:bold" if bold else ""

@@ -112,32 +112,32 @@ def _legend(chart: Chart) -> tuple[list[tuple[float, float]], float]:
     """Return the entries row by row, in as many columns as fit, and their lower edge."""
     if not chart.legend:
         return [], EDGE + (ROW if chart.simulated else 0)
-    wide, across = _entry_widths(chart), legend_columns(chart)
-    lefts = [0.0, *accumulate(_column_widths(wide, across))]
+    widths, columns = _entry_widths(chart), legend_columns(chart)
+    lefts = [0.0, *accumulate(_column_widths(widths, columns))]
     positions = [
-        (EDGE + lefts[number % across], EDGE + ROW * (number // across + 0.5))
-        for number in range(len(wide))
+        (EDGE + lefts[number % columns], EDGE + ROW * (number // columns + 0.5))
+        for number in range(len(widths))
     ]
-    return positions, EDGE + ROW * math.ceil(len(wide) / across) + PAD
+    return positions, EDGE + ROW * math.ceil(len(widths) / columns) + PAD
 
 
 def legend_columns(chart: Chart) -> int:
     """Return the number of columns of a legend that has entries."""
-    wide = _entry_widths(chart)
+    widths = _entry_widths(chart)
     available = chart.width - 2 * EDGE - (SIMULATED if chart.simulated else 0) + ENTRY_GAP
-    across = len(wide)
-    while across > 1 and sum(_column_widths(wide, across)) > available:
-        across -= 1
-    return across
+    columns = len(widths)
+    while columns > 1 and sum(_column_widths(widths, columns)) > available:
+        columns -= 1
+    return columns
 
 
 def _entry_widths(chart: Chart) -> list[float]:
     return [entry_width(each) + ENTRY_GAP for each in chart.legend]
 
 
-def _column_widths(wide: Sequence[float], across: int) -> list[float]:
+def _column_widths(widths: Sequence[float], columns: int) -> list[float]:
     """Return the column widths for a number of columns."""
-    return [max(wide[column::across]) for column in range(across)]
+    return [max(widths[column::columns]) for column in range(columns)]
 
 
 def entry_width(entry: Polyline | Box) -> float:
@@ -168,7 +168,7 @@ def _right_margin(chart: Chart, column: int) -> float:
 
 def _label_overhang(axis: Axis, length: float) -> float:
     ticks = ticks_of(axis)
-    if not ticks or axis.turned or axis.log:
+    if not ticks or axis.label_rotation or axis.log:
         return 2 * PAD
     position, name = max(ticks)
     inside = (axis.high - position) / ((axis.high - axis.low) or 1) * length
@@ -177,7 +177,7 @@ def _label_overhang(axis: Axis, length: float) -> float:
 
 def _bottom_margin(axis: Axis) -> float:
     """Return the space below a panel: for tick labels, turned or not, and an axis label."""
-    turned = math.radians(axis.turned)
+    angle = math.radians(axis.label_rotation)
     wide = max((text_width(name) for _, name in ticks_of(axis)), default=0.0)
-    names = TEXT * math.cos(turned) + wide * math.sin(turned) if axis.ticks != [] else 0.0
+    names = TEXT * math.cos(angle) + wide * math.sin(angle) if axis.ticks != [] else 0.0
     return TICK + PAD + names + (LABEL if axis.label else 0) + PAD

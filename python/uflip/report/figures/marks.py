@@ -17,7 +17,16 @@ from uflip.report.figures.chart import (
     Spans,
     TextLabel,
 )
-from uflip.report.figures.elements import MIDDLE, Element, fill, image, n, path, stroke, words
+from uflip.report.figures.elements import (
+    MIDDLE,
+    Element,
+    fill,
+    image,
+    n,
+    path,
+    stroke,
+    text_element,
+)
 from uflip.report.figures.layout import Frame
 
 Floats = NDArray[np.float64]
@@ -69,7 +78,9 @@ def elements(mark: Mark, scales: Scales, clip: str) -> Iterator[Element]:
         case Spans():
             yield path(_spans(mark, scales), stroke(mark.color, mark.width, (), mark.alpha), clip)
         case ReferenceLine():
-            yield path(_level(mark, scales), stroke(mark.color, mark.width, mark.dashes), clip)
+            yield path(
+                _reference_line(mark, scales), stroke(mark.color, mark.width, mark.dashes), clip
+            )
         case Band():
             low, high = scales.x([mark.low, mark.high])
             top, bottom = n(scales.frame.top), n(scales.frame.bottom)
@@ -84,26 +95,26 @@ def elements(mark: Mark, scales: Scales, clip: str) -> Iterator[Element]:
                 d = f"M{n(x[0])} {n(zero)}L{_joined(x, y)} {n(x[-1])} {n(zero)}z"
                 yield path(d, fill(mark.color, mark.alpha), clip)
         case TextLabel():
-            yield from _words(mark, scales)
+            yield from _text_label(mark, scales)
 
 
-def _words(mark: TextLabel, scales: Scales) -> Iterator[Element]:
+def _text_label(mark: TextLabel, scales: Scales) -> Iterator[Element]:
     x, y = float(scales.x(mark.x)) + mark.shift, float(scales.y(mark.y))
-    down = MIDDLE if mark.up == "middle" else 0.8
+    down = MIDDLE if mark.vertical_anchor == "middle" else 0.8
     for number, text in enumerate(mark.text.split("\n")):
         low = y + mark.size * (down + 1.2 * number)
-        yield words(text, x, low, across=mark.across, color=mark.color, size=mark.size)
+        yield text_element(text, x, low, anchor=mark.anchor, color=mark.color, size=mark.size)
 
 
-def _level(mark: ReferenceLine, scales: Scales) -> str:
+def _reference_line(mark: ReferenceLine, scales: Scales) -> str:
     frame = scales.frame
-    if mark.upright:
-        return f"M{n(float(scales.x(mark.at)))} {n(frame.bottom)}v{n(-mark.part * frame.height)}"
-    return f"M{n(frame.left)} {n(float(scales.y(mark.at)))}h{n(mark.part * frame.width)}"
+    if mark.vertical:
+        return f"M{n(float(scales.x(mark.at)))} {n(frame.bottom)}v{n(-mark.span * frame.height)}"
+    return f"M{n(frame.left)} {n(float(scales.y(mark.at)))}h{n(mark.span * frame.width)}"
 
 
 def _spans(spans: Spans, scales: Scales) -> str:
-    if spans.across:
+    if spans.horizontal:
         each = zip(scales.y(spans.at), scales.x(spans.low), scales.x(spans.high), strict=True)
         return "".join(f"M{n(low)} {n(at)}H{n(high)}" for at, low, high in each)
     each = zip(scales.x(spans.at), scales.y(spans.low), scales.y(spans.high), strict=True)
@@ -142,11 +153,11 @@ def markers(line: Polyline, x: Floats, y: Floats, clip: str = "") -> Element:
 
 def _outline(shape: str, half: float) -> str:
     """Return the outline of a marker as path commands, starting from its middle."""
-    r, across = n(half), n(2 * half)
+    r, diameter = n(half), n(2 * half)
     if shape == "_":
-        return f"m-{r} 0h{across}"
+        return f"m-{r} 0h{diameter}"
     if shape == "o":
-        return f"m-{r} 0a{r} {r} 0 1 0 {across} 0a{r} {r} 0 1 0-{across} 0z"
+        return f"m-{r} 0a{r} {r} 0 1 0 {diameter} 0a{r} {r} 0 1 0-{diameter} 0z"
     corners, at, steps = _CORNERS[shape], (0.0, 0.0), []
     for x, y in corners:
         steps.append(f"{n((x - at[0]) * half)} {n((y - at[1]) * half)}")

@@ -39,8 +39,8 @@ LINES, TEXTS, STEP = 2.0, 3.0, 1e-3
 GAP, GAP_WITH_NAMES, BELOW = 0.03, 0.15, -0.13
 LABEL_BELOW = 18
 LEGEND_COLUMNS = 3
-_UP = {"middle": "center", "top": "top"}
-_ACROSS = {"start": "left", "middle": "center", "end": "right"}
+_VERTICAL_ANCHORS = {"middle": "center", "top": "top"}
+_ANCHORS = {"start": "left", "middle": "center", "end": "right"}
 
 
 def figure_of(chart: Chart) -> "Figure":
@@ -75,12 +75,12 @@ def draw_chart(axis: "Axes", chart: Chart) -> None:
     height = (1 - GAP_WITH_NAMES * (chart.rows - 1)) / chart.rows
     for number, panel in enumerate(chart.panels):
         row, column = divmod(number, chart.columns)
-        left, up = column * (width + gap), (chart.rows - 1 - row) * (height + GAP_WITH_NAMES)
-        part = axis.inset_axes((left, up, width, height))
-        draw_panel(part, panel)
+        left, bottom = column * (width + gap), (chart.rows - 1 - row) * (height + GAP_WITH_NAMES)
+        panel_axes = axis.inset_axes((left, bottom, width, height))
+        draw_panel(panel_axes, panel)
         if chart.share_y and column:
-            part.tick_params(labelleft=False)
-            part.set_ylabel("")
+            panel_axes.tick_params(labelleft=False)
+            panel_axes.set_ylabel("")
     if chart.x_label:
         axis.annotate(
             chart.x_label, (0.5, 0), xytext=(0, -LABEL_BELOW), xycoords="axes fraction",
@@ -152,7 +152,7 @@ def _draw(axis: "Axes", mark: Mark, order: float) -> None:
                 rasterized=mark.raster, **_look(mark),
             )  # fmt: skip
         case Spans():
-            draw = axis.hlines if mark.across else axis.vlines
+            draw = axis.hlines if mark.horizontal else axis.vlines
             draw(
                 mark.at, mark.low, mark.high,
                 color=mark.color, lw=mark.width, alpha=mark.alpha, zorder=order,
@@ -164,10 +164,10 @@ def _draw(axis: "Axes", mark: Mark, order: float) -> None:
                 "linestyle": _dashes(mark.dashes),
                 "zorder": order,
             }  # fmt: skip
-            if mark.upright:
-                axis.axvline(mark.at, ymax=mark.part, **look)
+            if mark.vertical:
+                axis.axvline(mark.at, ymax=mark.span, **look)
             else:
-                axis.axhline(mark.at, xmax=mark.part, **look)
+                axis.axhline(mark.at, xmax=mark.span, **look)
         case Band():
             axis.axvspan(mark.low, mark.high, color=mark.color, lw=0, zorder=0)
         case Box():
@@ -184,8 +184,8 @@ def _draw(axis: "Axes", mark: Mark, order: float) -> None:
         case TextLabel():
             axis.annotate(
                 mark.text, (mark.x, mark.y), xytext=(mark.shift, 0), textcoords="offset points",
-                ha=_ACROSS[mark.across], va=_UP[mark.up], color=mark.color, fontsize=mark.size,
-                zorder=TEXTS,
+                ha=_ANCHORS[mark.anchor], va=_VERTICAL_ANCHORS[mark.vertical_anchor],
+                color=mark.color, fontsize=mark.size, zorder=TEXTS,
             )  # fmt: skip
 
 
@@ -204,12 +204,12 @@ def _scale(axis: "Axes", panel: Panel) -> None:
     for scaled, one, spine in (("x", x, "bottom"), ("y", y, "left")):
         if not one.grid:  # otherwise the style draws it
             axis.grid(visible=False, axis=scaled)  # type: ignore[arg-type]
-        if one.bare:
+        if one.hide_line:
             axis.spines[spine].set_visible(False)
             axis.tick_params(axis=scaled, length=0)  # type: ignore[arg-type]
-        if one.turned:
+        if one.label_rotation:
             for text in axis.get_xticklabels():
-                text.set(rotation=one.turned, ha="right", rotation_mode="anchor")
+                text.set(rotation=one.label_rotation, ha="right", rotation_mode="anchor")
 
 
 def _ticks(axis: Any, source: Axis) -> None:

@@ -99,7 +99,9 @@ def _throughput(
         marks.append(replace(key_of(pattern), x=x_of_runs, y=rates))
         if (depth := knee(runs)) is not None and depth >= 1:
             color = palette.look(pattern).color
-            marks.append(ReferenceLine(math.log2(depth), color, width=2.0, upright=True, part=0.06))
+            marks.append(
+                ReferenceLine(math.log2(depth), color, width=2.0, vertical=True, span=0.06)
+            )
     y = scales.response_time_axis(min(every), max(every), "throughput [1,000 IOPS]")
     return Panel(x, y, marks)
 

@@ -128,7 +128,7 @@ def _panel(rows: Sequence[ComparedExperiment]) -> tuple[Panel, list[Polyline]]:
     """Return the panel with rows from top to bottom, and its legend entries."""
     low, high = _limits(rows)
     marks: list[Mark] = [Band(1 / (1 + AGREEMENT), 1 + AGREEMENT)]
-    marks.append(ReferenceLine(1, palette.MUTED, width=0.9, upright=True))
+    marks.append(ReferenceLine(1, palette.MUTED, width=0.9, vertical=True))
     for position, row in enumerate(rows):
         marks += _row(position, row, (low, high))
     ticks = [(tick, f"{tick:g}") for tick in _ticks(low, high)]
@@ -147,7 +147,7 @@ def _row(position: int, row: ComparedExperiment, limits: tuple[float, float]) ->
     low, high = limits
     if row.low is not None and row.high is not None:
         begin, end = max(row.low, low), min(row.high, high)
-        yield Spans([position], [begin], [end], color, width=1.6, alpha=0.6, across=True)
+        yield Spans([position], [begin], [end], color, width=1.6, alpha=0.6, horizontal=True)
         for leaves, limit, arrow in ((row.low < low, low, "<"), (row.high > high, high, ">")):
             if leaves:
                 yield Polyline(

@@ -14,7 +14,7 @@ import numpy as np
 from uflip.report.figures import palette
 from uflip.report.figures.axes import ticks_of
 from uflip.report.figures.chart import TEXT, Axis, Band, Box, Chart, Panel, Polyline
-from uflip.report.figures.elements import MIDDLE, Clip, Element, n, path, stroke, words
+from uflip.report.figures.elements import MIDDLE, Clip, Element, n, path, stroke, text_element
 from uflip.report.figures.layout import (
     EDGE,
     GAP,
@@ -82,11 +82,13 @@ def draw(chart: Chart, name: str, title: str, description: str) -> Drawing:
         drawn += _entry(entry, left, middle)
     if chart.x_label:
         low = chart.height - EDGE - 1
-        drawn.append(words(chart.x_label, chart.width / 2, low, across="middle"))
+        drawn.append(text_element(chart.x_label, chart.width / 2, low, anchor="middle"))
     if chart.simulated:
         right, low = chart.width - EDGE, EDGE + ROW / 2 + SMALL * MIDDLE
         drawn.append(
-            words("simulated device", right, low, across="end", color=palette.MUTED, size=SMALL)
+            text_element(
+                "simulated device", right, low, anchor="end", color=palette.MUTED, size=SMALL
+            )
         )
     view_box = f"0 0 {n(chart.width)} {n(chart.height)}"
     return Drawing(name, title, description, view_box, clips, drawn)
@@ -110,7 +112,7 @@ def _panel(panel: Panel, frame: Frame, clip: str, *, names: bool) -> Iterator[El
     yield from _x_axis(panel.x, scales)
     yield from _y_axis(panel.y, scales, names=names)
     if panel.title:
-        yield words(panel.title, frame.left, frame.top - 4.5, size=TITLE_SIZE, bold=True)
+        yield text_element(panel.title, frame.left, frame.top - 4.5, size=TITLE_SIZE, bold=True)
 
 
 def _grid(panel: Panel, scales: Scales) -> Iterator[Element]:
@@ -128,26 +130,28 @@ def _grid(panel: Panel, scales: Scales) -> Iterator[Element]:
 def _x_axis(axis: Axis, scales: Scales) -> Iterator[Element]:
     frame, ticks = scales.frame, ticks_of(axis)
     positions = scales.x([position for position, _ in ticks])
-    if not axis.bare:
+    if not axis.hide_line:
         marks = "".join(f"M{n(x)} {n(frame.bottom)}v{n(TICK)}" for x in positions)
         line = f"M{n(frame.left)} {n(frame.bottom)}H{n(frame.right)}"
         yield path(line + marks, stroke(palette.MUTED, AXIS_WIDTH))
     top = frame.bottom + TICK + PAD
     for position, (_, name) in zip(positions, ticks, strict=True):
-        if axis.turned:
+        if axis.label_rotation:
             low = top + TEXT / 2
-            yield words(name, position + TEXT / 2, low, across="end", turned=-axis.turned)
+            yield text_element(
+                name, position + TEXT / 2, low, anchor="end", rotation=-axis.label_rotation
+            )
         elif name:
-            yield words(name, position, top + TEXT * 0.8, across="middle")
+            yield text_element(name, position, top + TEXT * 0.8, anchor="middle")
     if axis.label:
         low = top + TEXT * 0.8 + LABEL
-        yield words(axis.label, (frame.left + frame.right) / 2, low, across="middle")
+        yield text_element(axis.label, (frame.left + frame.right) / 2, low, anchor="middle")
 
 
 def _y_axis(axis: Axis, scales: Scales, *, names: bool) -> Iterator[Element]:
     frame, ticks = scales.frame, ticks_of(axis)
     positions = scales.y([position for position, _ in ticks])
-    if not axis.bare:
+    if not axis.hide_line:
         marks = "".join(f"M{n(frame.left)} {n(y)}h{n(-TICK)}" for y in positions)
         line = f"M{n(frame.left)} {n(frame.top)}V{n(frame.bottom)}"
         yield path(line + marks, stroke(palette.MUTED, AXIS_WIDTH))
@@ -155,7 +159,7 @@ def _y_axis(axis: Axis, scales: Scales, *, names: bool) -> Iterator[Element]:
     if not names:
         return
     for position, (_, name) in zip(positions, ticks, strict=True):
-        yield words(name, right, position + TEXT * MIDDLE, across="end", bold=axis.bold)
+        yield text_element(name, right, position + TEXT * MIDDLE, anchor="end", bold=axis.bold)
     if axis.label:
         yield _upwards(axis.label, right - _widest(ticks) - PAD - 1, frame)
 
@@ -168,12 +172,12 @@ def _right_axis(axis: Axis, scales: Scales) -> Iterator[Element]:
     yield path(line + marks, stroke(palette.MUTED, AXIS_WIDTH))
     left = frame.right + TICK + PAD
     for position, (_, name) in zip(positions, ticks, strict=True):
-        yield words(name, left, position + TEXT * MIDDLE)
+        yield text_element(name, left, position + TEXT * MIDDLE)
     yield _upwards(axis.label, left + _widest(ticks) + LABEL - 1, frame)
 
 
 def _upwards(label: str, x: float, frame: Frame) -> Element:
-    return words(label, x, (frame.top + frame.bottom) / 2, across="middle", turned=-90)
+    return text_element(label, x, (frame.top + frame.bottom) / 2, anchor="middle", rotation=-90)
 
 
 def _widest(ticks: Sequence[tuple[float, str]]) -> float:
@@ -190,4 +194,4 @@ def _entry(entry: Polyline | Box, left: float, middle: float) -> Iterator[Elemen
             yield path(f"M{n(left)} {n(middle)}h{n(SWATCH)}", style)
         if entry.marker:
             yield markers(entry, np.array([left + SWATCH / 2]), np.array([middle]))
-    yield words(entry.label, left + SWATCH + GAP, middle + TEXT * MIDDLE)
+    yield text_element(entry.label, left + SWATCH + GAP, middle + TEXT * MIDDLE)

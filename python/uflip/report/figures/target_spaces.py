@@ -50,7 +50,7 @@ def draw(
     )
     written = Spans(range(1, len(spaces) + 1), begins, ends, palette.look("SW").color, width=1.6)
     resets = [
-        ReferenceLine(number - 0.5, palette.MUTED, width=0.7, dashes=DASHED, upright=True)
+        ReferenceLine(number - 0.5, palette.MUTED, width=0.7, dashes=DASHED, vertical=True)
         for number, space in enumerate(spaces, 1)
         if space["reset_before"]
     ]
