@@ -54,8 +54,8 @@ def row(name: str, value: float, unit: str, reference: float | None, target: str
 def native_rows() -> list[Row]:
     """Return the rows of the Rust side, from its own program."""
     program = ROOT / "target" / "release" / "uflip-bench"
-    done = subprocess.run([program], check=True, capture_output=True, text=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    process = subprocess.run([program], check=True, capture_output=True, text=True)
+    return [json.loads(line) for line in process.stdout.splitlines()]
 
 
 def start_of_a_run() -> Row:

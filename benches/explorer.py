@@ -147,6 +147,6 @@ def _list_of_many(row: Row, path: Path) -> dict[str, Any]:
         shutil.copytree(path / "0000", path / f"{number:04d}")
     with _served(path) as (url, _):
         begin = time.perf_counter()
-        with urllib.request.urlopen(f"{url}api/results") as answer:
-            answer.read()
+        with urllib.request.urlopen(f"{url}api/results") as response:
+            response.read()
         return row("explorer, 1,000 results listed", time.perf_counter() - begin, "s", None, "< 1")

@@ -55,8 +55,8 @@ def long_run_rows(row: Callable[..., Row], ios: int = IOS) -> list[Row]:
     name = f"{ios:.0e} I/Os on {DEVICE}".replace("e+0", "e").replace("e+", "e")
     with tempfile.TemporaryDirectory() as folder:
         program = [sys.executable, "-c", PROGRAM, DEVICE, str(ios), folder]
-        done = subprocess.run(program, check=True, capture_output=True, text=True)
-        duration_s, before, peak = json.loads(done.stdout)
+        process = subprocess.run(program, check=True, capture_output=True, text=True)
+        duration_s, before, peak = json.loads(process.stdout)
         path = Path(folder) / "run.parquet"
         windows = reading(path, ios)
         return [

@@ -47,8 +47,8 @@ def fio(target: Path, *more: str) -> dict[str, Any]:
         "--norandommap", "--thread", "--lat_percentiles=1", "--time_based",
         f"--runtime={SECONDS}", "--output-format=json", *more,
     ]  # fmt: skip
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-    measured: dict[str, Any] = json.loads(done.stdout)["jobs"][0]["read"]
+    process = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    measured: dict[str, Any] = json.loads(process.stdout)["jobs"][0]["read"]
     return measured
 
 

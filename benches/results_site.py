@@ -166,9 +166,9 @@ def submit(url: str, token: str, benchmark: Path) -> None:
     """Submit a benchmark with the command line, and wait until it is verified and published."""
     start = time.perf_counter()
     command = [*UFLIP, "submit", str(benchmark), url, "--token", token, "--publish", "--json"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
     duration = time.perf_counter() - start
-    submitted = json.loads(done.stdout)
+    submitted = json.loads(process.stdout)
     assert submitted["new"]
     runs = httpx.get(f"{url}/api/v1/results/{submitted['id']}").raise_for_status().json()["runs"]
     print(f"submission of {runs} runs, verified and published: {duration:.1f} s")

@@ -57,10 +57,10 @@ def compare(url: str, slower: int, only: str) -> None:
     uflip(*command_of(url, "virtual", only))
     client = " ".join((*UFLIP, *command_of(URL, "served", only, "--destroy", URL)))
     options = ("serve", url, "--socket", "s", "--speed", str(slower))
-    done = subprocess.run(
+    process = subprocess.run(
         [*UFLIP, *options, "--json", "--run", client], check=True, capture_output=True, text=True
     )
-    export = json.loads(done.stdout)["exports"][0]
+    export = json.loads(process.stdout)["exports"][0]
     virtual, served = row_of("virtual", 1), row_of("served", slower)
     print(f"{url}, served {slower} times slower")
     print(f"  {'':18}{'virtual':>10}{'over NBD':>10}{'ratio':>8}")

@@ -29,10 +29,10 @@ def subjects() -> list[str]:
     """Return the subjects of the commits since this file was added, newest first."""
 
     def git(*arguments: str) -> list[str]:
-        done = subprocess.run(
+        process = subprocess.run(
             ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False
         )
-        return done.stdout.splitlines() if done.returncode == 0 else []
+        return process.stdout.splitlines() if process.returncode == 0 else []
 
     name = str(Path(__file__).relative_to(ROOT))
     added = git("log", "--diff-filter=A", "--format=%H", "--", name)

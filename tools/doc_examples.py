@@ -153,7 +153,7 @@ class Page:
 
     def _execute(self, *command: str) -> tuple[int, list[str]]:
         """Run a command; return its exit code and the lines that it printed."""
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             cwd=self.folder,
             env=self.environment,
@@ -164,7 +164,7 @@ class Page:
             timeout=TIMEOUT_S,
             check=False,
         )
-        return done.returncode, [line.rstrip() for line in done.stdout.splitlines()]
+        return process.returncode, [line.rstrip() for line in process.stdout.splitlines()]
 
     def _compare(self, block: Block, printed: list[str]) -> None:
         if printed != block.lines:

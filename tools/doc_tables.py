@@ -35,12 +35,12 @@ def output_of(command: str) -> str:
     assert first == "python", command
     environment = os.environ | {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
     command_line = [sys.executable, *arguments]
-    done = subprocess.run(
+    process = subprocess.run(
         command_line, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False
     )
-    if done.returncode:
-        sys.exit(f"`{command}` ended with {done.returncode}; the page is unchanged")
-    return done.stdout.strip("\n")
+    if process.returncode:
+        sys.exit(f"`{command}` ended with {process.returncode}; the page is unchanged")
+    return process.stdout.strip("\n")
 
 
 def renew(text: str, only: str) -> str:

@@ -52,8 +52,8 @@ def fuse_file(folder: Path, *arguments: str) -> Iterator[tuple[Path, int]]:
 
 def unmount(image: Path) -> bool:
     """Unmount a file; return False while it is busy, as just after its loop device is detached."""
-    done = subprocess.run(["umount", image], check=False, timeout=10, capture_output=True)
-    return done.returncode == 0 or b"busy" not in done.stderr
+    process = subprocess.run(["umount", image], check=False, timeout=10, capture_output=True)
+    return process.returncode == 0 or b"busy" not in process.stderr
 
 
 def forget_partitions(device: str) -> None:
@@ -67,13 +67,13 @@ def forget_partitions(device: str) -> None:
 @contextmanager
 def attached_loop(image: Path, *options: str) -> Iterator[str]:
     """Attach a loop device to a file; `options` are those of losetup."""
-    done = subprocess.run(
+    process = subprocess.run(
         ["losetup", "-f", "--show", *options, image],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if done.returncode:
-        pytest.skip(f"no loop device here: {done.stderr.strip()}")
-    name = done.stdout.strip()
+    if process.returncode:
+        pytest.skip(f"no loop device here: {process.stderr.strip()}")
+    name = process.stdout.strip()
     forget_partitions(name)
     try:
         yield name

@@ -60,10 +60,10 @@ class Tally:
 
 def run(*command: object) -> str:
     words = [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{command}: {done.stderr}")
-    return done.stdout.strip()
+    process = subprocess.run(words, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise RuntimeError(f"{command}: {process.stderr}")
+    return process.stdout.strip()
 
 
 def fingerprint(paths: tuple[Path, ...]) -> list[tuple[str, Any]]:
@@ -557,10 +557,10 @@ def attempt_by_python(target: Target, typed: str | None, tally: Tally) -> str:
 def attempt_by_command(*words: str) -> Attempt:
     def attempt(target: Target, typed: str | None) -> str:
         options = () if typed is None else ("--destroy", typed)
-        done = uflip(words[0], target.url, *words[1:], *target.options, *options, "--quiet")
-        if "Traceback" in done.err:
-            return f"traceback: {done.err[-300:]}"
-        return "written" if done.code == 0 else KIND_OF_CODE.get(done.code, str(done.code))
+        outcome = uflip(words[0], target.url, *words[1:], *target.options, *options, "--quiet")
+        if "Traceback" in outcome.err:
+            return f"traceback: {outcome.err[-300:]}"
+        return "written" if outcome.code == 0 else KIND_OF_CODE.get(outcome.code, str(outcome.code))
 
     return attempt
 
@@ -610,8 +610,8 @@ def try_all(target: Target, tally: Tally) -> None:
 
 
 def uflip_oc(target: Target) -> str:
-    done = uflip("oc", target.url, "--scale", "quick", "--quiet")
-    return "written" if done.code == 0 else KIND_OF_CODE.get(done.code, str(done.code))
+    outcome = uflip("oc", target.url, "--scale", "quick", "--quiet")
+    return "written" if outcome.code == 0 else KIND_OF_CODE.get(outcome.code, str(outcome.code))
 
 
 @contextmanager
@@ -680,12 +680,12 @@ def check_resumes(bench: Bench, tally: Tally) -> None:
     ) -> None:
         before = fingerprint(watched)
         options = () if typed is None else ("--destroy", typed)
-        done = uflip("run", "--resume", out, *options, "--quiet")
+        outcome = uflip("run", "--resume", out, *options, "--quiet")
         tally.attempts += 1
         tally.resumed += 1
-        kind = "written" if done.code == 0 else KIND_OF_CODE.get(done.code, str(done.code))
+        kind = "written" if outcome.code == 0 else KIND_OF_CODE.get(outcome.code, str(outcome.code))
         if kind not in kinds:
-            tally.wrong.append(f"resume, {case}: {kind}: {done.err[-300:]}")
+            tally.wrong.append(f"resume, {case}: {kind}: {outcome.err[-300:]}")
         if fingerprint(watched) != before:
             tally.changed.append(f"resume, {case}")
 
@@ -712,9 +712,9 @@ def check_resumes(bench: Bench, tally: Tally) -> None:
     wait_until_free(device)
     # The right medium again, with a new diskseq: it is identified by its brand.
     run("losetup", device, backing)
-    done = uflip("run", "--resume", out, "--destroy", token(device), "--quiet")
-    if done.code != 0:
-        tally.wrong.append(f"the same medium again: {done.err}")
+    outcome = uflip("run", "--resume", out, "--destroy", token(device), "--quiet")
+    if outcome.code != 0:
+        tally.wrong.append(f"the same medium again: {outcome.err}")
     tally.written.append("a benchmark that was cut short, on the same medium attached again")
 
 

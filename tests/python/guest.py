@@ -54,7 +54,7 @@ def in_guest(command: str, folder: Path) -> tuple[int, str]:
     drive = folder / "drive"
     with drive.open("wb") as file:
         file.truncate(ZONES * ZONE_MIB << 20)
-    done = subprocess.run(
+    process = subprocess.run(
         [
             "qemu-system-x86_64", "-machine", "q35,accel=tcg", "-cpu", PROCESSOR, "-m", "2048",
             "-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio",
@@ -71,8 +71,8 @@ def in_guest(command: str, folder: Path) -> tuple[int, str]:
         stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
         timeout=BOOTS_S, check=False,
     )  # fmt: skip
-    printed, _, ending = done.stdout.partition("GUEST ENDED ")
-    assert ending, f"the guest did not end in order:\n{printed[-4000:]}\n{done.stderr}"
+    printed, _, ending = process.stdout.partition("GUEST ENDED ")
+    assert ending, f"the guest did not end in order:\n{printed[-4000:]}\n{process.stderr}"
     return int(ending.split()[0]), printed
 
 

@@ -82,8 +82,8 @@ class Injector:
     def calls(self, *arguments: object, log: Path) -> list[Call]:
         """Run a command in which nothing fails, and list its calls."""
         log.unlink(missing_ok=True)
-        done = self.run(*arguments, log=log)
-        assert done.returncode == 0, done.stderr
+        outcome = self.run(*arguments, log=log)
+        assert outcome.returncode == 0, outcome.stderr
         lines = (line.split(" ", 2) for line in log.read_text().splitlines())
         return [Call(int(number), name, path) for number, name, path in lines]
 

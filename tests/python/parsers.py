@@ -129,8 +129,8 @@ def documents(folder: Path) -> dict[str, list[bytes]]:
 
     golden = Path(__file__).resolve().parents[1] / "golden"
     plan = folder / "plan.toml"
-    done = uflip("plan", "sim:demo", "--only", "order", "--scale", "quick", "--out", plan)
-    assert done.code == 0, done.err
+    outcome = uflip("plan", "sim:demo", "--only", "order", "--scale", "quick", "--out", plan)
+    assert outcome.code == 0, outcome.err
     short = b"[[runs]]".join(plan.read_bytes().split(b"[[runs]]")[:3])
     profiles = Path(__file__).resolve().parents[2] / "python" / "uflip" / "profiles"
     runs = sorted(golden.glob("results-*/runs/*.parquet"))

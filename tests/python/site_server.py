@@ -125,9 +125,9 @@ class SiteServer:
         """Return the token of an account, created at the first call."""
         if name not in self.tokens:
             more = ["--database", self.database] if self.database else []
-            done = uflip("site", "token", self.folder, name, "--role", role, "--json", *more)
-            assert done.code == 0, done.err
-            self.tokens[name] = json.loads(done.out)["token"]
+            outcome = uflip("site", "token", self.folder, name, "--role", role, "--json", *more)
+            assert outcome.code == 0, outcome.err
+            self.tokens[name] = json.loads(outcome.out)["token"]
         return self.tokens[name]
 
     def client(self, name: str | None = None) -> httpx.Client:
@@ -164,9 +164,9 @@ def site_server(
 
 def small_result(out: Path) -> Path:
     """Measure a small device in a second: a result that can be submitted."""
-    done = uflip(
+    outcome = uflip(
         "run", "sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "order", "-q",
         "--out", out,
     )  # fmt: skip
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     return out

@@ -71,9 +71,9 @@ def test_row_with_larger_deviation_scores_worse() -> None:
 
 
 def test_device_outside_the_table_is_refused() -> None:
-    done = uflip("reproduce", "uflip-table3", "--ablate", "demo", "--json")
-    assert done.code == 2
-    error = json.loads(done.err or done.out)["error"]
+    outcome = uflip("reproduce", "uflip-table3", "--ablate", "demo", "--json")
+    assert outcome.code == 2
+    error = json.loads(outcome.err or outcome.out)["error"]
     assert error["where"] == "--ablate"
     assert DTI in error["allowed"]
     both = uflip("reproduce", "uflip-table3", "--ablate", DTI, "--refit", DTI)

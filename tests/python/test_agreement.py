@@ -305,8 +305,8 @@ def test_converged_experiments_agree_across_seeds(tmp_path: Path) -> None:
         out = tmp_path / str(seed)
         chosen = ("--scale", "quick", "--method", "auto", "--repetitions", "3")
         only = ("--only", "granularity,alignment,bursts")
-        done = uflip("run", "sim:demo", *chosen, *only, "--seed", seed, "--out", out, "--quiet")
-        assert done.code == 0, done.err
+        outcome = uflip("run", "sim:demo", *chosen, *only, "--seed", seed, "--out", out, "--quiet")
+        assert outcome.code == 0, outcome.err
         document = summary(Results.load(out))
         by_seed.append(
             {

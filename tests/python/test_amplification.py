@@ -22,9 +22,9 @@ SECTORS_PER_PAGE = 16384 / 512
 
 
 def test_sector_writes_amplify_by_sectors_per_page() -> None:
-    done = uflip("pattern", URL, *WRITES, "--json")
-    assert done.code == 0, done.err
-    document = json.loads(done.out)
+    outcome = uflip("pattern", URL, *WRITES, "--json")
+    assert outcome.code == 0, outcome.err
+    document = json.loads(outcome.out)
     counters = document["counters"]
     assert counters["blocks_collected"] == 0
     assert counters["pages_programmed"] == counters["host_pages_written"] == 500

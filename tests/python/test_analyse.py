@@ -140,9 +140,9 @@ def test_burst_is_one_slow_episode() -> None:
 
 
 def analyse_json(*arguments: object) -> dict[str, object]:
-    done = uflip("analyse", *arguments, "--json")
-    assert done.code == 0, done.err
-    document: dict[str, object] = json.loads(done.out)
+    outcome = uflip("analyse", *arguments, "--json")
+    assert outcome.code == 0, outcome.err
+    document: dict[str, object] = json.loads(outcome.out)
     return document
 
 
@@ -187,10 +187,10 @@ def test_msr_cambridge_trace_counts_in_100_ns(workdir: Path) -> None:
     assert analyse_json("bare.csv", "--unit", "us")["mean_ns"] == pytest.approx(
         10 * analyse(times).mean_ns
     )
-    done = uflip("analyse", "named.csv", "--column", "Size")
-    assert "equal" in done.err, "the named column is analysed"
-    done = uflip("explore", "named.csv", "--no-browser")
-    assert (done.code, "uflip replay FILE DEVICE" in done.err) == (2, True)
+    outcome = uflip("analyse", "named.csv", "--column", "Size")
+    assert "equal" in outcome.err, "the named column is analysed"
+    outcome = uflip("explore", "named.csv", "--no-browser")
+    assert (outcome.code, "uflip replay FILE DEVICE" in outcome.err) == (2, True)
 
 
 def test_run_and_export_give_the_same_analysis(workdir: Path) -> None:
@@ -204,8 +204,8 @@ def test_run_and_export_give_the_same_analysis(workdir: Path) -> None:
         == json.loads(json.dumps(direct))
     )
     assert analyse_json("run.parquet", "--unit", "ns") == analyse_json("run.parquet")
-    done = uflip("analyse", "run.parquet", "--unit", "s")
-    assert (done.code, "in nanoseconds" in done.err) == (2, True)
+    outcome = uflip("analyse", "run.parquet", "--unit", "s")
+    assert (outcome.code, "in nanoseconds" in outcome.err) == (2, True)
 
 
 def test_parallel_processes_are_averaged_or_refused(workdir: Path) -> None:
@@ -228,10 +228,10 @@ def test_parallel_processes_are_averaged_or_refused(workdir: Path) -> None:
         assert analyse_json(name) == expected, name
     traced(parallel(baseline("RR", io_count=900), baseline("RW", io_count=100)))
     for name in files:
-        done = uflip("analyse", name)
-        assert done.code == 2
+        outcome = uflip("analyse", name)
+        assert outcome.code == 2
         for word in (name, "different numbers of I/Os", "900, 100"):
-            assert word in done.err
+            assert word in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -256,11 +256,11 @@ def test_bad_file_is_named_with_its_fault(
     workdir: Path, content: str, arguments: tuple[str, ...], words: list[str]
 ) -> None:
     (workdir / "bad").write_text(content)
-    done = uflip("analyse", "bad", *arguments)
-    assert done.code in (2, 5), done.err
+    outcome = uflip("analyse", "bad", *arguments)
+    assert outcome.code in (2, 5), outcome.err
     for word in ("bad", *words):
-        assert word in done.err
-    assert "Traceback" not in done.err
+        assert word in outcome.err
+    assert "Traceback" not in outcome.err
 
 
 def test_empty_table_has_too_few_values(workdir: Path) -> None:
@@ -268,15 +268,15 @@ def test_empty_table_has_too_few_values(workdir: Path) -> None:
     parquet.write_table(pa.table(no_rows), workdir / "bad.parquet")
     (workdir / "bad.csv").write_text("response_time_ns,stream\n")
     for name in ("bad.parquet", "bad.csv"):
-        done = uflip("analyse", name)
-        assert done.code == 2, done.err
-        assert "too few" in done.err
+        outcome = uflip("analyse", name)
+        assert outcome.code == 2, outcome.err
+        assert "too few" in outcome.err
 
 
 def test_missing_file_or_folder_is_named(workdir: Path) -> None:
     for name, got in (("nowhere", "no such file"), (".", "a folder")):
-        done = uflip("analyse", name)
-        assert (done.code, got in done.err) == (2, True)
+        outcome = uflip("analyse", name)
+        assert (outcome.code, got in outcome.err) == (2, True)
     assert workdir.is_dir()
 
 
@@ -328,10 +328,10 @@ def test_durations_are_read_in_their_unit(workdir: Path) -> None:
         assert analyse(durations) == expected
         assert run_length(durations) == run_length(ns)
     parquet.write_table(pa.table({"took": pa.array(us)}), workdir / "d.parquet")
-    done = uflip("analyse", "d.parquet", "--json")
-    assert json.loads(done.out)["mean_ns"] == expected.mean_ns
-    done = uflip("analyse", "d.parquet", "--unit", "ms")
-    assert (done.code, "a unit of their own" in done.err) == (2, True)
+    outcome = uflip("analyse", "d.parquet", "--json")
+    assert json.loads(outcome.out)["mean_ns"] == expected.mean_ns
+    outcome = uflip("analyse", "d.parquet", "--unit", "ms")
+    assert (outcome.code, "a unit of their own" in outcome.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -340,8 +340,8 @@ def test_pattern_takes_the_options_of_the_command_line(tmp_path: Path) -> None:
             typed += [] if value is None else [f"--{name.replace('_', '-')}"]
             typed += [] if value is None or value is True else [value]
         out = tmp_path / "theirs.parquet"
-        done = command("pattern", DEVICE, "--pattern", "RW", *typed, "--trace", out, "--force")
-        assert done.code == 0, done.err
+        outcome = command("pattern", DEVICE, "--pattern", "RW", *typed, "--trace", out, "--force")
+        assert outcome.code == 0, outcome.err
         ours = uflip.pattern(DEVICE, "RW", **options).column("response_time_ns")
         theirs = pq.read_table(out)["response_time_ns"].to_numpy()
         assert np.array_equal(np.asarray(ours), theirs), options

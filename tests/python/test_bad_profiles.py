@@ -40,10 +40,10 @@ def test_invalid_override_is_named_as_typed(
     monkeypatch.chdir(tmp_path)
     for verb in (["info"], ["plan"], ["run", "--out", "out"], ["prepare"]):
         with unchanged(tmp_path):
-            done = uflip(*verb, f"sim:demo?{override}")
-        assert (done.code, done.out) == (2, "")
+            outcome = uflip(*verb, f"sim:demo?{override}")
+        assert (outcome.code, outcome.out) == (2, "")
         for text in [*texts, f"?{override.partition('=')[0]}="]:
-            assert text in done.err
+            assert text in outcome.err
         error = json.loads(uflip(*verb, f"sim:demo?{override}", "--json").out)["error"]
         assert all(error[part] for part in ("what", "where", "got", "allowed", "action")), error
         assert error["where"].startswith(f"?{override.partition('=')[0]}=")
@@ -91,9 +91,9 @@ def test_every_fault_has_its_line_and_allowed_values(
     path = tmp_path / "my.toml"
     path.write_text(DEMO.replace(f"\n{old}", f"\n{new}", 1))
     lines = path.read_text().splitlines()
-    done = uflip("profile", "check", path, "--json")
-    reported = json.loads(done.out)["faults"]
-    assert done.code == 2
+    outcome = uflip("profile", "check", path, "--json")
+    reported = json.loads(outcome.out)["faults"]
+    assert outcome.code == 2
     # An unknown table or key also causes faults of its source.
     reported = [fault for fault in reported if not fault["key"].startswith("sources")]
     assert len(reported) == len(faults)
@@ -112,15 +112,15 @@ def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
     text = DEMO.replace("\nread_ns = 50_000", '\nread_ns = "50 parsecs"\nred_ns = 1', 1)
     text = text.replace("\nerase_ns = 2_000_000", "").replace("\n[gc]", "\n[gcc]")
     path.write_text(text.replace("seed = 1\n", "seed = false\n"))
-    done = uflip("profile", "check", path)
-    assert done.code == 2
+    outcome = uflip("profile", "check", path)
+    assert outcome.code == 2
     for words in ("Unknown unit 'parsecs'", "unknown key `red_ns`", "missing key `erase_ns`",
                   "unknown key `gcc`", "`seed` is false"):  # fmt: skip
-        assert done.out.count(words) == 1, words
-    for line in done.out.splitlines():
+        assert outcome.out.count(words) == 1, words
+    for line in outcome.out.splitlines():
         assert line.startswith(f"{path}:")
-    assert "The profile is not valid" in done.err
-    assert f"{len(done.out.splitlines())} faults" in done.err
+    assert "The profile is not valid" in outcome.err
+    assert f"{len(outcome.out.splitlines())} faults" in outcome.err
 
 
 def test_all_out_of_range_values_are_reported_at_once(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_invalid_value_is_reported_at_its_line(
     assert DEMO.count(f"\n{line}\n") == 1
     path.write_text(DEMO.replace(f"\n{line}\n", f"\n{wrong}\n"))
     at = path.read_text().splitlines().index(wrong) + 1
-    done = uflip("profile", "check", path)
-    assert done.code == 2
-    assert done.out.startswith(f"{path}:{at}: ")
-    assert message in done.out
+    outcome = uflip("profile", "check", path)
+    assert outcome.code == 2
+    assert outcome.out.startswith(f"{path}:{at}: ")
+    assert message in outcome.out

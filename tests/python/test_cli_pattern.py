@@ -20,18 +20,18 @@ SMALL_SIM = "sim:demo?blocks_per_die=64"
 
 
 def run_pattern(*arguments: object) -> Any:
-    done = uflip("pattern", *arguments, "--json")
-    assert done.code == 0, done.out
-    return json.loads(done.out)
+    outcome = uflip("pattern", *arguments, "--json")
+    assert outcome.code == 0, outcome.out
+    return json.loads(outcome.out)
 
 
 def test_pattern_prints_its_statistics() -> None:
     arguments = "--mode write --location random --io-size 32KiB --io-count 1000"
-    done = uflip("pattern", SMALL_SIM, *arguments.split())
-    assert done.code == 0
-    assert "random write of 32 KiB" in done.out
+    outcome = uflip("pattern", SMALL_SIM, *arguments.split())
+    assert outcome.code == 0
+    assert "random write of 32 KiB" in outcome.out
     for text in ("1,000", "IOPS", "p99", "time spent on", "write amplification"):
-        assert text in done.out
+        assert text in outcome.out
 
 
 def test_every_option_reaches_the_spec() -> None:
@@ -71,10 +71,10 @@ def test_mix_has_statistics_of_both_patterns() -> None:
     assert document["components"]["first"]["count"] == 200
     assert document["components"]["second"]["count"] == 50
     assert document["spec"]["second"]["io_size"] == 8192
-    done = uflip("pattern", SMALL_SIM, *arguments)
-    assert "4 × sequential read of 32 KiB / 1 × random write of 32 KiB" in done.out
-    assert "  read: response time" in done.out
-    assert "  write: response time" in done.out
+    outcome = uflip("pattern", SMALL_SIM, *arguments)
+    assert "4 × sequential read of 32 KiB / 1 × random write of 32 KiB" in outcome.out
+    assert "  read: response time" in outcome.out
+    assert "  write: response time" in outcome.out
 
 
 def test_printed_spec_can_be_run_again(workdir: Path) -> None:
@@ -166,20 +166,20 @@ def test_invalid_pattern_changes_no_file(
     (workdir / "text.json").write_text("write!")
     (workdir / "circle.json").write_text('{"kind": "circle"}')
     with unchanged(workdir):
-        done = uflip("pattern", "file:new.bin", "--size", "1MiB", *arguments.split())
-    assert done.code == EXIT_CODES[kind][0], done.err
-    assert done.out == ""
+        outcome = uflip("pattern", "file:new.bin", "--size", "1MiB", *arguments.split())
+    assert outcome.code == EXIT_CODES[kind][0], outcome.err
+    assert outcome.out == ""
     for text in texts:
-        assert text in done.err
+        assert text in outcome.err
 
 
 def test_queue_on_a_file_records_every_response_time(workdir: Path) -> None:
     arguments = ["file:f.bin", "--size", "1MiB", "--buffered", "--durability", "cached"]
     arguments += ["--pattern", "RW", "--queue-depth", "8", "--io-size", "4k", "--io-count", "400"]
-    done = uflip("pattern", *arguments, "--trace", "ios.csv", "--json")
-    if done.code == EXIT_CODES["unavailable"][0]:
+    outcome = uflip("pattern", *arguments, "--trace", "ios.csv", "--json")
+    if outcome.code == EXIT_CODES["unavailable"][0]:
         pytest.skip("this system does not support io_uring")
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     with (workdir / "ios.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     times = [(int(row["submit_ns"]), int(row["response_time_ns"])) for row in rows]
@@ -207,8 +207,8 @@ def test_random_mix_prints_its_share_and_both_patterns(workdir: Path) -> None:
     assert modes.count("read") == document["components"]["first"]["count"]
     # Binomial with n = 5000, p = 0.7: five standard deviations are 162.
     assert abs(modes.count("read") - 3500) < 162
-    done = uflip("pattern", SMALL_SIM, *arguments)
-    assert done.out.startswith("70 % random read of 4 KiB / 30 % random write of 4 KiB")
+    outcome = uflip("pattern", SMALL_SIM, *arguments)
+    assert outcome.out.startswith("70 % random read of 4 KiB / 30 % random write of 4 KiB")
 
 
 def test_component_without_ios_is_omitted() -> None:
@@ -224,11 +224,11 @@ def test_device_without_zones_is_refused_before_its_file_is_created(
 ) -> None:
     size = ("--size", "4MiB") if device.startswith("file:") else ()
     options = ("--mode", mode, "--location", "sequential", "--io-count", 4)
-    done = uflip("pattern", device, *size, *options)
-    assert (done.code, [*workdir.iterdir()]) == (2, []), done.err
-    assert done.err.startswith("error: The device has no zones")
+    outcome = uflip("pattern", device, *size, *options)
+    assert (outcome.code, [*workdir.iterdir()]) == (2, []), outcome.err
+    assert outcome.err.startswith("error: The device has no zones")
     for words in (device, mode, "read, write, trim", "sim:zns"):
-        assert words in done.err
+        assert words in outcome.err
     with pytest.raises(UsageError, match="no zones"):
         package.pattern(device, basic(mode, "sequential"), **({"size": "4MiB"} if size else {}))
     assert not [*workdir.iterdir()]
@@ -238,10 +238,10 @@ def test_device_without_zones_is_refused_before_its_file_is_created(
 
 def test_device_without_streams_is_refused_before_its_file_is_created(workdir: Path) -> None:
     options = ("--pattern", "SW", "--write-stream", 1, "--io-count", 4)
-    done = uflip("pattern", "file:new.bin", "--size", "4MiB", *options)
-    assert (done.code, [*workdir.iterdir()]) == (2, []), done.err
+    outcome = uflip("pattern", "file:new.bin", "--size", "4MiB", *options)
+    assert (outcome.code, [*workdir.iterdir()]) == (2, []), outcome.err
     simulated = uflip("pattern", "sim:demo", *options)
-    assert done.err == simulated.err.replace("sim:demo", "file:new.bin")
+    assert outcome.err == simulated.err.replace("sim:demo", "file:new.bin")
 
 
 def test_appends_to_a_zoned_block_device_are_refused() -> None:

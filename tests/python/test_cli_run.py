@@ -49,8 +49,8 @@ def scratch(make_file: Callable[..., Path]) -> Path:
 
 
 def test_benchmark_of_a_simulated_device(workdir: Path) -> None:
-    done = uflip("run", SMALL_SIM, "--out", "results/demo", "--scale", "quick")
-    assert done.code == 0, done.err
+    outcome = uflip("run", SMALL_SIM, "--out", "results/demo", "--scale", "quick")
+    assert outcome.code == 0, outcome.err
     results = Results.load(workdir / "results" / "demo")
     assert results.status == "complete"
     assert results.missing == []
@@ -60,14 +60,14 @@ def test_benchmark_of_a_simulated_device(workdir: Path) -> None:
     }  # fmt: skip
     assert results.manifest.device.url == SMALL_SIM
     assert results.manifest.harness["null_ns_per_io"] > 0
-    assert "uflip report results/demo" in done.out
-    assert "to read" in done.err
+    assert "uflip report results/demo" in outcome.out
+    assert "to read" in outcome.err
 
 
 def test_benchmark_of_a_file(scratch: Path) -> None:
     arguments = ("--scale", "quick", "--only", "order,alignment", "--pause", "1ms")
-    done = uflip("run", "file:scratch.bin", "--out", "disk", *arguments)
-    assert done.code == 0, done.err
+    outcome = uflip("run", "file:scratch.bin", "--out", "disk", *arguments)
+    assert outcome.code == 0, outcome.err
     results = Results.load(scratch.parent / "disk")
     assert {run.micro_benchmark for run in results.runs} == {"order", "alignment"}
     assert results.manifest.pause_ns == 1_000_000
@@ -76,8 +76,8 @@ def test_benchmark_of_a_file(scratch: Path) -> None:
 
 def test_same_seed_gives_the_same_runs(workdir: Path) -> None:
     for out in ("one", "two"):
-        done = uflip("run", SMALL_SIM, "--only", "baseline", "--scale", "quick", "--out", out)
-        assert done.code == 0
+        outcome = uflip("run", SMALL_SIM, "--only", "baseline", "--scale", "quick", "--out", out)
+        assert outcome.code == 0
     one, two = (Results.load(workdir / out) for out in ("one", "two"))
     for a, b in zip(one.runs, two.runs, strict=True):
         assert (a.response_time_ns() == b.response_time_ns()).all()
@@ -90,9 +90,9 @@ def test_default_result_folder_is_named_after_device_and_time(workdir: Path) -> 
 
 
 def test_json_prints_only_the_summary(workdir: Path) -> None:
-    done = uflip("run", "null", "--only", "baseline", "--scale", "quick", "--out", "n", "--json")
-    document = json.loads(done.out)
-    assert done.err == ""
+    outcome = uflip("run", "null", "--only", "baseline", "--scale", "quick", "--out", "n", "--json")
+    document = json.loads(outcome.out)
+    assert outcome.err == ""
     assert document["results"] == "n"
     assert document["status"] == "complete"
     assert set(document["baselines_ms"]) == {"SR", "RR", "SW", "RW"}
@@ -148,12 +148,12 @@ def test_invalid_run_has_its_exit_code_and_changes_no_file(
     workdir: Path, arguments: list[str], kind: str, texts: list[str]
 ) -> None:
     with unchanged(workdir):
-        done = uflip("run", *arguments, "--out", "out")
-    assert done.code == EXIT_CODES[kind][0], done.err
-    assert done.out == ""
-    assert done.err.startswith("error: ")
+        outcome = uflip("run", *arguments, "--out", "out")
+    assert outcome.code == EXIT_CODES[kind][0], outcome.err
+    assert outcome.out == ""
+    assert outcome.err.startswith("error: ")
     for text in texts:
-        assert text in done.err
+        assert text in outcome.err
 
 
 @pytest.mark.parametrize(("arguments", "kind", "texts"), BAD_RUNS, ids=str)
@@ -161,9 +161,9 @@ def test_invalid_run_prints_a_json_error(
     workdir: Path, arguments: list[str], kind: str, texts: list[str]
 ) -> None:
     with unchanged(workdir):
-        done = uflip("run", *arguments, "--out", "out", "--json")
-    error = json.loads(done.out)["error"]
-    assert done.code == error["exit_code"] == EXIT_CODES[kind][0]
+        outcome = uflip("run", *arguments, "--out", "out", "--json")
+    error = json.loads(outcome.out)["error"]
+    assert outcome.code == error["exit_code"] == EXIT_CODES[kind][0]
     assert error["kind"] == kind
     for text in texts:
         assert any(text in part for part in error.values() if isinstance(part, str))
@@ -175,27 +175,27 @@ def test_foreign_file_is_refused_before_its_size_is_checked(
 ) -> None:
     (workdir / "notes.txt").write_bytes(b"mine" * 300)
     with unchanged(workdir):
-        done = uflip(*verb, "file:notes.txt")
-    assert done.code == EXIT_CODES["refused"][0]
-    assert "was not made by uflip" in done.err
-    assert "--destroy notes.txt" in done.err
+        outcome = uflip(*verb, "file:notes.txt")
+    assert outcome.code == EXIT_CODES["refused"][0]
+    assert "was not made by uflip" in outcome.err
+    assert "--destroy notes.txt" in outcome.err
 
 
 def test_read_only_file_is_not_changed(scratch: Path) -> None:
     scratch.chmod(0o444)
     with unchanged(scratch.parent):
-        done = uflip("run", "file:scratch.bin", "--out", "out")
-    assert done.code == EXIT_CODES["device"][0]
-    assert "read-only" in done.err
+        outcome = uflip("run", "file:scratch.bin", "--out", "out")
+    assert outcome.code == EXIT_CODES["device"][0]
+    assert "read-only" in outcome.err
 
 
 def test_block_device_needs_its_exact_token(workdir: Path, loop_device: str) -> None:
     token = next(device["token"] for device in known_devices() if device["url"] == loop_device)
     for extra in ([], ["--destroy", "MODEL:SERIAL:1"]):
         with unchanged(workdir):
-            done = uflip("run", loop_device, "--out", "out", *extra)
-        assert done.code == EXIT_CODES["refused"][0]
-        assert token in done.err
+            outcome = uflip("run", loop_device, "--out", "out", *extra)
+        assert outcome.code == EXIT_CODES["refused"][0]
+        assert token in outcome.err
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link"])
@@ -208,17 +208,17 @@ def test_results_are_never_overwritten(workdir: Path, kind: str) -> None:
     else:
         out.symlink_to(workdir / "nowhere")
     with unchanged(workdir):
-        done = uflip("run", "file:new.bin", "--size", "64MiB", "--out", "out")
-    assert done.code == EXIT_CODES["results"][0]
-    assert "--out" in done.err
+        outcome = uflip("run", "file:new.bin", "--size", "64MiB", "--out", "out")
+    assert outcome.code == EXIT_CODES["results"][0]
+    assert "--out" in outcome.err
 
 
 def test_result_folder_inside_a_file_is_refused(workdir: Path) -> None:
     (workdir / "file").write_text("")
     with unchanged(workdir):
-        done = uflip("run", "file:new.bin", "--size", "64MiB", "--out", "file/out")
-    assert done.code == EXIT_CODES["results"][0]
-    assert "not a folder" in done.err
+        outcome = uflip("run", "file:new.bin", "--size", "64MiB", "--out", "file/out")
+    assert outcome.code == EXIT_CODES["results"][0]
+    assert "not a folder" in outcome.err
 
 
 # Failures during a benchmark
@@ -456,15 +456,15 @@ def test_progress_without_a_terminal_is_a_line_per_interval(
     assert " left  " not in progress_of("b", "0")
     assert progress_of("c", "0.000001", "--quiet") == ""
     monkeypatch.setenv("UFLIP_PROGRESS", "often")
-    done = uflip("run", SMALL_SIM, "--scale", "quick", "--only", "order", "--out", "e")
-    assert (done.code, "UFLIP_PROGRESS" in done.err) == (2, True)
+    outcome = uflip("run", SMALL_SIM, "--scale", "quick", "--only", "order", "--out", "e")
+    assert (outcome.code, "UFLIP_PROGRESS" in outcome.err) == (2, True)
     assert not (workdir / "e").exists()
-    done = uflip("run", f"file:{workdir / 'new.bin'}", "--size", "4MiB", "--out", "e")
-    assert (done.code, "UFLIP_PROGRESS" in done.err) == (2, True)
+    outcome = uflip("run", f"file:{workdir / 'new.bin'}", "--size", "4MiB", "--out", "e")
+    assert (outcome.code, "UFLIP_PROGRESS" in outcome.err) == (2, True)
     assert not (workdir / "new.bin").exists()
     new = ("pattern", f"file:{workdir / 'new.bin'}", "--size", "4MiB", "--pattern", "RW")
-    done = uflip(*new)
-    assert (done.code, "UFLIP_PROGRESS" in done.err) == (2, True)
+    outcome = uflip(*new)
+    assert (outcome.code, "UFLIP_PROGRESS" in outcome.err) == (2, True)
     assert not (workdir / "new.bin").exists()
     # Commands without progress do not read the variable.
     for arguments in (("--help",), ("run", "--help"), ("devices",), (*new, "-q")):
@@ -487,38 +487,38 @@ def test_unexpected_exception_has_its_own_exit_code(
         raise ZeroDivisionError("oops")
 
     monkeypatch.setattr("uflip.cli.devices.known_devices", broken)
-    done = uflip("devices")
-    assert done.code == EXIT_CODES["internal"][0]
-    assert "ZeroDivisionError: oops" in done.err
-    assert "report" in done.err
+    outcome = uflip("devices")
+    assert outcome.code == EXIT_CODES["internal"][0]
+    assert "ZeroDivisionError: oops" in outcome.err
+    assert "report" in outcome.err
 
 
 # The other verbs
 
 
 def test_help_shows_verbs_examples_and_exit_codes() -> None:
-    done = uflip("--help")
-    assert done.code == 0
+    outcome = uflip("--help")
+    assert outcome.code == 0
     for verb in VERBS:
-        assert f"  {verb} " in done.out
+        assert f"  {verb} " in outcome.out
     for code, meaning in EXIT_CODES.values():
-        assert f"{code:>3}  {meaning}" in done.out
-    assert uflip().out == done.out
+        assert f"{code:>3}  {meaning}" in outcome.out
+    assert uflip().out == outcome.out
     assert uflip("--version").out.startswith("uflip ")
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help(verb: str) -> None:
-    done = uflip(verb, "--help")
-    assert done.code == 0
-    assert f"Usage: uflip {verb}" in done.out
+    outcome = uflip(verb, "--help")
+    assert outcome.code == 0
+    assert f"Usage: uflip {verb}" in outcome.out
 
 
 def test_unknown_verb_lists_the_verbs() -> None:
-    done = uflip("rum")
-    assert done.code == EXIT_CODES["usage"][0]
-    assert "run, plan, prepare, deallocate, zones, pattern" in done.err
-    assert "did you mean run?" in done.err
+    outcome = uflip("rum")
+    assert outcome.code == EXIT_CODES["usage"][0]
+    assert "run, plan, prepare, deallocate, zones, pattern" in outcome.err
+    assert "did you mean run?" in outcome.err
 
 
 def test_only_the_used_verb_is_imported() -> None:
@@ -540,13 +540,13 @@ def test_only_the_used_verb_is_imported() -> None:
 
 def test_plan_lists_runs_without_touching_the_device(workdir: Path) -> None:
     with unchanged(workdir):
-        done = uflip("plan", "file:new.bin", "--size", "1GiB", "--scale", "quick")
-    assert done.code == 0
-    rows = [line.split() for line in done.out.splitlines()]
+        outcome = uflip("plan", "file:new.bin", "--size", "1GiB", "--scale", "quick")
+    assert outcome.code == 0
+    rows = [line.split() for line in outcome.out.splitlines()]
     total = next(row for row in rows if row[:1] == ["total"])
     assert int(total[1]) > 100
-    assert "skipped: locality" in done.out
-    assert "before the first run: random state over 1 GiB" in done.out
+    assert "skipped: locality" in outcome.out
+    assert "before the first run: random state over 1 GiB" in outcome.out
 
 
 def test_json_plan_matches_the_runs(workdir: Path) -> None:
@@ -581,11 +581,11 @@ def test_info_describes_a_device(workdir: Path) -> None:
     assert info["wear"]["unknown"] or info["wear"]["percentage_used"] is not None
     assert "\nwear " in uflip("info", "file:new.bin", "--size", "64MiB").out
     assert info["micro_benchmarks"] == [*micro_benchmarks_for("sectors")]
-    done = uflip("info", "sim:dfc")
-    assert "oc0, oc1, oc2, oc3" in done.out
-    done = uflip("info", SMALL_SIM)
-    assert done.code == 0
-    assert "page_bytes" in done.out
+    outcome = uflip("info", "sim:dfc")
+    assert "oc0, oc1, oc2, oc3" in outcome.out
+    outcome = uflip("info", SMALL_SIM)
+    assert outcome.code == 0
+    assert "page_bytes" in outcome.out
     assert uflip("info", "file:new.bin").code == EXIT_CODES["device"][0]
 
 
@@ -599,9 +599,11 @@ def test_info_describes_a_device(workdir: Path) -> None:
 def test_advice_matches_why_the_plan_is_empty(
     workdir: Path, options: tuple[str, ...], advice: str
 ) -> None:
-    done = uflip("run", "sim:demo", "--out", "r", *options)
-    assert (done.code, advice in done.err, Path("r").exists()) == (2, True, False), done.err
-    assert ("--max-time" in done.err) == ("--max-time" in options)
+    outcome = uflip("run", "sim:demo", "--out", "r", *options)
+    assert (outcome.code, advice in outcome.err, Path("r").exists()) == (2, True, False), (
+        outcome.err
+    )
+    assert ("--max-time" in outcome.err) == ("--max-time" in options)
     with pytest.raises(UsageError) as raised:
         package.run("sim:demo", "r", only=[])
     assert raised.value.got == "no run"

@@ -39,9 +39,9 @@ def test_runs_omitted_by_a_limit_are_not_blamed_on_the_device(workdir: Path) -> 
 
 
 def test_show_json_has_the_documented_keys(folder: Path) -> None:
-    done = uflip("show", folder, "--json")
-    assert done.code == 0
-    document = json.loads(done.out)
+    outcome = uflip("show", folder, "--json")
+    assert outcome.code == 0
+    document = json.loads(outcome.out)
     assert {"device", "baselines_ms", "micro_benchmarks", "warnings", "skipped", "status", "scale",
             "seed", "harness", "host", "format_version"} <= set(document)  # fmt: skip
     assert set(document["baselines_ms"]) == {"SR", "RR", "SW", "RW"}
@@ -54,9 +54,9 @@ def test_show_json_has_the_documented_keys(folder: Path) -> None:
 
 def test_report_writes_one_file(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
-    done = uflip("report", folder, "-o", out)
-    assert done.code == 0, done.err
-    assert str(out) in done.out
+    outcome = uflip("report", folder, "-o", out)
+    assert outcome.code == 0, outcome.err
+    assert str(out) in outcome.out
     first = out.read_bytes()
     again = uflip("report", folder, "-o", out, "--json")
     assert json.loads(again.out) == {"report": str(out), "size_bytes": len(first), "runs": 5}
@@ -67,9 +67,9 @@ def test_report_writes_one_file(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
 def test_export_creates_a_folder_next_to_the_results(folder: Path, file_format: str) -> None:
-    done = uflip("export", folder, "--format", file_format, "--json")
-    assert done.code == 0, done.err
-    made = json.loads(done.out)
+    outcome = uflip("export", folder, "--format", file_format, "--json")
+    assert outcome.code == 0, outcome.err
+    made = json.loads(outcome.out)
     assert made["folder"] == f"{folder}-{file_format}"
     assert sorted(path.name for path in Path(made["folder"]).iterdir()) == made["files"]
     with unchanged(folder.parent):
@@ -82,10 +82,10 @@ def test_folder_without_results_exits_with_5(verb: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with unchanged(tmp_path):
         for name in ("nowhere", "empty"):
-            done = uflip(verb, tmp_path / name)
-            assert (done.code, done.out) == (5, "")
-            assert str(tmp_path / name) in done.err
-            assert "uflip run" in done.err
+            outcome = uflip(verb, tmp_path / name)
+            assert (outcome.code, outcome.out) == (5, "")
+            assert str(tmp_path / name) in outcome.err
+            assert "uflip run" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_truncated_run_file_is_named_and_others_are_shown(
     path = next((folder / "runs").glob("0002*"))
     path.write_bytes(path.read_bytes()[:-20])
     with unchanged(folder):
-        done = uflip(arguments[0], folder, *arguments[1:], "--json")
-    assert done.code == 0, done.err
-    output = (folder.parent / output_name).read_text() if output_name else done.out
+        outcome = uflip(arguments[0], folder, *arguments[1:], "--json")
+    assert outcome.code == 0, outcome.err
+    output = (folder.parent / output_name).read_text() if output_name else outcome.out
     others = [run.stem for run in (folder / "runs").iterdir() if run != path]
     assert all(run in output for run in others) or arguments[0] == "report"
     assert (path.name in output) == (arguments[0] != "export")
@@ -125,9 +125,9 @@ def test_invalid_options_exit_with_2(
 ) -> None:
     monkeypatch.chdir(folder.parent)
     with unchanged(folder.parent):
-        done = uflip(arguments[0], folder, *arguments[1:])
-    assert done.code == 2
-    assert words in done.err
+        outcome = uflip(arguments[0], folder, *arguments[1:])
+    assert outcome.code == 2
+    assert words in outcome.err
 
 
 def test_results_argument_is_required() -> None:
@@ -147,11 +147,11 @@ def test_missing_library_fails_only_its_verb(folder: Path, library: str, refused
     )
     for verb, arguments in verbs.items():
         command = [sys.executable, "-c", without, *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == (6 if verb == refused else 0), done.stderr
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert process.returncode == (6 if verb == refused else 0), process.stderr
         if verb == refused:
-            assert library in done.stderr
-            assert "pip install" in done.stderr
+            assert library in process.stderr
+            assert "pip install" in process.stderr
     suffixes = {path.suffix for path in folder.parent.glob("out.*")}
     assert suffixes == {".html", ".svg"} - {".html" if refused == "report" else ".svg"}
 

@@ -153,8 +153,8 @@ def write_iolog(path: Path, blocks: list[int], *, interval_us: int = 500) -> Pat
 
 
 def replay(name: str, trace: Path, *options: str, device: str = FIRST) -> str:
-    done = uflip("replay", trace, device, "--out", name, "-q", *options)
-    assert done.code == 0, done.err
+    outcome = uflip("replay", trace, device, "--out", name, "-q", *options)
+    assert outcome.code == 0, outcome.err
     return name
 
 
@@ -202,10 +202,10 @@ def test_gate_fails_without_common_experiments(pair: tuple[Path, Path], tmp_path
     other = tmp_path / "other"
     api.run(FIRST, other, scale="quick", only=["order"])
     assert uflip("compare", pair[0], other).code == 0, "the output shows an empty comparison"
-    done = uflip("compare", pair[0], other, "--fail-if-slower", "5%")
-    assert done.code == 2
-    assert "0 experiments in both" in done.err
-    assert "do       measure both with the same options" in done.err
+    outcome = uflip("compare", pair[0], other, "--fail-if-slower", "5%")
+    assert outcome.code == 2
+    assert "0 experiments in both" in outcome.err
+    assert "do       measure both with the same options" in outcome.err
     # A pair without common experiments is an error unless another pair is slower.
     assert uflip("compare", pair[0], pair[0], other, "--fail-if-slower", "5%").code == 2
     assert uflip("compare", *pair, other, "--fail-if-slower", "5%").code == 7
@@ -221,10 +221,10 @@ def test_error_is_in_the_json_document(pair: tuple[Path, Path], tmp_path: Path) 
         if not second.exists():
             api.run(FIRST, second, scale="quick", only=["order"])
         arguments = ("compare", pair[0], second, "--fail-if-slower", share)
-        done = uflip(*arguments, "--json")
-        document = json.loads(done.out)
-        assert done.code == code
-        assert not done.err
+        outcome = uflip(*arguments, "--json")
+        document = json.loads(outcome.out)
+        assert outcome.code == code
+        assert not outcome.err
         assert len(document["comparisons"]) == 1
         assert set(document) == {"comparisons", "error"} if kind else {"comparisons"}
         if kind:
@@ -234,12 +234,12 @@ def test_error_is_in_the_json_document(pair: tuple[Path, Path], tmp_path: Path) 
 
 def test_exit_code_reports_slower_experiments(pair: tuple[Path, Path]) -> None:
     assert uflip("compare", *pair, "--fail-if-slower", "60%").code == 0
-    done = uflip("compare", *pair, "--fail-if-slower", "5%")
-    assert done.code == 7
-    assert "granularity SR io_size 512" in done.err
+    outcome = uflip("compare", *pair, "--fail-if-slower", "5%")
+    assert outcome.code == 7
+    assert "granularity SR io_size 512" in outcome.err
     assert uflip("compare", *reversed(pair), "--fail-if-slower", "5%").code == 0
-    done = uflip("compare", *pair, "--fail-if-slower", "5%", "--json")
-    assert done.code == 7
+    outcome = uflip("compare", *pair, "--fail-if-slower", "5%", "--json")
+    assert outcome.code == 7
 
 
 @pytest.fixture(scope="module")
@@ -264,9 +264,9 @@ def test_significantly_slower_within_agreement_fails_a_small_limit(
     assert set(small) <= set(slower)
     assert [row.ratio for row in slower] == sorted((row.ratio for row in slower), reverse=True)
     assert not comparison.slower_than(0.05)
-    done = uflip("compare", pair[0], slightly_slower, "--fail-if-slower", "1%")
-    assert done.code == 7
-    assert "granularity RR io_size 512: x1.03" in done.err
+    outcome = uflip("compare", pair[0], slightly_slower, "--fail-if-slower", "1%")
+    assert outcome.code == 7
+    assert "granularity RR io_size 512: x1.03" in outcome.err
     assert uflip("compare", pair[0], slightly_slower, "--fail-if-slower", "5%").code == 0
 
 
@@ -318,10 +318,10 @@ def test_bad_input_is_an_error(
     pair: tuple[Path, Path], workdir: Path, arguments: tuple[str, ...], words: str
 ) -> None:
     Path("here").symlink_to(pair[0])
-    done = uflip("compare", *arguments)
-    assert done.code in (2, 3, 5), done.err
-    assert words in done.err
-    assert not done.out
+    outcome = uflip("compare", *arguments)
+    assert outcome.code in (2, 3, 5), outcome.err
+    assert words in outcome.err
+    assert not outcome.out
 
 
 # Failing if any is slower
@@ -461,8 +461,8 @@ def test_plans_of_different_length_are_reported(workdir: Path) -> None:
     text = Path("short.toml").read_text(encoding="utf-8")
     Path("long.toml").write_text(text.replace("io_count = 256", "io_count = 512"), encoding="utf-8")
     for name in ("short", "long"):
-        made = uflip("run", FIRST, "--plan", f"{name}.toml", "--out", name, "-q")
-        assert made.code == 0, made.err
+        outcome = uflip("run", FIRST, "--plan", f"{name}.toml", "--out", name, "-q")
+        assert outcome.code == 0, outcome.err
     comparison = api.compare("short", "long")
     (condition,) = (each for each in comparison.conditions if each.code == "different_window")
     read_reasons = {row.unknown_because for row in comparison.rows if row.pattern == "SR"}
@@ -503,9 +503,9 @@ def test_single_repetition_experiments_are_counted(pair: tuple[Path, Path], tmp_
     assert {each["verdict"] for each in document["rows"]} == {"unknown"}
     assert {each["unknown_because"] for each in document["rows"]} == {"one_repetition"}
     # Without any verdict, the check fails.
-    done = uflip("compare", pair[1], once, "--fail-if-slower", "0%")
-    assert done.code == 2
-    assert "do       measure both with --repetitions 3 or more" in done.err
+    outcome = uflip("compare", pair[1], once, "--fail-if-slower", "0%")
+    assert outcome.code == 2
+    assert "do       measure both with --repetitions 3 or more" in outcome.err
     assert condition["message"] in " ".join(uflip("compare", pair[0], once).out.split())
 
 

@@ -58,10 +58,10 @@ def test_device_without_poll_queues_is_refused(loop_device: str) -> None:
 def test_invalid_completion_is_refused(
     workdir: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
-    done = uflip("pattern", *arguments, "--pattern", "RR", "--io-count", "10")
-    assert done.code == code
-    assert words in done.err
-    assert "Traceback" not in done.err
+    outcome = uflip("pattern", *arguments, "--pattern", "RR", "--io-count", "10")
+    assert outcome.code == code
+    assert words in outcome.err
+    assert "Traceback" not in outcome.err
     assert not (workdir / "target").exists()
 
 
@@ -97,9 +97,9 @@ def test_unpollable_target_is_refused_before_work_begins(
 ) -> None:
     name, *arguments = verb
     options = ("--size", "1MiB", "--buffered", "--completion", "polled")
-    done = uflip(name, "file:target", *arguments, *options)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("error: The device cannot be polled\n"), done.err
+    outcome = uflip(name, "file:target", *arguments, *options)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: The device cannot be polled\n"), outcome.err
     assert list(workdir.iterdir()) == []
 
 
@@ -130,6 +130,6 @@ def test_polled_results_are_compared_with_a_warning_and_exported_polled(polled: 
 
 
 def test_polled_results_are_resumed_polled_only(polled: Path) -> None:
-    done = uflip("run", "--resume", str(polled), "-q")
-    assert done.code == 2, done.err
-    assert "cannot be polled" in done.err
+    outcome = uflip("run", "--resume", str(polled), "-q")
+    assert outcome.code == 2, outcome.err
+    assert "cannot be polled" in outcome.err

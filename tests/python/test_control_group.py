@@ -86,10 +86,10 @@ def test_limits_of_this_kernel_are_read(limited_group: Path) -> None:
         "(Path(sys.argv[1]) / 'cgroup.procs').write_text(str(os.getpid()))\n"
         "print(before, limits_of_group(None).cpus)\n"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program, limited_group], capture_output=True, text=True, check=True
     )
-    before, after = done.stdout.split()
+    before, after = process.stdout.split()
     assert after == "0.5"
     assert before != after
 

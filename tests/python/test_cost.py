@@ -143,10 +143,10 @@ def test_too_small_device_is_refused() -> None:
 
 
 def test_results_without_granularity_are_refused(workdir: Path) -> None:
-    done = uflip("run", DEVICE, "--scale", "quick", "--only", "order", "--out", "r", "-q")
-    assert done.code == 0, done.err
-    done = uflip("cost", "r")
-    assert (done.code, "Granularity was not measured" in done.err) == (2, True), done.err
+    outcome = uflip("run", DEVICE, "--scale", "quick", "--only", "order", "--out", "r", "-q")
+    assert outcome.code == 0, outcome.err
+    outcome = uflip("cost", "r")
+    assert (outcome.code, "Granularity was not measured" in outcome.err) == (2, True), outcome.err
 
 
 def test_no_prediction_without_prices() -> None:
@@ -157,8 +157,8 @@ def test_no_prediction_without_prices() -> None:
 
 def test_error_of_each_formula_is_printed(workdir: Path) -> None:
     only = "granularity,locality,partitioning"
-    done = uflip("run", DEVICE, "--scale", "quick", "--only", only, "--out", "r", "-q")
-    assert done.code == 0, done.err
+    outcome = uflip("run", DEVICE, "--scale", "quick", "--only", only, "--out", "r", "-q")
+    assert outcome.code == 0, outcome.err
     arguments = ("cost", "r", "--data", "32MiB", "--operations", 1000, "--replay")
     document = json.loads(uflip(*arguments, "--json").out)
     assert [each["workload"] for each in document["workloads"]] == [*WORKLOADS]

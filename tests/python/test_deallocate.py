@@ -128,11 +128,11 @@ def loop(workdir: Path) -> Iterator[tuple[str, Path]]:
     disk = workdir / "disk"
     disk.write_bytes(b"x" * 8 * MIB)
     command = ["losetup", "-f", "--show", str(disk)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"no loop device: {done.stderr.strip()}")
-    yield done.stdout.strip(), disk
-    subprocess.run(["losetup", "-d", done.stdout.strip()], check=True)
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        pytest.skip(f"no loop device: {process.stderr.strip()}")
+    yield process.stdout.strip(), disk
+    subprocess.run(["losetup", "-d", process.stdout.strip()], check=True)
 
 
 def test_block_device_discards(loop: tuple[str, Path]) -> None:
@@ -239,18 +239,18 @@ def test_pattern_trims_a_file_and_a_loop_device(workdir: Path, loop: tuple[str, 
     refused = uflip("pattern", name, *trims)
     assert refused.code == 3, "the destruction was not confirmed"
     token = str(report_block(name)["token"])
-    done = uflip(
+    outcome = uflip(
         "pattern", name, *trims, "--buffered", "--destroy", token, "--trace", "t.csv", "-q"
     )
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     content = disk.read_bytes()
     for number in range(16):
         begin = MIB + number * 65536
         unchanged = content[begin : begin + 65536] == b"x" * 65536
         assert unchanged == bool(number % 2), number
     assert {line.split(",")[6] for line in Path("t.csv").read_text().splitlines()[1:]} == {"trim"}
-    done = uflip("pattern", "file:f", "--size", "4MiB", *trims, "--buffered", "-q")
-    assert done.code == 0, done.err
+    outcome = uflip("pattern", "file:f", "--size", "4MiB", *trims, "--buffered", "-q")
+    assert outcome.code == 0, outcome.err
     content = Path("f").read_bytes()
     holes = [not any(content[MIB + n * 65536 : MIB + (n + 1) * 65536]) for n in range(16)]
     assert holes == [n % 2 == 0 for n in range(16)]
@@ -279,16 +279,16 @@ def test_trims_run_in_parallel_with_queued_reads(workdir: Path) -> None:
 
 def test_run_of_trims_is_stored_and_replayed(workdir: Path) -> None:
     out = Path("out")
-    done = uflip("pattern", "sim:demo", "--mode", "trim", "--location", "sequential", "--io-size",
-                 "1MiB", "--io-count", "16", "--inside", out, "-q")  # fmt: skip
-    assert done.code == 0, done.err
+    outcome = uflip("pattern", "sim:demo", "--mode", "trim", "--location", "sequential",
+                    "--io-size", "1MiB", "--io-count", "16", "--inside", out, "-q")  # fmt: skip
+    assert outcome.code == 0, outcome.err
     assert uflip("verify", out).code == 0
     (run,) = Results.load(out).runs
     assert np.asarray(run.trace().column("mode")).tolist() == [2] * 16
     (path,) = (out / "runs").glob("*.parquet")
     # A replay repeats the trims.
-    done = uflip("replay", path, "sim:demo", "--out", "again", "-q")
-    assert done.code == 0, done.err
+    outcome = uflip("replay", path, "sim:demo", "--out", "again", "-q")
+    assert outcome.code == 0, outcome.err
     (run,) = Results.load(Path("again")).runs
     assert np.asarray(run.trace().column("mode")).tolist() == [2] * 16
     assert uflip("verify", "again").code == 0
@@ -301,9 +301,9 @@ def test_deallocate_verb_guards_other_ranges(workdir: Path, loop: tuple[str, Pat
     assert uflip(*arguments, "--dry-run").code == 0
     assert disk.read_bytes() == b"x" * 8 * MIB
     token = str(report_block(name)["token"])
-    done = uflip(*arguments, "--destroy", token, "--buffered", "--json")
-    assert done.code == 0, done.err
-    printed = json.loads(done.out)
+    outcome = uflip(*arguments, "--destroy", token, "--buffered", "--json")
+    assert outcome.code == 0, outcome.err
+    printed = json.loads(outcome.out)
     assert (printed["offset_bytes"], printed["size_bytes"], printed["trims"]) == (MIB, 2 * MIB, 1)
     content = disk.read_bytes()
     assert content[MIB : 3 * MIB] == bytes(2 * MIB)
@@ -315,8 +315,8 @@ def test_deallocate_verb_guards_other_ranges(workdir: Path, loop: tuple[str, Pat
 
 
 def test_deallocated_simulated_device_is_saved(workdir: Path) -> None:
-    done = uflip("deallocate", "sim:demo", "--save", "new.snapshot", "-q")
-    assert done.code == 0, done.err
+    outcome = uflip("deallocate", "sim:demo", "--save", "new.snapshot", "-q")
+    assert outcome.code == 0, outcome.err
     with open_device("sim:new.snapshot") as device:
         timing = device.info.profile_table["timing"]
         trace = device.run(basic("read", "random", io_size=4096, io_count=20))
@@ -324,15 +324,15 @@ def test_deallocated_simulated_device_is_saved(workdir: Path) -> None:
             max(np.asarray(trace.column("response_time_ns")))
             < timing["read_ns"] + timing["command_read_ns"]
         )
-    done = uflip("deallocate", "file:f", "--size", "300MiB", "--buffered", "--json")
-    assert json.loads(done.out)["trims"] == 3, "two of 128 MiB, and one of 44 MiB"
+    outcome = uflip("deallocate", "file:f", "--size", "300MiB", "--buffered", "--json")
+    assert json.loads(outcome.out)["trims"] == 3, "two of 128 MiB, and one of 44 MiB"
     assert Path("f").stat().st_blocks * 512 <= MIB
 
 
 def test_deallocate_micro_benchmark_is_planned_last_and_in_order(workdir: Path) -> None:
-    done = uflip("plan", "sim:demo", "--suite", "today", "--scale", "quick", "--only",
-                 "deallocate,cache_cliff", "--out", "p.toml")  # fmt: skip
-    assert done.code == 0, done.err
+    outcome = uflip("plan", "sim:demo", "--suite", "today", "--scale", "quick", "--only",
+                    "deallocate,cache_cliff", "--out", "p.toml")  # fmt: skip
+    assert outcome.code == 0, outcome.err
     runs = tomllib.loads(Path("p.toml").read_text())["runs"]
     last = [run for run in runs if run["micro_benchmark"] == "deallocate"]
     assert runs[-len(last) :] == last
@@ -352,9 +352,9 @@ URL = (
 
 def test_deallocate_micro_benchmark_matches_theory(workdir: Path) -> None:
     """Writes to the remaining pages cost as on a device with a larger spare factor."""
-    done = uflip("run", URL, "--suite", "today", "--scale", "quick", "--only", "deallocate",
-                 "--io-size", "4KiB", "--pause", "1us", "--out", "out", "-q")  # fmt: skip
-    assert done.code == 0, done.err
+    outcome = uflip("run", URL, "--suite", "today", "--scale", "quick", "--only", "deallocate",
+                    "--io-size", "4KiB", "--pause", "1us", "--out", "out", "-q")  # fmt: skip
+    assert outcome.code == 0, outcome.err
     results = Results.load(Path("out"))
     runs = {(run.pattern, run.value): run.trace() for run in results.runs}
     timing = results.manifest.device.profile_table["timing"]
@@ -393,11 +393,11 @@ def test_deallocate_removes_the_state_record(workdir: Path) -> None:
     opening = ("file:target", "--size", "2MiB", "--buffered", "-q")
     assert uflip("prepare", *opening).code == 0
     (record,) = Path("results/states").glob("*.json")
-    done = uflip("deallocate", *opening, "--target-size", "1MiB", "--dry-run")
-    assert done.code == 0, done.err
+    outcome = uflip("deallocate", *opening, "--target-size", "1MiB", "--dry-run")
+    assert outcome.code == 0, outcome.err
     assert record.exists()
-    done = uflip("deallocate", *opening, "--target-size", "1MiB")
-    assert done.code == 0, done.err
+    outcome = uflip("deallocate", *opening, "--target-size", "1MiB")
+    assert outcome.code == 0, outcome.err
     assert not record.exists()
 
 
@@ -418,8 +418,8 @@ def test_device_without_trim_is_skipped_with_a_reason(workdir: Path) -> None:
 def test_fio_job_trims_the_same_range(workdir: Path, loop: tuple[str, Path]) -> None:
     name, disk = loop
     trims = ("--mode", "trim", "--location", "sequential", "--io-size", "64KiB", "--io-count", "8")
-    done = uflip("pattern", "sim:demo", *trims, "--target-size", "1MiB", "--inside", "o", "-q")
-    assert done.code == 0, done.err
+    outcome = uflip("pattern", "sim:demo", *trims, "--target-size", "1MiB", "--inside", "o", "-q")
+    assert outcome.code == 0, outcome.err
     assert uflip("export", "o", "--format", "fio-job", "-o", "jobs").code == 0
     (job,) = Path("jobs").glob("*.fio")
     assert "; fio trims block devices, and no files" in job.read_text()
@@ -431,6 +431,6 @@ def test_fio_job_trims_the_same_range(workdir: Path, loop: tuple[str, Path]) -> 
 
 
 def test_zoned_device_is_reset_and_not_deallocated() -> None:
-    done = uflip("deallocate", "sim:zns")
-    assert (done.code, "uflip zones DEVICE --reset" in done.err) == (2, True), done.err
-    assert "or a simulated one" not in done.err
+    outcome = uflip("deallocate", "sim:zns")
+    assert (outcome.code, "uflip zones DEVICE --reset" in outcome.err) == (2, True), outcome.err
+    assert "or a simulated one" not in outcome.err

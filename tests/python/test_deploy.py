@@ -60,15 +60,15 @@ def systemd_analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "uflip-site.service"
     unit.write_text(UNIT.replace("/opt/uflip/bin/uflip", "/bin/true"))
-    done = systemd_analyze("verify", "--man=no", unit)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    process = systemd_analyze("verify", "--man=no", unit)
+    assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
 
 
 def test_service_is_sandboxed() -> None:
-    done = systemd_analyze(
+    process = systemd_analyze(
         "security", "--offline=true", f"--threshold={EXPOSED}", DEPLOY / "uflip-site.service"
     )
-    assert done.returncode == 0, done.stdout
+    assert process.returncode == 0, process.stdout
 
 
 def test_container_copies_existing_files_and_is_unprivileged() -> None:

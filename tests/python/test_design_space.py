@@ -135,9 +135,9 @@ def test_front_is_printed_drawn_and_in_json(workdir: Path) -> None:
         "sweep", URL, "--vary", "spare_factor=0.15,0.3", "--vary", "gc=greedy,random",
         "--pattern", "RW", "--untimed", "--pareto", "spare_bytes,write_amplification",
     )  # fmt: skip
-    done = uflip(*arguments, "-o", "front.svg")
-    assert done.code == 0, done.err
-    assert "Pareto front of spare_bytes, write_amplification: 2 of 4 points" in done.out
+    outcome = uflip(*arguments, "-o", "front.svg")
+    assert outcome.code == 0, outcome.err
+    assert "Pareto front of spare_bytes, write_amplification: 2 of 4 points" in outcome.out
     assert (workdir / "front.svg").is_file()
     document = json.loads(uflip(*arguments, "--json").out)
     assert document["pareto"]["points"] == [0, 2]
@@ -149,9 +149,9 @@ def test_sample_is_drawn_as_parallel_coordinates(workdir: Path) -> None:
         "sweep", URL, "--vary", "spare_factor=0.15..0.3", "--vary", "gc=greedy,random",
         "--pattern", "RW", "--untimed", "--sample", "sobol:4", "-o", "sample.svg",
     )  # fmt: skip
-    done = uflip(*arguments, "--sensitivity", "write_amplification", "--json")
-    assert done.code == 0, done.err
-    document = json.loads(done.out)
+    outcome = uflip(*arguments, "--sensitivity", "write_amplification", "--json")
+    assert outcome.code == 0, outcome.err
+    document = json.loads(outcome.out)
     assert len(document["rows"]) == 4 * 4
     assert [each["name"] for each in document["sensitivity"]["indices"]] == ["spare_factor", "gc"]
     first = (workdir / "sample.svg").read_bytes()
@@ -171,8 +171,8 @@ def test_enough_points_give_no_doubt() -> None:
 
 def test_sensitivity_requires_a_sobol_sample() -> None:
     arguments = ("sweep", URL, "--vary", "spare_factor=0.15..0.3", "--pattern", "RW")
-    done = uflip(*arguments, "--sample", "lhs:4", "--sensitivity", "p99")
-    assert (done.code, "sobol:N" in done.err) == (2, True)
+    outcome = uflip(*arguments, "--sample", "lhs:4", "--sensitivity", "p99")
+    assert (outcome.code, "sobol:N" in outcome.err) == (2, True)
 
 
 SHORT_SWEEP = ("--pattern", "RW", "--vary", "spare_factor=0.15..0.3", "--io-count", 50, "-q")
@@ -192,9 +192,9 @@ SHORT_SWEEP = ("--pattern", "RW", "--vary", "spare_factor=0.15..0.3", "--io-coun
 def test_rows_are_printed_when_nothing_can_be_drawn(
     workdir: Path, arguments: tuple[object, ...]
 ) -> None:
-    done = uflip("sweep", URL, *arguments, "-o", "none.png")
-    assert (done.code, "There is nothing to draw" in done.err) == (2, True), done.err
-    assert len(done.out.splitlines()) >= 3, done.out
+    outcome = uflip("sweep", URL, *arguments, "-o", "none.png")
+    assert (outcome.code, "There is nothing to draw" in outcome.err) == (2, True), outcome.err
+    assert len(outcome.out.splitlines()) >= 3, outcome.out
     document = json.loads(uflip("sweep", URL, *arguments, "-o", "none.png", "--json").out)
     assert (len(document["rows"]), document["error"]["kind"]) == (2, "usage")
     assert not (workdir / "none.png").exists()
@@ -205,11 +205,11 @@ def test_rows_are_printed_when_points_lack_a_measure() -> None:
     arguments = ("sweep", URL, "--pattern", "RW", "--vary", "spare_factor=0.15..0.3", "-q",
                  "--until-converged", "--max-ios", 900, "--sample", "sobol:2",
                  "--sensitivity", "p99")  # fmt: skip
-    done = uflip(*arguments)
+    outcome = uflip(*arguments)
     document = json.loads(uflip(*arguments, "--json").out)
     with_p99 = sum(each["writes"]["p99_ns"] is not None for each in document["rows"])
     assert with_p99 < 6, "the test needs runs that converge earlier"
-    assert (done.code, f"p99 of {with_p99} of 6 points" in done.out) == (0, True), done.err
+    assert (outcome.code, f"p99 of {with_p99} of 6 points" in outcome.out) == (0, True), outcome.err
     assert (len(document["rows"]), document["sensitivity"]["indices"]) == (6, [])
     assert "--io-count" in document["sensitivity"]["doubt"]
 
@@ -236,5 +236,5 @@ def test_sensitivity_of_missing_measure_is_refused_before_work(
         raise AssertionError("a run was started")
 
     monkeypatch.setattr(PlannedSweep, "carry_out", no_work)
-    done = uflip("sweep", URL, *arguments, "--sample", "sobol:2")
-    assert (done.code, missing_measure in done.err) == (2, True), done.err
+    outcome = uflip("sweep", URL, *arguments, "--sample", "sobol:2")
+    assert (outcome.code, missing_measure in outcome.err) == (2, True), outcome.err

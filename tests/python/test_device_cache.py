@@ -218,10 +218,10 @@ def test_only_cache_files_are_listed_and_removed(
     assert sorted(folder.iterdir()) == mine
     monkeypatch.delenv(device_cache.SIZE)
     open_device(URL)
-    done = uflip("cache", "--clear")
-    assert (done.code, sorted(folder.iterdir())) == (0, mine), done.err
-    assert "1 devices removed" in done.out
-    assert f"{len(mine)} other files are not from the cache and stay" in done.out
+    outcome = uflip("cache", "--clear")
+    assert (outcome.code, sorted(folder.iterdir())) == (0, mine), outcome.err
+    assert "1 devices removed" in outcome.out
+    assert f"{len(mine)} other files are not from the cache and stay" in outcome.out
 
 
 def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -282,8 +282,8 @@ def test_snapshot_is_a_device_for_every_command(folder: Path) -> None:
     info = json.loads(uflip("info", "sim:steady.snapshot", "--json").out)
     assert info["details"]["snapshot"]
     assert info["url"] == "sim:steady.snapshot"
-    done = uflip("pattern", "sim:steady.snapshot", "--pattern", "RW", "--save", "later.snapshot")
-    assert done.code == 0
+    outcome = uflip("pattern", "sim:steady.snapshot", "--pattern", "RW", "--save", "later.snapshot")
+    assert outcome.code == 0
     later = json.loads(uflip("info", "sim:later.snapshot", "--json").out)
     assert later["details"]["snapshot"] != info["details"]["snapshot"]
 
@@ -318,8 +318,8 @@ def test_invalid_snapshot_name_is_refused_before_opening(
     Path("there.snapshot").write_text("mine")
     opening = "uflip.session.open_device.open_watched"
     monkeypatch.setattr(opening, lambda *_, **__: pytest.fail("opened"))
-    done = uflip("pattern", URL, "--pattern", "RW", "--save", name)
-    assert done.code == kind
+    outcome = uflip("pattern", URL, "--pattern", "RW", "--save", name)
+    assert outcome.code == kind
     assert Path("there.snapshot").read_text() == "mine"
     assert uflip("pattern", "null", "--pattern", "RR", "--save", "n.snapshot").code == 2
 

@@ -161,8 +161,8 @@ def test_damaged_device_log_leaves_the_run_readable(tmp_path: Path, damage: str)
 
 
 def test_inside_option_records_a_device_log(workdir: Path) -> None:
-    done = uflip("run", SMALL, "--inside", "--scale", "quick", "--only", "order", "--out", "r")
-    assert done.code == 0, done.err
+    outcome = uflip("run", SMALL, "--inside", "--scale", "quick", "--only", "order", "--out", "r")
+    assert outcome.code == 0, outcome.err
     runs = Results.load(workdir / "r").runs
     logged_runs = [run for run in runs if read_device_log(run) is not None]
     assert {run.micro_benchmark for run in logged_runs} == {"order"}
@@ -179,10 +179,10 @@ def test_device_log_is_off_by_default() -> None:
 
 def test_pattern_verb_stores_a_device_log(workdir: Path) -> None:
     options = "--pattern", "RW", "--io-size", "8k", "--io-count", "500"
-    done = uflip("pattern", SMALL, *options, "--inside", "r", "--json")
-    assert done.code == 0, done.err
+    outcome = uflip("pattern", SMALL, *options, "--inside", "r", "--json")
+    assert outcome.code == 0, outcome.err
     without = uflip("pattern", SMALL, *options, "--json")
-    assert json.loads(done.out) == json.loads(without.out), "it is the same run"
+    assert json.loads(outcome.out) == json.loads(without.out), "it is the same run"
     results = Results.load(workdir / "r")
     (run,) = results.runs
     assert (run.pattern, run.micro_benchmark, results.manifest.status) == (

@@ -328,6 +328,6 @@ def test_moved_result_folder_ends_the_benchmark(workdir: Path) -> None:
     code, err = repeat_while_running(process, move)
     assert code == 5, err
     assert "moved or deleted" in err
-    done = uflip("run", "--resume", "moved", "-q")
-    assert done.code == 0, done.err
+    outcome = uflip("run", "--resume", "moved", "-q")
+    assert outcome.code == 0, outcome.err
     assert Results.load("moved").missing == []

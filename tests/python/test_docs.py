@@ -93,18 +93,18 @@ def missing(expected: Iterable[str], documented: Iterable[str]) -> list[str]:
 
 
 def test_cli_reference_is_current() -> None:
-    done = run_tool("gen_cli_reference.py", "--check")
-    assert done.returncode == 0, done.stderr
+    process = run_tool("gen_cli_reference.py", "--check")
+    assert process.returncode == 0, process.stderr
 
 
 def test_profile_key_tables_are_current() -> None:
-    done = run_tool("gen_profile_keys.py", "--check")
-    assert done.returncode == 0, done.stderr
+    process = run_tool("gen_profile_keys.py", "--check")
+    assert process.returncode == 0, process.stderr
 
 
 def test_document_schemas_are_current() -> None:
-    done = run_tool("gen_schemas.py", "--check")
-    assert done.returncode == 0, done.stderr
+    process = run_tool("gen_schemas.py", "--check")
+    assert process.returncode == 0, process.stderr
 
 
 # Examples
@@ -125,11 +125,11 @@ def test_examples_print_the_shown_output(
     ids = re.findall(r"^\$ uflip reproduce ([\w-]+)$", page.read_text(encoding="utf-8"), re.M)
     known_outputs = {f"uflip reproduce {name}": output_lines(reproduce(name)) for name in ids}
     (tmp_path / "known.json").write_text(json.dumps(known_outputs))
-    done = run_tool(
+    process = run_tool(
         "doc_examples.py", "--known", tmp_path / "known.json", "--bin", warm_program_dir, page
     )
     again = f"python tools/doc_examples.py --update {page_name(page)}"
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nif this is right: {again}"
+    assert process.returncode == 0, f"{process.stdout}{process.stderr}\nif this is right: {again}"
 
 
 def output_lines(outcome: Outcome) -> list[str]:

@@ -340,8 +340,8 @@ def test_resume_does_not_write_a_record_named_by_the_results(
     document["status"] = "interrupted"
     path.write_text(json.dumps(document))
     (scratch.parent / "r" / "ledger.jsonl").unlink()
-    done = uflip("run", "--resume", "r", "--destroy", scratch, "--quiet")
-    assert done.code == 2
-    assert "chosen.json" in done.err
-    assert "--record" in done.err
+    outcome = uflip("run", "--resume", "r", "--destroy", scratch, "--quiet")
+    assert outcome.code == 2
+    assert "chosen.json" in outcome.err
+    assert "--record" in outcome.err
     assert not (scratch.parent / "chosen.json").exists()

@@ -37,11 +37,11 @@ SMALL_SIM = "sim:demo?blocks_per_die=64&write_cache_bytes=262144"
 @pytest.mark.parametrize("text", ["", "FUA", "flush", "flush:0", "flush:-1", "flush:x", "o_sync"])
 def test_unknown_durability_is_refused_with_the_known_ones(text: str) -> None:
     for verb in ("run", "plan", "pattern"):
-        done = uflip(verb, "null", "--durability", text)
-        assert done.code == 2
-        assert "--durability" in done.err
+        outcome = uflip(verb, "null", "--durability", text)
+        assert outcome.code == 2
+        assert "--durability" in outcome.err
         for form in ("cached", "fua", "flush:N"):
-            assert form in done.err
+            assert form in outcome.err
 
 
 def test_default_durability_is_never_memory_alone() -> None:
@@ -53,8 +53,8 @@ def test_default_durability_is_never_memory_alone() -> None:
 
 def test_flush_count_may_have_a_suffix() -> None:
     assert durability_or_default("flush:1k") == "flush:1000"
-    done = uflip("pattern", "null", "--pattern", "SW", "--durability", "flush:2k", "--json")
-    assert json.loads(done.out)["durability"] == "flush:2000"
+    outcome = uflip("pattern", "null", "--pattern", "SW", "--durability", "flush:2k", "--json")
+    assert json.loads(outcome.out)["durability"] == "flush:2000"
     assert durability_or_default("cached", buffered=True) == "cached"
     assert "page cache" in describe_durability("cached", buffered=True)
     with pytest.raises(UsageError):
@@ -121,9 +121,9 @@ def test_failed_flush_is_an_error(
     number = next(
         each.number for each in injector.calls(*command, log=workdir / "log") if each.name == call
     )
-    done = injector.run(*command, at=number, errno=injection.errno_of("EIO"))
-    assert done.returncode == 4, done.stderr
-    assert "Input/output error" in done.stdout + done.stderr
+    outcome = injector.run(*command, at=number, errno=injection.errno_of("EIO"))
+    assert outcome.returncode == 4, outcome.stderr
+    assert "Input/output error" in outcome.stdout + outcome.stderr
 
 
 def flushes_of(device: str) -> int:
@@ -163,8 +163,8 @@ def test_durability_option_reaches_the_simulated_cache(workdir: Path) -> None:
     assert workdir.is_dir()
 
     def mean_ms(durability: str) -> float:
-        done = uflip("pattern", SMALL_SIM, *PATTERN, "--durability", durability)
-        document = json.loads(done.out)
+        outcome = uflip("pattern", SMALL_SIM, *PATTERN, "--durability", durability)
+        document = json.loads(outcome.out)
         assert document["durability"] == durability
         return float(document["statistics"]["mean_ns"]) / 1e6
 
@@ -221,9 +221,9 @@ def test_plan_stores_the_durability(workdir: Path) -> None:
     assert refused.code == 2
     for wrong, words in (("", "durability"), ('durability = "o_sync"\n', "flush:N")):
         (workdir / "wrong.toml").write_text(text.replace('durability = "fua"\n', wrong))
-        done = uflip("plan", SMALL_SIM, "--plan", "wrong.toml")
-        assert done.code == 2
-        assert words in done.err
+        outcome = uflip("plan", SMALL_SIM, "--plan", "wrong.toml")
+        assert outcome.code == 2
+        assert words in outcome.err
     # Older plans have no durability: it followed from the device.
     older = text.replace('durability = "fua"\n', "").replace(
         "format_version = 3", "format_version = 2"
@@ -256,9 +256,9 @@ def test_myers_sinclair_preset_uses_fua(workdir: Path) -> None:
 def test_comparing_different_durabilities_gives_a_warning(workdir: Path) -> None:
     assert workdir.is_dir()
     for name, options in {"a": (), "b": ("--durability", "fua"), "c": ("--seed", "7")}.items():
-        done = uflip("run", "null", "--only", "granularity", "--scale", "quick", "--pause", "1ms",
-                     "--out", name, "-q", *options)  # fmt: skip
-        assert done.code == 0, done.err
+        outcome = uflip("run", "null", "--only", "granularity", "--scale", "quick", "--pause",
+                        "1ms", "--out", name, "-q", *options)  # fmt: skip
+        assert outcome.code == 0, outcome.err
     a, b, c = (summary(Results.load(name)) for name in "abc")
     assert differences(a, a) == []
     (warning,) = differences(a, b)

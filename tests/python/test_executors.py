@@ -341,8 +341,8 @@ def test_workers_ignore_ctrl_c(kind: str, executors: dict[str, Executor]) -> Non
 
 def test_executor_options() -> None:
     arguments = ("--vary", "gc=greedy,cyclic", "--pattern", "RW", "--io-count", "200", "--json")
-    done = uflip("sweep", URL, *arguments, "--jobs", "1")
-    assert done.code == 0, done.err
+    outcome = uflip("sweep", URL, *arguments, "--jobs", "1")
+    assert outcome.code == 0, outcome.err
     both = uflip("sweep", URL, *arguments, "--jobs", "2", "--workers", "1")
     assert (both.code, "Only one of these options" in both.out) == (UsageError.exit_code, True)
     unreachable = uflip("sweep", URL, *arguments, "--scheduler", "nowhere")

@@ -158,8 +158,8 @@ def test_large_table_is_announced_before_writing(
     err = uflip("export", results.path, "-o", tmp_path / "a").err
     assert "--format parquet" in err
     for options in (("--format", "parquet"), ("--quiet",), ("--json",)):
-        done = uflip("export", results.path, *options, "-o", tmp_path / options[-1])
-        assert (done.code, done.err) == (0, "")
+        outcome = uflip("export", results.path, *options, "-o", tmp_path / options[-1])
+        assert (outcome.code, outcome.err) == (0, "")
 
 
 def test_table_size_matches_the_announcement(tmp_path: Path) -> None:
@@ -178,9 +178,9 @@ def test_table_size_matches_the_announcement(tmp_path: Path) -> None:
 def test_open_and_closed_loop_runs_are_one_table(workdir: Path) -> None:
     """The suite `today` has both; the submission wait of closed-loop runs is 0."""
     duckdb, pandas, polars = (pytest.importorskip(n) for n in ("duckdb", "pandas", "polars"))
-    done = uflip("run", "sim:demo?blocks_per_die=64", "--suite", "today", "--scale", "quick",
-                 "--only", "write_rate,queue_depth", "--out", "r", "-q")  # fmt: skip
-    assert done.code == 0, done.err
+    outcome = uflip("run", "sim:demo?blocks_per_die=64", "--suite", "today", "--scale", "quick",
+                    "--only", "write_rate,queue_depth", "--out", "r", "-q")  # fmt: skip
+    assert outcome.code == 0, outcome.err
     results = Results.load("r")
     traces = {run.id: run.trace() for run in results.runs}
     wait = "submission_wait_ns"

@@ -53,12 +53,12 @@ def test_added_micro_benchmark_appears_everywhere(distance: MicroBenchmark, tmp_
     assert "distance" in planned.out
     out = tmp_path / "r"
     only = ("--only", "baseline,distance", "--scale", "quick", "--state", "as-is")
-    done = uflip("run", DEVICE, *only, "--out", out)
-    assert done.code == 0, done.err
-    assert "that are measured" in done.out, "values that do not fit are skipped with a reason"
+    outcome = uflip("run", DEVICE, *only, "--out", out)
+    assert outcome.code == 0, outcome.err
+    assert "that are measured" in outcome.out, "values that do not fit are skipped with a reason"
     # The terminal shows its title, its parameter, and its finding.
-    assert "Distance   target_offset 0 B …" in done.out
-    section = done.out[done.out.index("Distance ") :]
+    assert "Distance   target_offset 0 B …" in outcome.out
+    section = outcome.out[outcome.out.index("Distance ") :]
     assert "The largest effect is on" in section
     page = tmp_path / "report.html"
     assert uflip("report", out, "-o", page).code == 0

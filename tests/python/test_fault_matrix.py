@@ -39,12 +39,12 @@ def run_cells(kind: str, folder: Path) -> list[Cell]:
     """Run every cell of a kind."""
     injector = build(PATHS)
     environment = injector.environment(clock=CLOCK, log=LOG)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("fault_matrix.py")), kind],
         env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return [Cell(**json.loads(line)) for line in done.stdout.splitlines()]
+    assert process.returncode == 0, process.stderr
+    return [Cell(**json.loads(line)) for line in process.stdout.splitlines()]
 
 
 def test_every_cell_runs_or_has_a_reason() -> None:

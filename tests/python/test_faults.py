@@ -67,8 +67,8 @@ def test_fault_at_any_call_ends_in_order_and_can_be_resumed(
         settings = {"at": call.number, "errno": errno_of(error), "from": persistent}
         context = f"UFLIP_SEED={SEED} {call} {error} {settings}"
         clear()
-        done = injector.run(*arguments, **settings)
-        check_end(done.returncode, done.stderr, context)
+        outcome = injector.run(*arguments, **settings)
+        check_end(outcome.returncode, outcome.stderr, context)
         check_resume(arguments, context)
 
 
@@ -103,10 +103,10 @@ def test_results_turning_read_only_give_a_full_error(in_memory: Path, injector: 
     calls = injector.calls(*arguments, log=in_memory / "calls")
     third = next(call for call in calls if "runs/.0003" in call.path and call.name == "write")
     clear()
-    done = injector.run(*arguments, at=third.number, errno=errno_of("EROFS"), **{"from": 1})
-    assert done.returncode == 5, done.stderr
-    assert "Read-only file system" in done.stderr
-    assert "2 finished runs are kept" in done.stderr
+    outcome = injector.run(*arguments, at=third.number, errno=errno_of("EROFS"), **{"from": 1})
+    assert outcome.returncode == 5, outcome.stderr
+    assert "Read-only file system" in outcome.stderr
+    assert "2 finished runs are kept" in outcome.stderr
     assert len(finished_runs()) == 2
     check_resume(arguments, "read-only")
 
@@ -122,8 +122,8 @@ def test_fault_while_creating_the_folder_leaves_it_free_or_resumable(
     assert {"mkdir", "fsync", "rename"} <= {call.name for call in making}
     for call in making if SOAK else sample_evenly(making, 8):
         clear()
-        done = injector.run(*arguments, at=call.number, errno=errno_of("EIO"))
-        check_end(done.returncode, done.stderr, f"{call}")
+        outcome = injector.run(*arguments, at=call.number, errno=errno_of("EIO"))
+        check_end(outcome.returncode, outcome.stderr, f"{call}")
         check_resume(arguments, f"{call}")
         assert not list(Path().glob(f".{OUT}-*")), f"{call}: a temporary folder is left"
 
@@ -147,10 +147,10 @@ def test_hanging_io_times_out(in_memory: Path, injector: Injector, command: str)
     hanging = writes[len(writes) * 3 // 4]
     shutil.rmtree(OUT, ignore_errors=True)
     Path(RECORD).unlink(missing_ok=True)
-    done = injector.run(*arguments[command], "--io-timeout", "300ms", at=hanging.number, hang=1)
-    assert done.returncode == 4, done.stderr
-    assert "does not end" in done.stderr
-    assert "--io-timeout" in done.stderr
-    assert "at byte" in done.stderr
+    outcome = injector.run(*arguments[command], "--io-timeout", "300ms", at=hanging.number, hang=1)
+    assert outcome.returncode == 4, outcome.stderr
+    assert "does not end" in outcome.stderr
+    assert "--io-timeout" in outcome.stderr
+    assert "at byte" in outcome.stderr
     if command == "run":
         check_resume(arguments["run"], f"{hanging}")

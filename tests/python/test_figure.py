@@ -44,8 +44,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_figure_is_written_in_its_size_and_reproducibly(
     results: Path, workdir: Path, kind: str
 ) -> None:
-    done = uflip("figure", results, kind, "-o", "x.svg")
-    assert (done.code, done.out.strip()) == (0, "x.svg"), done.err
+    outcome = uflip("figure", results, kind, "-o", "x.svg")
+    assert (outcome.code, outcome.out.strip()) == (0, "x.svg"), outcome.err
     content = (workdir / "x.svg").read_text()
     assert content.startswith("<?xml")
     width = float(re.search(r'width="([\d.]+)pt"', content)[1]) / 72  # type: ignore[index]
@@ -233,8 +233,8 @@ def test_sweep_is_drawn_over_the_varied_parameter(workdir: Path) -> None:
     assert swept.code == 0, swept.err
     rows = json.loads(swept.out)["rows"]
     assert uflip("figure", "rows").out.split() == ["spare-factor"]
-    done = uflip("figure", "rows", "spare-factor", "-o", "x.svg")
-    assert (done.code, done.out.strip()) == (0, "x.svg"), done.err
+    outcome = uflip("figure", "rows", "spare-factor", "-o", "x.svg")
+    assert (outcome.code, outcome.out.strip()) == (0, "x.svg"), outcome.err
     points = [
         varied.VariedPoint(row["values"], row["ios_per_s"], row["write_amplification"])
         for row in rows
@@ -273,12 +273,12 @@ def test_omitted_lines_of_a_sweep_are_reported(
     looks = {(str(vars(line)["_dash_pattern"]), line.get_marker()) for line in rate.get_lines()}
     assert len(looks) == len(rate.get_lines()) == 28
     assert rate.get_legend().get_title().get_text() == "the first 28, without 2 more"
-    done = uflip("figure", "rows", "spare-factor", "-o", "x.svg")
-    assert (done.code, done.err) == (0, "")
+    outcome = uflip("figure", "rows", "spare-factor", "-o", "x.svg")
+    assert (outcome.code, outcome.err) == (0, "")
     monkeypatch.setattr(varied, "MAX_LINES", 4)
     assert varied.omitted_lines(points, "spare_factor") == 26
-    done = uflip("figure", "rows", "spare-factor", "-o", "x.svg", "--force")
-    assert (done.code, "note: 2 lines are omitted" in done.err) == (0, True)
+    outcome = uflip("figure", "rows", "spare-factor", "-o", "x.svg", "--force")
+    assert (outcome.code, "note: 2 lines are omitted" in outcome.err) == (0, True)
 
 
 def test_missing_matplotlib_error_names_the_typed_command(
@@ -286,6 +286,6 @@ def test_missing_matplotlib_error_names_the_typed_command(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     vary = ("--pattern", "RW", "--vary", "spare_factor=0.2,0.3", "--untimed")
-    done = uflip("sweep", "sim:demo?blocks_per_die=64", *vary, "-o", "none.png")
-    assert done.code == UnavailableError.exit_code
-    assert "where    uflip sweep\n" in done.err
+    outcome = uflip("sweep", "sim:demo?blocks_per_die=64", *vary, "-o", "none.png")
+    assert outcome.code == UnavailableError.exit_code
+    assert "where    uflip sweep\n" in outcome.err

@@ -66,14 +66,14 @@ def run_fio(lines: list[str], log: str = "write_iolog=run") -> Any:
     job = ["[global]", "filename=${UFLIP_TARGET}", "thread=1", "allow_file_create=0", *lines]
     Path("job.fio").write_text("\n".join([*job, log]) + "\n")
     Path("scratch").write_bytes(bytes(SPACE))
-    done = subprocess.run(
+    process = subprocess.run(
         ["fio", "job.fio"],
         env=os.environ | {"UFLIP_TARGET": "scratch"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
     if not log.startswith("write_iolog"):
         # time, response time, direction, size, offset, ...
         (path,) = Path().glob("run_lat*.log")
@@ -171,10 +171,10 @@ def test_every_run_is_a_valid_fio_job(workdir: Path) -> None:
     """Patterns without an option in fio have jobs that read logs, and are exact."""
     device = "sim:demo?blocks_per_die=64"
     names = "order,parallelism,mix,bursts"
-    done = uflip("run", device, "--scale", "quick", "--only", names, "--out", "r", "-q")
-    assert done.code == 0, done.err
-    done = uflip("export", "r", "--format", "fio-job", "-o", "jobs", "-q")
-    assert done.code == 0, done.err
+    outcome = uflip("run", device, "--scale", "quick", "--only", names, "--out", "r", "-q")
+    assert outcome.code == 0, outcome.err
+    outcome = uflip("export", "r", "--format", "fio-job", "-o", "jobs", "-q")
+    assert outcome.code == 0, outcome.err
     from uflip.results import Results
 
     results = Results.load(Path("r"))
@@ -232,10 +232,10 @@ def test_open_loop_job_of_a_suite_names_the_omitted_arrivals(workdir: Path) -> N
     """fio makes all I/Os as fast as possible: its log is version 2, without times."""
     device = "sim:demo?blocks_per_die=64"
     only = ("--suite", "today", "--only", "write_rate", "--scale", "quick")
-    done = uflip("run", device, *only, "--out", "r", "-q")
-    assert done.code == 0, done.err
-    done = uflip("export", "r", "--format", "fio-job", "-o", "jobs", "-q")
-    assert done.code == 0, done.err
+    outcome = uflip("run", device, *only, "--out", "r", "-q")
+    assert outcome.code == 0, outcome.err
+    outcome = uflip("export", "r", "--format", "fio-job", "-o", "jobs", "-q")
+    assert outcome.code == 0, outcome.err
     logged = [Path(f"jobs/{log.stem}.fio").read_text() for log in Path("jobs").glob("*.iolog")]
     assert logged
     assert all("their arrivals are left out" in job for job in logged)

@@ -62,10 +62,10 @@ def loop(workdir: Path) -> Iterator[Callable[..., str]]:
 
     def attach(path: Path, *options: str) -> str:
         command = ["losetup", "-f", "--show", *options, str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"no loop device: {done.stderr.strip()}")
-        attached.append(done.stdout.strip())
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        if process.returncode:
+            pytest.skip(f"no loop device: {process.stderr.strip()}")
+        attached.append(process.stdout.strip())
         forget_partitions(attached[-1])
         return attached[-1]
 
@@ -102,10 +102,10 @@ def test_device_without_a_medium_is_refused(empty_loop_device: str, workdir: Pat
         ("pattern", empty_loop_device, "--pattern", "RW", *destroy),
         ("prepare", empty_loop_device, *destroy),
     ):
-        done = uflip(*arguments)
-        assert done.code == 4, arguments
-        assert "There is no medium in the device" in done.err
-        assert empty_loop_device in done.err
+        outcome = uflip(*arguments)
+        assert outcome.code == 4, arguments
+        assert "There is no medium in the device" in outcome.err
+        assert empty_loop_device in outcome.err
     with pytest.raises(DeviceError, match="no medium"):
         open_device(empty_loop_device, writable=False)
     assert not Path("r").exists()
@@ -136,9 +136,9 @@ def test_no_write_path_overwrites_a_protected_target(
         str(TESTS_DIR / "guard_matrix.py"),
         str(workdir),
     ]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    outcome = json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr[-4000:]
+    outcome = json.loads(process.stdout.splitlines()[-1])
     with capsys.disabled():
         refusals = outcome["refusal_ms"]
         print(
@@ -179,9 +179,9 @@ def test_other_content_voids_the_mark(scratch: Path) -> None:
     precious = scratch.with_name("precious")
     precious.write_bytes(b"precious" * (MIB // 8))
     shutil.copyfile(precious, scratch)
-    done = uflip("pattern", f"file:{scratch}", "--pattern", "RW", "--io-count", "20")
-    assert done.code == EXIT_CODES["refused"][0]
-    assert "changed since uflip closed it" in done.err
+    outcome = uflip("pattern", f"file:{scratch}", "--pattern", "RW", "--io-count", "20")
+    assert outcome.code == EXIT_CODES["refused"][0]
+    assert "changed since uflip closed it" in outcome.err
     assert scratch.read_bytes() == precious.read_bytes()
 
 
@@ -222,9 +222,9 @@ def test_foreign_empty_file_is_refused(workdir: Path) -> None:
     path = workdir / "empty"
     path.touch()
     for verb in (("run", "--out", "out"), ("prepare",), ("pattern", "--pattern", "RW")):
-        done = uflip(verb[0], "file:empty", "--size", "1MiB", *verb[1:])
-        assert done.code == EXIT_CODES["refused"][0], done.err
-        assert "--destroy empty" in done.err
+        outcome = uflip(verb[0], "file:empty", "--size", "1MiB", *verb[1:])
+        assert outcome.code == EXIT_CODES["refused"][0], outcome.err
+        assert "--destroy empty" in outcome.err
         assert path.stat().st_size == 0
 
 
@@ -335,9 +335,9 @@ def test_kernel_pseudo_file_is_refused(path: str) -> None:
         pytest.skip(f"{path} does not exist")
     before = Path(path).read_bytes()
     options = ("--size", "512", "--buffered", "--io-size", "512", "--io-count", "1")
-    done = uflip("pattern", f"file:{path}", "--pattern", "SW", *options)
-    assert done.code == EXIT_CODES["refused"][0], done.err
-    assert "keeps no files" in done.err
+    outcome = uflip("pattern", f"file:{path}", "--pattern", "SW", *options)
+    assert outcome.code == EXIT_CODES["refused"][0], outcome.err
+    assert "keeps no files" in outcome.err
     assert Path(path).read_bytes() == before
 
 
@@ -373,9 +373,9 @@ except SystemExit as end:
     command = [sys.executable, "-c", program, verb, f"file:{foreign}"]
     command += ["--pattern", "RW"] if verb == "pattern" else []
     environment = os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     refused = EXIT_CODES["refused"][0]
-    assert done.stdout == f"{refused} []\n", done.stderr
+    assert process.stdout == f"{refused} []\n", process.stderr
 
 
 def test_two_openings_of_one_file_exclude_each_other(scratch: Path) -> None:
@@ -402,10 +402,10 @@ def test_locking_process_is_named(scratch: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        done = uflip("prepare", f"file:{scratch}")
+        outcome = uflip("prepare", f"file:{scratch}")
         os.killpg(holder.pid, signal.SIGKILL)  # it, and what it started
-    assert done.code == EXIT_CODES["refused"][0]
-    assert "process" in done.err
+    assert outcome.code == EXIT_CODES["refused"][0]
+    assert "process" in outcome.err
 
 
 # Block devices
@@ -426,8 +426,8 @@ def test_device_in_use_is_listed_without_a_token(loop: Any, workdir: Path) -> No
     path.write_bytes(bytes(4 * MIB))
     lower = loop(path)
     upper = loop(Path(lower))
-    done = uflip("devices")
-    line = next(line for line in done.out.splitlines() if f"{lower} " in line)
+    outcome = uflip("devices")
+    line = next(line for line in outcome.out.splitlines() if f"{lower} " in line)
     assert f"in use: the backing device of {Path(upper).name}" in line
     assert "--destroy" not in line
     info = uflip("info", lower).out
@@ -480,9 +480,9 @@ def test_read_only_device_is_refused_at_opening(loop: Any, workdir: Path) -> Non
     device = loop(path, "-r")
     with pytest.raises(DeviceError, match="read-only"):
         open_device(device, destroy=token(device))
-    done = uflip("prepare", device, "--destroy", token(device))
-    assert done.code == EXIT_CODES["device"][0]
-    assert "read-only" in done.err
+    outcome = uflip("prepare", device, "--destroy", token(device))
+    assert outcome.code == EXIT_CODES["device"][0]
+    assert "read-only" in outcome.err
     with open_device(device, writable=False) as opened:
         opened.run(baseline("RR", io_count=5, target_size="1MiB"))
 

@@ -332,11 +332,11 @@ def test_null_device_has_no_class() -> None:
 
 
 def test_hints_verb_matches_the_function(workdir: Path) -> None:
-    done = uflip(
+    outcome = uflip(
         "run", "sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "granularity,alignment",
         "--out", "r", "-q",
     )  # fmt: skip
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     arguments = ("hints", "r", "--device-price", "100", "--memory-price", "4")
     document = json.loads(uflip(*arguments, "--json").out)
     assert {hint["verdict"] for hint in document["hints"]} <= set(VERDICTS)
@@ -360,9 +360,9 @@ def test_hints_verb_matches_the_function(workdir: Path) -> None:
 
 
 def test_memory_price_requires_device_price(workdir: Path) -> None:
-    done = uflip("hints", "r", "--memory-price", "4")
-    assert done.code == 2
-    assert "--device-price" in done.err
+    outcome = uflip("hints", "r", "--memory-price", "4")
+    assert outcome.code == 2
+    assert "--device-price" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -468,9 +468,9 @@ def test_marked_run_leaves_hints_and_class_undecided(mark: str, words: str) -> N
 def test_runs_in_the_write_cache_give_no_advice(workdir: Path) -> None:
     """128 MiB of cache, 32 MiB of writes: the flash is not measured."""
     device = "sim:enterprise-nvme?write_cache_bytes=134217728"
-    done = uflip("run", device, "--scale", "quick", "--only", "baseline,locality", "--out", "r")
-    assert done.code == 0, done.err
-    text = " ".join(done.out.split())
+    outcome = uflip("run", device, "--scale", "quick", "--only", "baseline,locality", "--out", "r")
+    assert outcome.code == 0, outcome.err
+    text = " ".join(outcome.out.split())
     assert "times a sequential one" not in text
     assert "Undecided for sequential writes and random writes: the writes never left" in text
     assert "Undecided: RW (5 of 5)" in text

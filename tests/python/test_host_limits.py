@@ -176,12 +176,12 @@ def test_kernel_control_group_limit_is_found(tmp_path: Path) -> None:
             (group / "blkio.throttle.read_iops_device").write_text(rule)
         except OSError as error:
             pytest.skip(f"no limit for the disk of {tmp_path}: {error}")
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", THROTTLED, tmp_path / "t.bin", group],
             capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        ticks, rate, lasted = json.loads(done.stdout)
+        assert process.returncode == 0, process.stderr
+        ticks, rate, lasted = json.loads(process.stdout)
         if lasted < 1.5:
             pytest.skip("this kernel takes the limit and does not keep it")
         # A busy host disturbs the one or the other.
@@ -449,8 +449,8 @@ def test_benchmark_on_virtual_disk_is_marked(tmp_path: Path) -> None:
     expected = virtual_disk_kind(os.major(number), os.minor(number))
     chosen = ("--size", "4MiB", "--buffered", "--scale", "quick", "--only", "order", "--pause",
               "1ms", "--state", "as-is", "--quiet", "--out", out)  # fmt: skip
-    done = uflip("run", f"file:{target}", *chosen)
-    assert done.code == 0, done.err
+    outcome = uflip("run", f"file:{target}", *chosen)
+    assert outcome.code == 0, outcome.err
     warnings = [each for each in Results.load(out).warnings if each["code"] == "virtual_disk"]
     assert bool(warnings) is (expected is not None)
     if warnings:

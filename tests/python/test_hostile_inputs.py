@@ -89,13 +89,13 @@ def _run_in_child(arguments: Sequence[str | bytes], stdin: bytes, out: int, err:
         os._exit(code)
 
 
-def check(done: Outcome, *codes: int) -> None:
+def check(outcome: Outcome, *codes: int) -> None:
     """Check that a command ended with an error in parts, of the right kind, and no output."""
-    assert done.code in (codes or (2, 4, 5)), (done.code, done.err[-2000:])
-    assert done.err.startswith("error: "), done.err[-2000:]
-    assert "Traceback" not in done.err
-    assert len(done.err) < 20_000
-    assert done.out == ""
+    assert outcome.code in (codes or (2, 4, 5)), (outcome.code, outcome.err[-2000:])
+    assert outcome.err.startswith("error: "), outcome.err[-2000:]
+    assert "Traceback" not in outcome.err
+    assert len(outcome.err) < 20_000
+    assert outcome.out == ""
 
 
 # Paths that are no regular files
@@ -246,9 +246,9 @@ def test_hostile_file_is_an_error(workdir: Path, reader: str) -> None:
     path = Path(f"hostile{ending}")
     for name, content in contents_for(reader).items():
         path.write_bytes(content)
-        done = attempt(*(word.format(path) for word in command))
+        outcome = attempt(*(word.format(path) for word in command))
         try:
-            check(done)
+            check(outcome)
         except AssertionError as error:
             raise AssertionError(f"{reader}: {name}") from error
     assert sorted(workdir.iterdir()) == [workdir / path], "no file was created"
@@ -310,10 +310,10 @@ def test_invalid_plan_is_refused(workdir: Path, before: str, after: str) -> None
     Path("plan.toml").write_text(text.replace(before, after, 1))
     with unchanged(workdir):
         for verb in (("plan", "null"), ("run", "null", "--out", "out")):
-            done = uflip(*verb, "--plan", "plan.toml")
-            assert (done.code, done.out) == (2, ""), done.err
-            assert "plan.toml" in done.err
-            assert len(done.err) < 3_000
+            outcome = uflip(*verb, "--plan", "plan.toml")
+            assert (outcome.code, outcome.out) == (2, ""), outcome.err
+            assert "plan.toml" in outcome.err
+            assert len(outcome.err) < 3_000
 
 
 def test_plan_with_a_byte_order_mark_is_read(workdir: Path) -> None:
@@ -325,9 +325,9 @@ def test_plan_of_many_runs_is_read_quickly(workdir: Path) -> None:
     head, first, *_ = plan_text().split("[[runs]]")
     runs = [first.replace('id = "0001', f'id = "{number}') for number in range(3_000)]
     Path("plan.toml").write_text(head + "".join("[[runs]]" + run for run in runs))
-    done = attempt("plan", "null", "--plan", "plan.toml", "--json")
-    assert done.code in (0, 2), done.err
-    assert "Traceback" not in done.err
+    outcome = attempt("plan", "null", "--plan", "plan.toml", "--json")
+    assert outcome.code in (0, 2), outcome.err
+    assert "Traceback" not in outcome.err
 
 
 # Numbers and names on the command line
@@ -389,11 +389,11 @@ def test_invalid_number_is_a_usage_error(workdir: Path, option: tuple[str, ...])
         for text in NO_NUMBERS:
             if option[-1] == "--seed" and text == "":
                 continue
-            done = uflip(*option, text)
-            assert (done.code, done.out) == (2, ""), (text[:40], done.err[-800:])
+            outcome = uflip(*option, text)
+            assert (outcome.code, outcome.out) == (2, ""), (text[:40], outcome.err[-800:])
             # A NUL is refused before options are parsed: no system passes one in an argument.
-            assert "\0" in text or option[-1] in done.err, done.err[:800]
-            assert len(done.err) < 12_000
+            assert "\0" in text or option[-1] in outcome.err, outcome.err[:800]
+            assert len(outcome.err) < 12_000
 
 
 @pytest.mark.parametrize(
@@ -464,6 +464,6 @@ def test_argument_that_is_not_utf8_is_a_usage_error(
     workdir: Path, arguments: tuple[bytes, ...]
 ) -> None:
     check(attempt(*arguments), 2)
-    done = attempt(*arguments, b"--json")
-    assert json.loads(done.out)["error"]["exit_code"] == 2
+    outcome = attempt(*arguments, b"--json")
+    assert json.loads(outcome.out)["error"]["exit_code"] == 2
     assert list(workdir.iterdir()) == []

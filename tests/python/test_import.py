@@ -24,8 +24,8 @@ def fields(path: Path) -> list[list[int]]:
 
 def test_imported_run_has_fios_measurements(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = uflip("import", "fio-log", LOG, QUEUE, "--out", out, "-q")
-    assert done.code == 0, done.err
+    outcome = uflip("import", "fio-log", LOG, QUEUE, "--out", out, "-q")
+    assert outcome.code == 0, outcome.err
     results = Results.load(out)
     assert results.manifest.status == "complete"
     first, second = results.runs
@@ -88,10 +88,10 @@ def test_experiment_is_named_after_its_job(workdir: Path) -> None:
     assert [run.id for run in results.runs] == [
         "0001-imported-before-clat.1", "0002-imported-before-clat.2",
     ]  # fmt: skip
-    done = uflip("compare", "before", "after", "--fail-if-slower", "5%")
-    assert "2 experiments in both: 2 slower" in done.out
-    assert done.code == 7
-    assert "imported read-clat job 1: x1.2" in done.err
+    outcome = uflip("compare", "before", "after", "--fail-if-slower", "5%")
+    assert "2 experiments in both: 2 slower" in outcome.out
+    assert outcome.code == 7
+    assert "imported read-clat job 1: x1.2" in outcome.err
     assert uflip("compare", "before", "turned", "--fail-if-slower", "5%").code == 0
 
 
@@ -147,10 +147,10 @@ BOTH = "15, 17198, 26389, 1, 0, 0\n17, 16353, 16353, 0, 0, 0\n"
 @pytest.mark.parametrize("content", [AVERAGES, BOTH])
 def test_log_of_averages_is_refused(workdir: Path, content: str) -> None:
     Path("a_lat.1.log").write_text(content)
-    done = uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q")
-    assert done.code == 5
-    assert "The log contains averages" in done.err
-    assert "log_avg_msec" in done.err
+    outcome = uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q")
+    assert outcome.code == 5
+    assert "The log contains averages" in outcome.err
+    assert "log_avg_msec" in outcome.err
     # Other faults are reported as before.
     Path("b_lat.1.log").write_text("5, 4258006, 7, 4096, 0, 0\n")
     assert "averages" not in uflip("import", "fio-log", "b_lat.1.log", "--out", "out", "-q").err
@@ -191,9 +191,9 @@ def test_fifth_field_is_the_offset_in_every_fio_version(workdir: Path, version: 
 
 def test_log_of_mixed_versions_is_refused(workdir: Path) -> None:
     Path("a_lat.1.log").write_text("1, 900, 0, 4096, 0x2000\n2, 900, 0, 4096, 8192\n")
-    done = uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q")
-    assert (done.code, Path("out").exists()) == (5, False)
-    assert "field 5: decimal and hexadecimal numbers" in done.err
+    outcome = uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q")
+    assert (outcome.code, Path("out").exists()) == (5, False)
+    assert "field 5: decimal and hexadecimal numbers" in outcome.err
 
 
 def test_every_verb_reads_an_imported_log(tmp_path: Path) -> None:
@@ -207,8 +207,8 @@ def test_every_verb_reads_an_imported_log(tmp_path: Path) -> None:
         ("compare", out, out),
         ("analyse", next((out / "runs").glob("*.parquet"))),
     ):
-        done = uflip(*verb)
-        assert done.code == 0, (verb[0], done.err)
+        outcome = uflip(*verb)
+        assert outcome.code == 0, (verb[0], outcome.err)
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
@@ -231,9 +231,9 @@ def test_log_of_the_installed_fio_is_imported(workdir: Path) -> None:
 def test_unknown_conditions_are_reported_once(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert uflip("import", "fio-log", LOG, "--out", out, "-q").code == 0
-    done = uflip("compare", out, out)
-    assert done.code == 0, done.err
+    outcome = uflip("compare", out, out)
+    assert outcome.code == 0, outcome.err
     for unknown in ("durability", "data", "state"):
-        assert done.out.count(f"same conditions. {unknown} of both unknown") == 1, done.out
-    assert "unknown and unknown" not in done.out
-    assert done.out.count("it is unknown when a write was complete") == 1
+        assert outcome.out.count(f"same conditions. {unknown} of both unknown") == 1, outcome.out
+    assert "unknown and unknown" not in outcome.out
+    assert outcome.out.count("it is unknown when a write was complete") == 1

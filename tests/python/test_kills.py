@@ -72,8 +72,8 @@ def test_kills_lose_no_acknowledged_run(in_memory: Path, plan: str) -> None:
         if OUT.exists() and Results.load(OUT).status == "complete":
             continue
         command = (*RESUME, *record) if OUT.exists() else begin
-        done = uflip(*command)
-        assert done.code == 0, f"{context}\n{done.err}"
+        outcome = uflip(*command)
+        assert outcome.code == 0, f"{context}\n{outcome.err}"
         results = Results.load(OUT)
         assert (results.status, results.missing) == ("complete", []), context
         now = finished()

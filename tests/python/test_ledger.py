@@ -568,9 +568,9 @@ def test_unreadable_file_is_not_judged(folder: Path, monkeypatch: pytest.MonkeyP
     access = os.access
     monkeypatch.setattr(os, "access", lambda name, mode: name != path and access(name, mode))
     for command in (("verify", folder), ("run", "--resume", folder)):
-        done = uflip(*command)
-        assert (done.code, "No permission to read" in done.err) == (5, True), done.err
-        assert str(path) in done.err
+        outcome = uflip(*command)
+        assert (outcome.code, "No permission to read" in outcome.err) == (5, True), outcome.err
+        assert str(path) in outcome.err
     assert path.read_bytes() == b"as if it could not be read"
 
 
@@ -588,9 +588,9 @@ def test_unreadable_folder_does_not_stop_others(
     real_runs_in = integrity.runs_in
     monkeypatch.setattr(integrity, "runs_in", names_in)
     monkeypatch.setattr(os, "access", lambda *_, **__: False)  # as without permissions
-    done = uflip("verify", closed, folder)
-    assert (done.code, "Permission denied" in done.err) == (5, True), done.err
-    assert f"{folder}: " in done.out
+    outcome = uflip("verify", closed, folder)
+    assert (outcome.code, "Permission denied" in outcome.err) == (5, True), outcome.err
+    assert f"{folder}: " in outcome.out
 
 
 def test_verify_skips_state_files_beside_results(tmp_path: Path) -> None:
@@ -600,9 +600,9 @@ def test_verify_skips_state_files_beside_results(tmp_path: Path) -> None:
     (tmp_path / "results" / "states" / "file-x.bin.json").write_text("{}")
     (tmp_path / "results" / "devices.json").write_text("{}")
     everything = sorted(map(str, (tmp_path / "results").iterdir()))
-    done = uflip("verify", *everything)
-    assert done.code == 0, done.err
-    assert done.out.count("not results: a file or folder that uflip keeps next to them") == 2
+    outcome = uflip("verify", *everything)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.count("not results: a file or folder that uflip keeps next to them") == 2
     document = json.loads(uflip("verify", *everything, "--json").out)
     assert ["skipped" in each for each in document["folders"]] == [False, True, True]
 
@@ -611,11 +611,11 @@ def test_verify_continues_after_missing_folder(tmp_path: Path) -> None:
     stored.results(tmp_path / "a")
     stored.results(tmp_path / "c")
     names = [str(tmp_path / name) for name in ("a", "nowhere", "c")]
-    done = uflip("verify", *names)
-    assert done.code == 5
-    assert "files proven" in done.out.splitlines()[0]
-    assert done.out.splitlines()[1].startswith(names[2])
-    assert names[1] in done.err
+    outcome = uflip("verify", *names)
+    assert outcome.code == 5
+    assert "files proven" in outcome.out.splitlines()[0]
+    assert outcome.out.splitlines()[1].startswith(names[2])
+    assert names[1] in outcome.err
     document = json.loads(uflip("verify", *names, "--json").out)
     assert [each["results"] for each in document["folders"]] == names
     assert document["folders"][1]["error"]["exit_code"] == 5

@@ -184,14 +184,14 @@ print(run(200_000), run(1_200_000))
 @pytest.mark.parametrize(("in_a_file", "max_mib"), [(True, 25), (False, 40)])
 def test_memory_stays_bounded_for_long_runs(tmp_path: Path, in_a_file: bool, max_mib: int) -> None:
     """A million I/Os more, with all their causes, would be 160 MB in plain columns."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", MEASURE, DEVICE, *([str(tmp_path)] if in_a_file else [])],
         capture_output=True,
         text=True,
         check=True,
         timeout=300,
     )
-    short, long = map(int, done.stdout.split())
+    short, long = map(int, process.stdout.split())
     assert long - short < max_mib, (short, long)
 
 

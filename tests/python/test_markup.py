@@ -102,11 +102,11 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path.write_text(json.dumps(tried))
         try:
             Results.load(folder).missing  # noqa: B018 -- reads
-            done = uflip("show", folder, "--json")
+            outcome = uflip("show", folder, "--json")
         except ResultsError:
             continue
-        assert done.code in (0, 5), (where, done.err)
-        if done.code == 0:
+        assert outcome.code in (0, 5), (where, outcome.err)
+        if outcome.code == 0:
             manifest, accepted = tried, accepted + 1
     path.write_text(json.dumps(manifest))
     assert accepted > 40, "most texts are free"
@@ -136,8 +136,8 @@ def check_page(text: str) -> LexborHTMLParser:
 
 def test_result_folder_text_is_escaped_in_report(probed: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
-    done = uflip("report", probed, "-o", out)
-    assert done.code == 0, done.err
+    outcome = uflip("report", probed, "-o", out)
+    assert outcome.code == 0, outcome.err
     page = check_page(out.read_text())
     text = page.body.text()
     assert text.count("<uflipprobe onprobe=x>") > 20, "the page shows the probes as text"
@@ -169,10 +169,10 @@ def test_result_folder_script_does_not_run_in_browser(probed: Path, tmp_path: Pa
 
 def test_result_folder_text_is_escaped_on_terminal(probed: Path) -> None:
     for arguments in (("show", probed), ("show", probed, "--full"), ("show", probed, "--json")):
-        done = uflip(*arguments)
-        assert done.code == 0, done.err
-        assert OBEYED.search(done.out + done.err) is None, arguments
-        assert "uflipprobe" in done.out
+        outcome = uflip(*arguments)
+        assert outcome.code == 0, outcome.err
+        assert OBEYED.search(outcome.out + outcome.err) is None, arguments
+        assert "uflipprobe" in outcome.out
     document = json.loads(uflip("show", probed, "--json").out)
     texts = [
         text
@@ -199,8 +199,8 @@ def check_table(path: Path, delimiter: str = ",") -> int:
 
 
 def test_result_folder_text_is_no_formula_in_csv(probed: Path, tmp_path: Path) -> None:
-    done = uflip("export", probed, "-o", tmp_path / "tables")
-    assert done.code == 0, done.err
+    outcome = uflip("export", probed, "-o", tmp_path / "tables")
+    assert outcome.code == 0, outcome.err
     assert check_table(tmp_path / "tables" / "ios.csv") > 100
     assert check_table(tmp_path / "tables" / "summary.csv") > 5
     check_table(tmp_path / "tables" / "columns.csv")
@@ -236,14 +236,14 @@ def test_profile_text_is_escaped_everywhere(workdir: Path) -> None:
     url = f"sim:{path.name}"
     out = ["run", url, "--only", "order", "--scale", "quick", "--state", "as-is", "--out", "r"]
     for arguments in (out, ["info", url], ["plan", url, "--scale", "quick"]):
-        done = uflip(*arguments)
-        assert done.code == 0, done.err
-        assert OBEYED.search(done.out + done.err) is None, arguments
+        outcome = uflip(*arguments)
+        assert outcome.code == 0, outcome.err
+        assert OBEYED.search(outcome.out + outcome.err) is None, arguments
     assert uflip("report", "r").code == 0
     assert "uflipprobe" in check_page(Path("report.html").read_text()).body.text()
     varied = ["--vary", "gc=greedy,cyclic", "--vary", "seed=1,2", "--pattern", "RW"]
-    done = uflip("sweep", url, *varied, "--io-count", "9", "-o", "s.svg", "--csv", "s.csv")
-    assert done.code == 0, done.err
+    outcome = uflip("sweep", url, *varied, "--io-count", "9", "-o", "s.svg", "--csv", "s.csv")
+    assert outcome.code == 0, outcome.err
     check_table(Path("s.csv"))
     drawn = ElementTree.parse("s.svg")
     assert not [each for each in drawn.iter() if "probe" in str(each.tag)]
@@ -251,9 +251,9 @@ def test_profile_text_is_escaped_everywhere(workdir: Path) -> None:
 
 def test_open_channel_device_text_is_escaped(workdir: Path) -> None:
     path = profile("dfc", workdir / "evil.toml")
-    done = uflip("oc", f"sim:{path}", "--scale", "quick", "--only", "oc2", "--out", "r")
-    assert done.code == 0, done.err
-    assert OBEYED.search(done.out + done.err) is None
+    outcome = uflip("oc", f"sim:{path}", "--scale", "quick", "--only", "oc2", "--out", "r")
+    assert outcome.code == 0, outcome.err
+    assert OBEYED.search(outcome.out + outcome.err) is None
     assert uflip("report", "r", "-o", "r.html").code == 0
     page = check_page(Path("r.html").read_text())
     assert "<uflipprobe" in page.body.text()
@@ -302,9 +302,9 @@ def test_open_channel_page_escapes_every_text() -> None:
 )
 def test_argument_is_escaped_on_terminal(workdir: Path, arguments: tuple[str, ...]) -> None:
     for more in ((), ("--json",)):
-        done = uflip(*arguments, *more)
-        assert done.code in (2, 4, 5), done.err
-        assert OBEYED.search(done.out + done.err) is None
+        outcome = uflip(*arguments, *more)
+        assert outcome.code in (2, 4, 5), outcome.err
+        assert OBEYED.search(outcome.out + outcome.err) is None
 
 
 def test_only_terminal_module_writes_to_terminal() -> None:

@@ -79,14 +79,14 @@ def test_memory_use_is_independent_of_pattern_length(workdir: Path, output: list
                      "--first-percent", "60", "--io-size", "4k", "--queue-depth", "4",
                      "--io-count", str(ios), *output]  # fmt: skip
         arguments = [each.replace("t.", f"t{ios}.") for each in arguments]
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", PROGRAM.format(arguments=arguments)],
             capture_output=True, text=True, check=True, timeout=120,
         )  # fmt: skip
         if "--json" in output:
-            document = json.loads(done.stdout[: done.stdout.rindex("peak")])
+            document = json.loads(process.stdout[: process.stdout.rindex("peak")])
             assert sum(mode["statistics"]["count"] for mode in document["by_mode"].values()) == ios
-        peaks.append(int(done.stdout.split()[-1]) << 10)
+        peaks.append(int(process.stdout.split()[-1]) << 10)
     grown, whole = peaks[1] - peaks[0], (lengths[1] - lengths[0]) * PER_IO
     assert grown < whole / 3, peaks
 

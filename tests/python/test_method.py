@@ -252,8 +252,8 @@ def test_only_batches_of_one_experiment_are_joined() -> None:
 def test_benchmark_stores_phases_and_interference(tmp_path: Path) -> None:
     arguments = ("--scale", "quick", "--only", "baseline,order", "--method", "auto")
     out = ("--repetitions", "2", "--out", tmp_path / "r", "--quiet")
-    done = uflip("run", "sim:demo", *arguments, *out)
-    assert done.code == 0, done.err
+    outcome = uflip("run", "sim:demo", *arguments, *out)
+    assert outcome.code == 0, outcome.err
     results = Results.load(tmp_path / "r")
     phases = results.manifest.phases
     assert set(phases["patterns"]) == {"SR", "RR", "SW", "RW"}

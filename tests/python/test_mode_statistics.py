@@ -91,8 +91,8 @@ def test_run_has_statistics_of_each_mode(kind: str) -> None:
 
 
 def test_run_of_one_mode_is_not_split(workdir: Path) -> None:
-    done = uflip("pattern", DEVICE, "--pattern", "RW", "--io-count", "300", "--json")
-    assert "by_mode" not in json.loads(done.out)
+    outcome = uflip("pattern", DEVICE, "--pattern", "RW", "--io-count", "300", "--json")
+    assert "by_mode" not in json.loads(outcome.out)
     with open_device(DEVICE) as device:
         statistics = statistics_of([device.run(baseline("RW", io_count=300))])
     assert not statistics.separate_modes
@@ -103,25 +103,25 @@ def test_run_of_one_mode_is_not_split(workdir: Path) -> None:
 def test_each_mode_is_in_the_text_of_a_pattern(workdir: Path) -> None:
     arguments = ["pattern", DEVICE, "--pattern", "RR", "--mix", "RW", "--ratio", "3",
                  "--io-count", "100", "--trace", "t.csv"]  # fmt: skip
-    done = uflip(*arguments)
+    outcome = uflip(*arguments)
     with Path("t.csv").open(newline="") as file:
         modes = [row["mode"] for row in csv.DictReader(file)]
-    assert f"reads                 {modes.count('read')} (" in done.out
-    assert f"writes                {modes.count('write')} (" in done.out
+    assert f"reads                 {modes.count('read')} (" in outcome.out
+    assert f"writes                {modes.count('write')} (" in outcome.out
     for text in ("read: response time", "write: percentiles"):
-        assert text in done.out
+        assert text in outcome.out
 
 
 def test_replay_reports_each_mode_in_every_output(workdir: Path) -> None:
     Path("trace.iolog").write_text(trace_text(200))
-    done = uflip("replay", "trace.iolog", DEVICE, "--out", "r")
-    assert done.code == 0, done.err
+    outcome = uflip("replay", "trace.iolog", DEVICE, "--out", "r")
+    assert outcome.code == 0, outcome.err
     results = Results.load(Path("r"))
     (run,) = results.runs
     expected = modes_by_hand(run.trace())
     assert [expected[mode]["count"] for mode in ("read", "write")] == [150, 50]
-    assert "uflip hints" not in done.out
-    lines = done.out.splitlines()
+    assert "uflip hints" not in outcome.out
+    lines = outcome.out.splitlines()
     for mode, words in (("read", "reads"), ("write", "writes")):
         (line,) = [each for each in lines if f" {words} " in each]
         assert f" {expected[mode]['count']} " in line
@@ -150,9 +150,9 @@ def test_replay_reports_each_mode_in_every_output(workdir: Path) -> None:
 def test_imported_log_has_each_mode(workdir: Path) -> None:
     lines = [f"{n}, {100_000 + 50_000 * (n % 2)}, {n % 2}, 4096, {n * 4096}" for n in range(1, 101)]
     Path("a_clat.1.log").write_text("\n".join([*lines, ""]))
-    done = uflip("import", "fio-log", "a_clat.1.log", "--out", "r", "--json")
-    assert done.code == 0, done.err
-    ((experiment,),) = json.loads(done.out)["micro_benchmarks"].values()
+    outcome = uflip("import", "fio-log", "a_clat.1.log", "--out", "r", "--json")
+    assert outcome.code == 0, outcome.err
+    ((experiment,),) = json.loads(outcome.out)["micro_benchmarks"].values()
     means = {mode: each["statistics"]["mean_ns"] for mode, each in experiment["by_mode"].items()}
     assert means == {"read": 100_000, "write": 150_000}
     shown = uflip("show", "r").out

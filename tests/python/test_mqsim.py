@@ -43,8 +43,8 @@ def program() -> ModuleType:
 def test_simulator_agrees_with_mqsim() -> None:
     """Within 5 % where nothing is known to differ, and further away where something is."""
     command = [sys.executable, str(BENCHES / "mqsim.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
 
 
 def test_mqsim_results_are_parsed(program: ModuleType) -> None:

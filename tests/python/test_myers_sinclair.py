@@ -72,10 +72,10 @@ def test_preset_prints_phases_and_classes(tmp_path: Path) -> None:
         "--io-count",
         3_000,
     )
-    done = uflip(*arguments, "--trace", tmp_path / "ios.parquet")
-    assert done.code == 0, done.err
-    assert "2 × 3,000 random writes of 4 KiB" in done.out
-    assert "steady state:" in done.out
+    outcome = uflip(*arguments, "--trace", tmp_path / "ios.parquet")
+    assert outcome.code == 0, outcome.err
+    assert "2 × 3,000 random writes of 4 KiB" in outcome.out
+    assert "steady state:" in outcome.out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ios-1.parquet", "ios-2.parquet"]
     repeated = uflip(*arguments, "--trace", tmp_path / "ios.parquet")
     assert repeated.code == 3
@@ -116,9 +116,9 @@ def test_short_lived_class_reports_its_extent() -> None:
     ],
 )
 def test_preset_refuses_pattern_options(options: tuple[object, ...], message: str) -> None:
-    done = uflip("pattern", SMALL, *options)
-    assert done.code != 0
-    assert message in done.err
+    outcome = uflip("pattern", SMALL, *options)
+    assert outcome.code != 0
+    assert message in outcome.err
 
 
 def test_startup_without_long_response_times_is_found() -> None:
@@ -146,7 +146,7 @@ def test_fresh_drive_slows_when_log_is_full_of_rewrites() -> None:
 
 def test_zero_count_and_seed_are_not_ignored() -> None:
     """0 == False, and an omitted flag is False."""
-    done = uflip("pattern", "sim:demo", "--preset", "myers-sinclair", "--io-count", "0")
-    assert done.code == 2, done.out
+    outcome = uflip("pattern", "sim:demo", "--preset", "myers-sinclair", "--io-count", "0")
+    assert outcome.code == 2, outcome.out
     batch = preset_batch(None, {"seed": 0, "io_count": 100, "polled": False, "io_size": None})
     assert (batch.seed, batch.io_count) == (0, 100)

@@ -152,18 +152,20 @@ def serve_client(client: socket.socket, size: int, answers: int, drip_s: float |
 def test_impossible_export_size_is_a_device_error(workdir: Path, size: int) -> None:
     with fake_server(size):
         for verb in (("info",), ("pattern", "--pattern", "RR")):
-            done = uflip(verb[0], URL, *verb[1:])
-            assert done.code == 4, done
-            assert f"{size} bytes" in done.err
+            outcome = uflip(verb[0], URL, *verb[1:])
+            assert outcome.code == 4, outcome
+            assert f"{size} bytes" in outcome.err
 
 
 @pytest.mark.parametrize("drip_s", [None, 0.02], ids=["silent", "dripping"])
 def test_silent_server_times_out(workdir: Path, drip_s: float | None) -> None:
     with fake_server(64 << 20, answers=3, drip_s=drip_s):
         began = time.monotonic()
-        done = uflip("pattern", URL, "--pattern", "RR", "--io-count", "20", "--io-timeout", "200ms")
-        assert done.code == 4, done
-        assert "no answer for 0.2 s" in done.err
+        outcome = uflip(
+            "pattern", URL, "--pattern", "RR", "--io-count", "20", "--io-timeout", "200ms"
+        )
+        assert outcome.code == 4, outcome
+        assert "no answer for 0.2 s" in outcome.err
         assert time.monotonic() - began < nbd.PATIENCE_S, "and not after the minute of a default"
         with package.open_device(URL, writable=False, io_timeout_ns=200_000_000) as device:
             with pytest.raises(DeviceError, match="no answer"):

@@ -107,9 +107,9 @@ def test_share_of_reads_is_spread_over_job(read: int, pages: int, reads: int) ->
     "options", [("--pages", "1"), ("--channels", "3", "--threads", "3", "--iteration", "isolated")]
 )
 def test_impossible_share_of_reads_is_refused(options: tuple[str, ...]) -> None:
-    done = uflip("oc", "pattern", "sim:dfc", "--read", "50", *options)
-    assert done.code == 2
-    assert "50 % of reads" in done.err
+    outcome = uflip("oc", "pattern", "sim:dfc", "--read", "50", *options)
+    assert outcome.code == 2
+    assert "50 % of reads" in outcome.err
 
 
 def test_isolated_threads_read_or_write() -> None:
@@ -456,9 +456,9 @@ def test_job_log_is_written_as_csv_and_parquet(tmp_path: Path) -> None:
         "25",
     ]
     text, table = tmp_path / "io.csv", tmp_path / "io.parquet"
-    done = uflip(*job, "--log", text, "--json")
-    assert done.code == 0, done.err
-    document = json.loads(done.out)
+    outcome = uflip(*job, "--log", text, "--json")
+    assert outcome.code == 0, outcome.err
+    document = json.loads(outcome.out)
     assert document["job"]["mix"] == "WWWR"
     assert uflip(*job, "--log", table).code == 0
     with text.open() as file:
@@ -473,9 +473,9 @@ def test_job_log_is_written_as_csv_and_parquet(tmp_path: Path) -> None:
 
 
 def test_job_with_failing_reads_reports_first_failure() -> None:
-    done = uflip("oc", "pattern", "sim:dfc?erases=19000", "--pages", "512", "--json")
-    document = json.loads(done.out)
-    assert done.code == 0
+    outcome = uflip("oc", "pattern", "sim:dfc?erases=19000", "--pages", "512", "--json")
+    document = json.loads(outcome.out)
+    assert outcome.code == 0
     assert document["failed"] == document["failures"]["uncorrectable"] > 0
     assert document["first_failure"]["op"] == "read"
     text = uflip("oc", "pattern", "sim:dfc?erases=19000", "--pages", "512").out
@@ -505,14 +505,14 @@ def test_retired_block_fails_each_command() -> None:
     ],
 )
 def test_invalid_options_are_refused_before_work(arguments: tuple[str, ...], says: str) -> None:
-    done = uflip(*arguments)
-    assert done.code != 0
-    assert says in done.err
+    outcome = uflip(*arguments)
+    assert outcome.code != 0
+    assert says in outcome.err
 
 
 def test_info_prints_geometry() -> None:
-    done = uflip("info", "sim:dfc", "--json")
-    assert json.loads(done.out)["details"]["geometry"]["vector_max"] == 64
+    outcome = uflip("info", "sim:dfc", "--json")
+    assert json.loads(outcome.out)["details"]["geometry"]["vector_max"] == 64
 
 
 def test_job_is_one_step_of_a_reproduction() -> None:

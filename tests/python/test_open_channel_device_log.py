@@ -38,8 +38,10 @@ WRITES, READS = CODES[HOST_WRITE, PROGRAM], CODES[HOST_READ, READ]
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     out = tmp_path_factory.mktemp("oc") / "r"
-    done = uflip("oc", "sim:dfc", "--scale", "quick", "--only", "oc2,oc3", "--inside", "--out", out)
-    assert done.code == 0, done.err
+    outcome = uflip(
+        "oc", "sim:dfc", "--scale", "quick", "--only", "oc2,oc3", "--inside", "--out", out
+    )
+    assert outcome.code == 0, outcome.err
     return Results.load(out)
 
 

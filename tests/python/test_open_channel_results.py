@@ -67,10 +67,10 @@ def test_command_log_is_not_reported_as_damaged_trace(folder: Path, workdir: Pat
             read()
         assert "log()" in raised.value.action
     assert len(run.log()) > 0
-    done = uflip("replay", run.path, "sim:demo", "--out", "out", "-q")
-    assert (done.code, Path("out").exists()) == (5, False)
-    assert "the log of a job over physical addresses" in done.err
-    assert "damaged" not in done.err
+    outcome = uflip("replay", run.path, "sim:demo", "--out", "out", "-q")
+    assert (outcome.code, Path("out").exists()) == (5, False)
+    assert "the log of a job over physical addresses" in outcome.err
+    assert "damaged" not in outcome.err
     # The commands that the advice names.
     assert uflip("analyse", run.path).code == 0
     assert uflip("export", folder, "-o", "tables").code == 0
@@ -136,8 +136,8 @@ def test_folder_has_the_common_format(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["device"]["details"]["interface"] == "open_channel"
     assert manifest["host"]["kernel"]
-    done = uflip("verify", folder, "--json")
-    assert done.code == 0, done.err
+    outcome = uflip("verify", folder, "--json")
+    assert outcome.code == 0, outcome.err
     shutil.copytree(folder, folder.with_name("broken"))
     path = folder.with_name("broken") / "runs" / "0003-oc0-WRWR.parquet"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
@@ -185,8 +185,8 @@ def test_largest_effect_varies_one_parameter(folder: Path) -> None:
 def test_logs_are_exported(folder: Path, tmp_path: Path) -> None:
     for file_format in ("csv", "parquet"):
         out = tmp_path / file_format
-        done = uflip("export", folder, "--format", file_format, "--out", out)
-        assert done.code == 0, done.err
+        outcome = uflip("export", folder, "--format", file_format, "--out", out)
+        assert outcome.code == 0, outcome.err
         logs = sorted(path.name for path in (out / "logs").iterdir())
         assert len(logs) == JOBS
         assert "0018-oc1-wear.parquet" in logs
@@ -226,8 +226,8 @@ def test_interrupted_benchmark_resumes_to_same_result(folder: Path, tmp_path: Pa
     assert (results.status, len(results.runs)) == ("interrupted", 7)
     assert OpenChannelResult(results).measured.oc0 is None
     assert uflip("show", cut).code == 0
-    done = uflip("run", "--resume", cut, "-q")
-    assert done.code == 0, done.err
+    outcome = uflip("run", "--resume", cut, "-q")
+    assert outcome.code == 0, outcome.err
     one, two = OpenChannelResult(Results.load(whole)), OpenChannelResult(Results.load(cut))
     assert plain(one.measured) == plain(two.measured)
     with pytest.raises(ResultsError, match="complete"):
@@ -259,24 +259,24 @@ def test_run_selects_benchmark_of_the_device(tmp_path: Path) -> None:
     result = api.run(OTHER, tmp_path / "r", scale="quick", only=["oc2"])
     assert result.status == "complete"
     assert list(result.summary["open_channel"]) == ["oc2", "contract"]
-    done = uflip("run", OTHER, "--scale", "quick", "--only", "oc2", "--io-size", "4k")
-    assert done.code == 2
-    assert "--io-size" in done.err
-    done = uflip("run", OTHER, "--only", "granularity")
-    assert done.code == 2
-    assert "oc0, oc1, oc2, oc3" in done.err
+    outcome = uflip("run", OTHER, "--scale", "quick", "--only", "oc2", "--io-size", "4k")
+    assert outcome.code == 2
+    assert "--io-size" in outcome.err
+    outcome = uflip("run", OTHER, "--only", "granularity")
+    assert outcome.code == 2
+    assert "oc0, oc1, oc2, oc3" in outcome.err
 
 
 def test_refused_benchmark_creates_no_folder(tmp_path: Path) -> None:
     out = tmp_path / "r"
-    done = uflip("oc", OTHER, "--scale", "quick", "--sacrifice", "0:0:1", "--out", out)
-    assert done.code == 3
-    assert "in use" in done.err
+    outcome = uflip("oc", OTHER, "--scale", "quick", "--sacrifice", "0:0:1", "--out", out)
+    assert outcome.code == 3
+    assert "in use" in outcome.err
     assert not out.exists()
     out.mkdir()
-    done = uflip("oc", OTHER, "--scale", "quick", "--only", "oc2", "--out", out)
-    assert done.code == 5
-    assert "never overwritten" in done.err
+    outcome = uflip("oc", OTHER, "--scale", "quick", "--only", "oc2", "--out", out)
+    assert outcome.code == 5
+    assert "never overwritten" in outcome.err
 
 
 def test_planned_jobs_have_unique_names() -> None:
@@ -315,10 +315,10 @@ def test_plan_lists_what_is_run(folder: Path) -> None:
     assert len(document["totals"]) == len(entries) == JOBS
     logs = [run for run in Results.load(folder).runs if run.micro_benchmark == "oc2"]
     commands = sum(len(run.log()) for run in logs)
-    done = uflip("plan", OTHER, "--scale", "quick", "--runs")
-    assert done.code == 0, done.err
-    table = {line.split()[0]: line.split() for line in done.out.splitlines() if line.strip()}
+    outcome = uflip("plan", OTHER, "--scale", "quick", "--runs")
+    assert outcome.code == 0, outcome.err
+    table = {line.split()[0]: line.split() for line in outcome.out.splitlines() if line.strip()}
     assert table["oc2"][1:3] == [str(len(logs)), f"{commands:,}"]
     assert table["total"][1] == str(JOBS)
-    assert "oc1 wears out block 2:1:7" in done.out
+    assert "oc1 wears out block 2:1:7" in outcome.out
     assert all(run.id in table for run in entries)

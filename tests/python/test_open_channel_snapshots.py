@@ -58,8 +58,8 @@ def test_benchmark_of_saved_device_matches(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     open_flash_device(WORN).save("new.snapshot")
     for name, device in [("a", WORN), ("b", "sim:new.snapshot")]:
-        done = uflip("oc", device, "--scale", "quick", "--only", "oc0", "--out", name, "-q")
-        assert done.code == 0, done.err
+        outcome = uflip("oc", device, "--scale", "quick", "--only", "oc0", "--out", name, "-q")
+        assert outcome.code == 0, outcome.err
     one, other = (Results.load(Path(name)) for name in "ab")
     assert [run.id for run in one.runs] == [run.id for run in other.runs]
     for first, second in zip(one.runs, other.runs, strict=True):
@@ -79,7 +79,7 @@ def test_snapshot_of_other_device_kind_is_refused(
     assert "has no sectors to address" in refused.err
     assert "uflip oc" in refused.err
     small = "sim:fast-1gb?blocks_per_die=512&spare_factor=0.3"
-    made = uflip(
+    outcome = uflip(
         "prepare",
         small,
         "--state",
@@ -87,7 +87,7 @@ def test_snapshot_of_other_device_kind_is_refused(
         "--save",
         "block.snapshot",
     )
-    assert made.code == 0, made.err
+    assert outcome.code == 0, outcome.err
     with pytest.raises(UsageError, match="hides its flash"):
         open_flash_device("sim:block.snapshot")
     with pytest.raises(UsageError, match="cannot be combined with overrides"):

@@ -90,8 +90,8 @@ def everything(folder: Path) -> dict[str, tuple[int, int, str]]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A result folder."""
     folder = tmp_path_factory.mktemp("finished") / "r"
-    done = uflip("run", SMALL, "--only", "order", "--scale", "quick", "--out", folder, "-q")
-    assert done.code == OK, done.err
+    outcome = uflip("run", SMALL, "--only", "order", "--scale", "quick", "--out", folder, "-q")
+    assert outcome.code == OK, outcome.err
     return folder
 
 
@@ -208,10 +208,10 @@ def test_unusable_output_name_is_refused(
 ) -> None:
     name = lead(Path("output" + FILES[verb][1]))
     before = everything(workspace)
-    done = attempt(verb, name, *force)
+    outcome = attempt(verb, name, *force)
     assert everything(workspace) == before
-    assert (done.code, done.out) == (NEVER[lead], ""), done.err
-    assert name.name[:20] in done.err
+    assert (outcome.code, outcome.out) == (NEVER[lead], ""), outcome.err
+    assert name.name[:20] in outcome.err
 
 
 @pytest.mark.parametrize("make", [a_file, an_empty_file], ids=lambda make: make.__name__)
@@ -219,10 +219,10 @@ def test_unusable_output_name_is_refused(
 def test_foreign_file_is_refused(workspace: Path, verb: str, make: Callable[[Path], Path]) -> None:
     name = make(Path("output" + FILES[verb][1]))
     before = everything(workspace)
-    done = attempt(verb, name)
+    outcome = attempt(verb, name)
     assert everything(workspace) == before
-    assert done.code == REFUSED, done.err
-    assert "--force" in done.err
+    assert outcome.code == REFUSED, outcome.err
+    assert "--force" in outcome.err
 
 
 def same_names(workspace: Path, before: dict[str, tuple[int, int, str]], new: str) -> bool:
@@ -247,10 +247,10 @@ def test_generated_file_is_replaced_unless_edited(workspace: Path, verb: str) ->
     whole = name.read_bytes()
     for edited in (whole + b" ", whole[:-1], whole.replace(b"e", b"E", 1), b" " + whole, b""):
         name.write_bytes(edited)
-        done = attempt(verb, name)
-        assert (done.code, name.read_bytes()) == (REFUSED, edited)
-    done = attempt(verb, name, "--force")
-    assert done.code == OK, done.err
+        outcome = attempt(verb, name)
+        assert (outcome.code, name.read_bytes()) == (REFUSED, edited)
+    outcome = attempt(verb, name, "--force")
+    assert outcome.code == OK, outcome.err
     assert name.read_bytes() == whole
     assert same_names(workspace, before, name.name)
 
@@ -265,8 +265,8 @@ def test_measured_file_is_replaced_only_by_force(workspace: Path, verb: str) -> 
     refused = attempt(verb, name)
     assert (refused.code, name.read_bytes()) == (REFUSED, measured)
     name.write_bytes(THESIS)
-    done = attempt(verb, name, "--force")
-    assert done.code == OK, done.err
+    outcome = attempt(verb, name, "--force")
+    assert outcome.code == OK, outcome.err
     assert name.read_bytes() != THESIS
     assert same_names(workspace, before, name.name)
 
@@ -281,9 +281,9 @@ def test_new_folder_replaces_nothing(
 ) -> None:
     name = lead(Path("output"))
     before = everything(workspace)
-    done = uflip(*FOLDERS[verb], name)
+    outcome = uflip(*FOLDERS[verb], name)
     assert everything(workspace) == before
-    assert done.code in (REFUSED, RESULTS), done.err
+    assert outcome.code in (REFUSED, RESULTS), outcome.err
 
 
 @pytest.mark.parametrize("lead", [in_results, among_the_runs], ids=lambda lead: lead.__name__)
@@ -292,9 +292,9 @@ def test_output_folder_inside_result_folder_is_refused(
     workspace: Path, verb: str, lead: Callable[[Path], Path]
 ) -> None:
     before = everything(workspace)
-    done = uflip(*FOLDERS[verb], lead(Path("output")))
+    outcome = uflip(*FOLDERS[verb], lead(Path("output")))
     assert everything(workspace) == before
-    assert done.code == REFUSED, done.err
+    assert outcome.code == REFUSED, outcome.err
 
 
 def test_report_cannot_overwrite_manifest(workspace: Path) -> None:
@@ -430,22 +430,22 @@ def test_files_are_opened_for_writing_in_few_modules() -> None:
 
 def test_unwritable_record_is_reported_before_file_is_created(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("no folder\n")
-    done = uflip(
+    outcome = uflip(
         "run", f"file:{tmp_path / 'new.bin'}", "--size", "2MiB", "--scale", "quick",
         "--only", "order", "--record", tmp_path / "taken" / "state.json", "--out", tmp_path / "out",
     )  # fmt: skip
-    assert done.code == 5, done.err
-    assert "--record" in done.err
+    assert outcome.code == 5, outcome.err
+    assert "--record" in outcome.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["taken"]
 
 
 def test_file_too_large_for_file_system_is_not_created(tmp_path: Path) -> None:
-    done = uflip(
+    outcome = uflip(
         "run", f"file:{tmp_path / 'new.bin'}", "--size", "1000000TiB", "--out", tmp_path / "out"
     )
-    assert done.code == 2, done.err
-    assert "not enough free space" in done.err
-    assert "up to" in done.err
+    assert outcome.code == 2, outcome.err
+    assert "not enough free space" in outcome.err
+    assert "up to" in outcome.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -472,9 +472,9 @@ def test_nothing_is_created_in_a_result_folder(workdir: Path) -> None:
         ("site", "token", "r", "x"),
         ("site", "token", "r/runs/site", "x"),
     ):  # fmt: skip
-        done = uflip(*command)
-        assert done.code == 3, (command, done.err)
-        assert "Files cannot be written into a result folder" in done.err
+        outcome = uflip(*command)
+        assert outcome.code == 3, (command, outcome.err)
+        assert "Files cannot be written into a result folder" in outcome.err
         assert tree(Path("r")) == before
     assert sorted(path.name for path in Path().iterdir()) == ["aside", "r"]
 

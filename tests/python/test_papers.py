@@ -37,13 +37,13 @@ def name_of(value: Any) -> str:
 
 
 def test_papers_page_is_current() -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, ROOT / "tools/gen_papers.py", "--check"],
         check=False,
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.parametrize(("paper", "row"), ROWS, ids=name_of)

@@ -34,9 +34,11 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 def test_closed_loop_beside_open_loop_keeps_its_causes(workdir: Path) -> None:
     """A page of 4 KiB: controller 20 µs, cells 50 µs, channel 26.024 µs, link 14.628 µs."""
-    done = uflip("pattern", DEVICE, "--spec", spec_file(CLOSED, OPEN), "--trace", "t.csv", "--json")
-    assert done.code == 0, done.err
-    names = json.loads(done.out)["causes_ns"]
+    outcome = uflip(
+        "pattern", DEVICE, "--spec", spec_file(CLOSED, OPEN), "--trace", "t.csv", "--json"
+    )
+    assert outcome.code == 0, outcome.err
+    names = json.loads(outcome.out)["causes_ns"]
     expected = {
         "controller_ns": 20_000,
         "link_ns": 14_628,
@@ -57,21 +59,21 @@ def test_file_times_are_plausible(workdir: Path) -> None:
     arriving = {**OPEN, "target_size": 1 << 20, "interval": 1_000_000}
     device = ["file:disk", "--size", "4MiB", "--buffered"]
     spec = spec_file(closed, arriving)
-    done = uflip("pattern", *device, "--spec", spec, "--trace", "t.csv", "--json")
-    assert done.code == 0, done.err
+    outcome = uflip("pattern", *device, "--spec", spec, "--trace", "t.csv", "--json")
+    assert outcome.code == 0, outcome.err
     for row in rows(Path("t.csv")):
         wait, device = int(row["submission_wait_ns"]), int(row["device_ns"])
         assert wait + device == int(row["response_time_ns"]) < 60e9
         assert wait == 0 or row["stream"] == "1"
-    document = json.loads(done.out)
+    document = json.loads(outcome.out)
     mean_ns = document["statistics"]["mean_ns"]
     assert sum(document["causes_ns"].values()) == pytest.approx(mean_ns)
 
 
 def test_impossible_times_are_found_although_proven(workdir: Path) -> None:
     spec = spec_file(CLOSED, OPEN)
-    done = uflip("pattern", DEVICE, "--spec", spec, "--inside", "r", "--json")
-    assert done.code == 0, done.err
+    outcome = uflip("pattern", DEVICE, "--spec", spec, "--inside", "r", "--json")
+    assert outcome.code == 0, outcome.err
     assert all(each.usable for each in verify(Path("r")))
     (run,) = Results.load(Path("r")).runs
     path = Path("r") / "runs" / f"{run.id}.parquet"
@@ -93,8 +95,8 @@ def test_impossible_times_are_found_although_proven(workdir: Path) -> None:
 
 
 def test_impossible_sums_and_completions_are_found(workdir: Path) -> None:
-    done = uflip("pattern", DEVICE, "--spec", spec_file(CLOSED, OPEN), "--inside", "r", "--json")
-    assert done.code == 0, done.err
+    outcome = uflip("pattern", DEVICE, "--spec", spec_file(CLOSED, OPEN), "--inside", "r", "--json")
+    assert outcome.code == 0, outcome.err
     (run,) = Results.load(Path("r")).runs
     path = Path("r") / "runs" / f"{run.id}.parquet"
     table = pq.read_table(path)

@@ -25,8 +25,8 @@ def test_no_fault_between_plan_and_report_loses_or_forges_data(in_memory: Path, 
     first = half * CASES // HALVES
     last = first + CASES // HALVES
     program = [sys.executable, str(Path(__file__).with_name("pipeline_faults.py"))]
-    done = subprocess.run(
+    process = subprocess.run(
         [*program, DEVICE, SEED, str(first), str(last)],
         env=build(PATHS).environment(), cwd=in_memory, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+    assert (process.returncode, process.stdout) == (0, ""), process.stdout + process.stderr

@@ -216,16 +216,16 @@ def test_plan_is_written_edited_and_executed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = uflip("plan", SMALL_SIM, "--only", "order", "--scale", "quick", "--out", "plan.toml")
-    assert done.code == 0, done.err
+    outcome = uflip("plan", SMALL_SIM, "--only", "order", "--scale", "quick", "--out", "plan.toml")
+    assert outcome.code == 0, outcome.err
     path = tmp_path / "plan.toml"
     path.write_text(without_first_run(path.read_text()))
     with unchanged(tmp_path):
         refused = uflip("plan", SMALL_SIM, "--only", "order", "--out", "plan.toml")
         assert (refused.code, "was changed since" in refused.err) == (3, True)
     planned = [run["id"] for run in tomllib.loads(path.read_text())["runs"]]
-    done = uflip("run", SMALL_SIM, "--plan", "plan.toml", "--out", "out", "--quiet")
-    assert done.code == 0, done.err
+    outcome = uflip("run", SMALL_SIM, "--plan", "plan.toml", "--out", "out", "--quiet")
+    assert outcome.code == 0, outcome.err
     assert [run.id for run in Results.load("out").runs] == planned
 
 
@@ -235,8 +235,8 @@ def test_plan_reports_repetitions_as_listed(tmp_path: Path) -> None:
     path.write_text(text)
     assert "repetitions: 2 of each run\n" in uflip("plan", SMALL_SIM, "--plan", path).out
     path.write_text(re.sub("^repetitions = 2$", "repetitions = 3", text, flags=re.M))
-    done = uflip("plan", SMALL_SIM, "--plan", path)
-    assert "repetitions: 2 of each run, as listed" in done.out, done.err
+    outcome = uflip("plan", SMALL_SIM, "--plan", path)
+    assert "repetitions: 2 of each run, as listed" in outcome.out, outcome.err
 
 
 @pytest.mark.parametrize("option", [("--seed", "1"), ("--scale", "quick"), ("--state", "random")])
@@ -244,8 +244,8 @@ def test_option_decided_by_plan_file_is_refused(tmp_path: Path, option: tuple[st
     path = tmp_path / "plan.toml"
     path.write_text(write_plan(small_plan(only=("order",))))
     with unchanged(tmp_path):
-        done = uflip("run", SMALL_SIM, "--plan", path, "--out", tmp_path / "out", *option)
-    assert (done.code, "The plan file contains this setting" in done.err) == (2, True)
+        outcome = uflip("run", SMALL_SIM, "--plan", path, "--out", tmp_path / "out", *option)
+    assert (outcome.code, "The plan file contains this setting" in outcome.err) == (2, True)
 
 
 def test_every_key_is_documented() -> None:
@@ -272,8 +272,8 @@ def test_plans_of_all_versions_run_alike(tmp_path: Path) -> None:
     for version, text in (texts | {3: now}).items():
         path, out = tmp_path / f"{version}.toml", tmp_path / str(version)
         path.write_text(text)
-        done = uflip("run", SMALL_SIM, "--plan", path, "--out", out, "--quiet")
-        assert done.code == 0, done.err
+        outcome = uflip("run", SMALL_SIM, "--plan", path, "--out", out, "--quiet")
+        assert outcome.code == 0, outcome.err
         loaded = Results.load(out)
         assert loaded.manifest.status == "complete"
         assert loaded.manifest.durability == "cached"

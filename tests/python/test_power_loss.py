@@ -94,21 +94,21 @@ def test_command_prints_library_results() -> None:
     ],
 )
 def test_device_without_power_loss_model_is_refused(device: str, message: str) -> None:
-    done = uflip("powercut", device)
-    assert done.code == EXIT_CODES["usage"][0]
-    assert message in done.err
+    outcome = uflip("powercut", device)
+    assert outcome.code == EXIT_CODES["usage"][0]
+    assert message in outcome.err
 
 
 def test_snapshot_without_power_loss_model_suggests_new_snapshot(workdir: Path) -> None:
     small = "sim:demo?blocks_per_die=64"
     assert uflip("prepare", small, "--state", "sequential", "--save", "a.snapshot").code == 0
-    done = uflip("powercut", "sim:a.snapshot")
-    assert (done.code, "uflip prepare --save" in done.err) == (2, True), done.err
+    outcome = uflip("powercut", "sim:a.snapshot")
+    assert (outcome.code, "uflip prepare --save" in outcome.err) == (2, True), outcome.err
 
 
 def test_second_cut_accepts_largest_seed() -> None:
-    done = uflip("powercut", DEVICE, "--seed", 2**64 - 1, "--cuts", 2, "--after", "1ms")
-    assert done.code == 0, done.err
+    outcome = uflip("powercut", DEVICE, "--seed", 2**64 - 1, "--cuts", 2, "--after", "1ms")
+    assert outcome.code == 0, outcome.err
 
 
 def test_host_writes_until_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,8 +128,8 @@ def test_host_writes_until_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cut_beyond_clock_range_is_refused() -> None:
-    done = uflip("powercut", DEVICE, "--after", f"{2**63 - 1}ns")
-    assert (done.code, "clock" in done.err) == (4, True), done.err
+    outcome = uflip("powercut", DEVICE, "--after", f"{2**63 - 1}ns")
+    assert (outcome.code, "clock" in outcome.err) == (4, True), outcome.err
 
 
 def test_device_without_power_loss_model_cannot_be_cut() -> None:

@@ -54,8 +54,8 @@ def test_export_includes_tables_added_by_overrides(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["demo", "worn-mlc", "mtron", "dfc"])
 def test_new_profile_comments_every_key_and_passes_check(tmp_path: Path, name: str) -> None:
     path = tmp_path / "mine.toml"
-    done = uflip("profile", "new", f"sim:{name}", path)
-    assert (done.code, done.err) == (0, "")
+    outcome = uflip("profile", "new", f"sim:{name}", path)
+    assert (outcome.code, outcome.err) == (0, "")
     lines = path.read_text().partition("\n[sources]")[0].splitlines()
     tables = {key for table in known_keys("open_channel" if name == "dfc" else "block").values()
               for key in table}  # fmt: skip
@@ -63,9 +63,9 @@ def test_new_profile_comments_every_key_and_passes_check(tmp_path: Path, name: s
             if line.partition(" = ")[0] in tables]  # fmt: skip
     assert len(keys) > 20
     assert all(above.startswith("# ") for above, _ in keys)
-    done = uflip("profile", "check", path)
-    assert (done.code, done.err) == (0, "")
-    assert "no fault" in done.out
+    outcome = uflip("profile", "check", path)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "no fault" in outcome.out
 
 
 def test_new_profile_refuses_existing_name(tmp_path: Path) -> None:
@@ -89,17 +89,17 @@ def test_profile_accepts_units_like_url(tmp_path: Path) -> None:
 
 def test_missing_profile_is_a_usage_error(workdir: Path) -> None:
     """As a plan and a specification that are not there: it is no device that fails."""
-    done = uflip("profile", "check", "missing.toml")
-    assert done.code == 2
-    assert "no such file" in done.err
+    outcome = uflip("profile", "check", "missing.toml")
+    assert outcome.code == 2
+    assert "no such file" in outcome.err
 
 
 def test_duplicate_override_is_refused(workdir: Path) -> None:
     for url in ("sim:demo?gc=greedy&gc=cyclic", "sim:demo?gc=greedy&spare_factor=0.2&gc=greedy"):
-        done = uflip("info", url)
-        assert done.code == 2
-        assert "given twice" in done.err
-        assert "spare_factor" not in done.err.split("got", 1)[1]
+        outcome = uflip("info", url)
+        assert outcome.code == 2
+        assert "given twice" in outcome.err
+        assert "spare_factor" not in outcome.err.split("got", 1)[1]
 
 
 def test_existing_profile_is_replaced_only_by_force(workdir: Path) -> None:
@@ -111,7 +111,9 @@ def test_existing_profile_is_replaced_only_by_force(workdir: Path) -> None:
 
 def test_zoned_device_cannot_be_prepared() -> None:
     for more in ((), ("--dry-run",)):
-        done = uflip("prepare", "sim:zns", *more)
-        assert (done.code, "state cannot be enforced on" in done.err) == (2, True), done.err
-        assert "measure it as it is" in done.err
-        assert "--state" not in done.err, "the user did not pass it"
+        outcome = uflip("prepare", "sim:zns", *more)
+        assert (outcome.code, "state cannot be enforced on" in outcome.err) == (2, True), (
+            outcome.err
+        )
+        assert "measure it as it is" in outcome.err
+        assert "--state" not in outcome.err, "the user did not pass it"

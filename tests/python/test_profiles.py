@@ -72,9 +72,9 @@ def test_own_profile_needs_only_default_source(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     text, _, _ = read_profile("demo")[1].partition("[sources]")
     path.write_text(text)
-    done = uflip("info", f"sim:{path}", "--json")
-    assert done.code == 2
-    error = json.loads(done.out)["error"]
+    outcome = uflip("info", f"sim:{path}", "--json")
+    assert outcome.code == 2
+    error = json.loads(outcome.out)["error"]
     assert error["what"] == "A constant of the profile has no source"
     assert "channels" in error["got"]
     assert 'default = { kind = "guess" }' in error["allowed"]

@@ -191,9 +191,9 @@ def test_proof_page_has_row_for_each_family(name: str) -> None:
 
 def test_command_prints_row_for_each_family() -> None:
     command = ("-m", "uflip.proof", "--only", "detection", "--repeats", "2", "--workers", "2")
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
+    process = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
     for case in DETECTION:
-        assert f"| {case.name} |" in done.stdout
+        assert f"| {case.name} |" in process.stdout
 
 
 BATCHES = 10

@@ -25,8 +25,8 @@ SMALL = "sim:demo?blocks_per_die=128"
 
 
 def replayed(trace: Path, device: str, out: Path, *more: str) -> Any:
-    done = uflip("replay", trace, device, "--out", out, "-q", *more)
-    assert done.code == 0, done.err
+    outcome = uflip("replay", trace, device, "--out", out, "-q", *more)
+    assert outcome.code == 0, outcome.err
     results = Results.load(out)
     (run,) = results.runs
     return results, run.trace()
@@ -99,10 +99,10 @@ def test_unsupported_trims_are_omitted_with_warning(tmp_path: Path) -> None:
 
 def test_trace_of_unsupported_trims_is_refused(tmp_path: Path) -> None:
     (tmp_path / "trims").write_text("fio version 2 iolog\na trim 0 4096\n")
-    done = uflip("replay", str(tmp_path / "trims"), "sim:zns", "--out", str(tmp_path / "out"))
-    assert done.code == 2
-    assert "contains only trims" in done.err
-    assert "replay it on another device" in done.err
+    outcome = uflip("replay", str(tmp_path / "trims"), "sim:zns", "--out", str(tmp_path / "out"))
+    assert outcome.code == 2
+    assert "contains only trims" in outcome.err
+    assert "replay it on another device" in outcome.err
     assert not (tmp_path / "out").exists()
 
 
@@ -165,8 +165,8 @@ def test_every_verb_opens_the_result(tmp_path: Path) -> None:
         ("compare", out, out),
         ("hints", out),
     ):
-        done = uflip(*verb)
-        assert done.code == 0, (verb[0], done.err)
+        outcome = uflip(*verb)
+        assert outcome.code == 0, (verb[0], outcome.err)
     assert "trace_moved" in (tmp_path / "page.html").read_text()
     refused = uflip("run", "--resume", out)
     assert refused.code == 5
@@ -239,8 +239,8 @@ def test_killed_replay_resumes(device: str, more: tuple[str, ...], workdir: Path
             break
     assert Results.load(out).missing, "it was killed in the middle"
     resume = ("replay", trace, *pacing, "--resume", out, "-q")
-    done = uflip(*resume)
-    assert done.code == 0, done.err
+    outcome = uflip(*resume)
+    assert outcome.code == 0, outcome.err
     results = Results.load(out)
     (run,), (expected,) = results.runs, Results.load(Path("whole")).runs
     assert (results.status, results.missing) == ("complete", [])
@@ -268,15 +268,17 @@ def test_replay_resumes_only_with_same_options(workdir: Path) -> None:
         (trace,),
         (trace, "--speed", "1", "--queue-depth", "7"),
     ):
-        done = uflip("replay", *wrong, "--resume", out)
-        assert (done.code, "differ from the first start" in done.err) == (2, True), done.err
+        outcome = uflip("replay", *wrong, "--resume", out)
+        assert (outcome.code, "differ from the first start" in outcome.err) == (2, True), (
+            outcome.err
+        )
     assert uflip("replay", trace, "null", "--speed", "1", "--resume", out).code == 2
     assert uflip("replay", trace, "--speed", "1", "--resume", out, "--out", "x").code == 2
     assert uflip("replay", trace, "--speed", "1").code == 2, "no device"
     assert uflip("run", "sim:demo?blocks_per_die=64", "--only", "alignment", "--scale", "quick",
                  "--out", "other", "-q").code == 0  # fmt: skip
-    done = uflip("replay", trace, "--resume", "other")
-    assert done.code == 5, done.err
+    outcome = uflip("replay", trace, "--resume", "other")
+    assert outcome.code == 5, outcome.err
     assert (out / "manifest.json").read_bytes() == before
 
 
@@ -289,8 +291,8 @@ def test_reading_replay_resumes_without_writing(workdir: Path) -> None:
         time.sleep(0.001)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
-    done = uflip("replay", "reads", "--speed", "1", "--resume", "out", "-q")
-    assert done.code == 0, done.err
+    outcome = uflip("replay", "reads", "--speed", "1", "--resume", "out", "-q")
+    assert outcome.code == 0, outcome.err
     assert Path("mine").read_bytes() == bytes(range(256)) * 64
 
 
@@ -319,8 +321,8 @@ def test_invalid_row_is_reported_with_its_number(workdir: Path) -> None:
     head, row = "submit_ns,offset_bytes,io_size_bytes,mode\n", "0,0,4096,read\n"
     for wrong in ("1,100,4096,read", "1,0,4096,append", "-1,0,4096,read", "1,x,4096,read", "1,0"):
         Path("t.csv").write_text(head + row + wrong)
-        done = uflip("replay", "t.csv", SMALL, "--out", "out", "-q")
-        assert (done.code, "t.csv, I/O 2" in done.err) == (5, True), done.err
+        outcome = uflip("replay", "t.csv", SMALL, "--out", "out", "-q")
+        assert (outcome.code, "t.csv, I/O 2" in outcome.err) == (5, True), outcome.err
     Path("t.csv").write_text("run," + head + "a," + row + "b," + row)
     assert "I/Os of one run, which is a" in uflip("replay", "t.csv", SMALL, "-q").err
     Path("t.csv").write_text("time,offset\n1,2\n")

@@ -79,8 +79,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A whole quick run of the demonstration device."""
     out = tmp_path_factory.mktemp("report") / "demo"
     arguments = ("--scale", "quick", "--state", "as-is", "--out", out, "--quiet")
-    done = uflip("run", "sim:demo", *arguments)
-    assert done.code == 0, done.err
+    outcome = uflip("run", "sim:demo", *arguments)
+    assert outcome.code == 0, outcome.err
     return out
 
 

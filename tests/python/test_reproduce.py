@@ -416,10 +416,10 @@ def test_reproductions_are_listed_and_documented() -> None:
 
 
 def test_unknown_id_lists_known_ones() -> None:
-    done = uflip("reproduce", "ofc-fig5")
-    assert done.code == 2
-    assert "did you mean ofc-fig5" in done.err
-    assert "ofc-throughput" in done.err
+    outcome = uflip("reproduce", "ofc-fig5")
+    assert outcome.code == 2
+    assert "did you mean ofc-fig5" in outcome.err
+    assert "ofc-throughput" in outcome.err
 
 
 @pytest.mark.parametrize("out", ["figure.gif", "figure", "no-such-folder/figure.png"])
@@ -428,8 +428,8 @@ def test_unwritable_figure_is_refused_before_any_work(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("uflip.reproduce.carry_out", lambda *_: pytest.fail("it has begun"))
-    done = uflip("reproduce", "ofc-fig5a", "-o", out)
-    assert done.code == 2
+    outcome = uflip("reproduce", "ofc-fig5a", "-o", out)
+    assert outcome.code == 2
     assert list(tmp_path.iterdir()) == []
 
 
@@ -442,9 +442,9 @@ def test_without_matplotlib_figure_is_refused_at_once(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr("uflip.reproduce.carry_out", lambda *_: pytest.fail("it has begun"))
-    done = uflip("reproduce", "ofc-fig5a", "-o", tmp_path / "x.png", "--json")
-    assert done.code == 6
-    assert json.loads(done.out)["error"]["kind"] == "unavailable"
+    outcome = uflip("reproduce", "ofc-fig5a", "-o", tmp_path / "x.png", "--json")
+    assert outcome.code == 6
+    assert json.loads(outcome.out)["error"]["kind"] == "unavailable"
 
 
 def test_listing_imports_no_heavy_library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,8 +72,8 @@ def test_simulated_device_resumes_identically(
     killed(workdir / "cut", finished, *arguments)
     before = Results.load("cut")
     assert finished <= len(before.runs) < len(before.manifest.plan)
-    done = uflip("run", "--resume", "cut", "--quiet")
-    assert done.code == 0, done.err
+    outcome = uflip("run", "--resume", "cut", "--quiet")
+    assert outcome.code == 0, outcome.err
     whole, cut = Results.load("whole"), Results.load("cut")
     assert (cut.status, cut.missing) == ("complete", [])
     assert len(cut.manifest.resumed_utc) == 1
@@ -98,9 +98,9 @@ def test_file_resumes_with_next_run_in_fresh_space(scratch: Path) -> None:
     assert record["state_id"] is not None
     planned = json.loads((out / "manifest.json").read_text())["plan"]
     mtimes = {run.id: run.path.stat().st_mtime_ns for run in Results.load(out).runs}
-    done = uflip("run", "--resume", out)
-    assert done.code == 0, done.err
-    assert "state over" not in done.err, "the state is not enforced again"
+    outcome = uflip("run", "--resume", out)
+    assert outcome.code == 0, outcome.err
+    assert "state over" not in outcome.err, "the state is not enforced again"
     results = Results.load(out)
     assert (results.status, results.missing) == ("complete", [])
     for run in results.runs:
@@ -121,9 +121,9 @@ def test_changed_file_is_refused(scratch: Path) -> None:
     scratch.rename(scratch.parent / "kept.bin")
     scratch.write_bytes(bytes(256 * MIB))
     with unchanged(out):
-        done = uflip("run", "--resume", out)
-    assert done.code == 4
-    assert "not the device that was measured" in done.err
+        outcome = uflip("run", "--resume", out)
+    assert outcome.code == 4
+    assert "not the device that was measured" in outcome.err
 
 
 # Refusals
@@ -133,8 +133,8 @@ def test_complete_folder_cannot_be_resumed(workdir: Path) -> None:
     arguments = (SMALL_SIM, "--only", "order", "--scale", "quick", "--out", "out", "--quiet")
     assert uflip("run", *arguments).code == 0
     with unchanged(workdir):
-        done = uflip("run", "--resume", "out")
-    assert (done.code, "These results are complete" in done.err) == (5, True)
+        outcome = uflip("run", "--resume", "out")
+    assert (outcome.code, "These results are complete" in outcome.err) == (5, True)
 
 
 def test_foreign_folder_cannot_be_resumed(workdir: Path) -> None:
@@ -142,16 +142,16 @@ def test_foreign_folder_cannot_be_resumed(workdir: Path) -> None:
     (workdir / "photos" / "manifest.json").write_text('{"format": "photos"}')
     for folder in ("photos", "nothing"):
         with unchanged(workdir):
-            done = uflip("run", "--resume", folder)
-        assert done.code == 5, done.err
+            outcome = uflip("run", "--resume", folder)
+        assert outcome.code == 5, outcome.err
 
 
 def test_locked_folder_cannot_be_resumed(workdir: Path) -> None:
     killed(workdir / "out", 2, SMALL_SIM, "--scale", "quick")
     held = lock.acquire(workdir / "out")
     with unchanged(workdir):
-        done = uflip("run", "--resume", "out")
-    assert (done.code, "Another process is using" in done.err) == (5, True)
+        outcome = uflip("run", "--resume", "out")
+    assert (outcome.code, "Another process is using" in outcome.err) == (5, True)
     lock.release(held)
     assert uflip("run", "--resume", "out", "--quiet").code == 0
 
@@ -162,8 +162,8 @@ def test_first_format_cannot_be_resumed(workdir: Path) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 1}))
     (workdir / "out" / "ledger.jsonl").unlink()
     with unchanged(workdir):
-        done = uflip("run", "--resume", "out")
-    assert (done.code, "cannot be resumed" in done.err) == (5, True)
+        outcome = uflip("run", "--resume", "out")
+    assert (outcome.code, "cannot be resumed" in outcome.err) == (5, True)
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ def test_options_cannot_change_on_resume(
     last = Results.load("out").manifest.plan[-1].id
     (workdir / "out" / "runs" / f".{last}.parquet.tmp").write_bytes(b"half")
     with unchanged(workdir):
-        done = uflip("run", "--resume", "out", *arguments)
-    assert (done.code, where in done.err) == (2, True), done.err
+        outcome = uflip("run", "--resume", "out", *arguments)
+    assert (outcome.code, where in outcome.err) == (2, True), outcome.err
 
 
 def test_resume_removes_only_temporary_files(workdir: Path) -> None:
@@ -363,9 +363,9 @@ def test_benchmark_resumes_after_full_disk(
     assert uflip("run", "--resume", out, *record).code == 5
     assert {run.id: run.path.read_bytes() for run in Results.load(out).runs} == before
     ballast.unlink()
-    done = uflip("run", "--resume", out, *record)
-    assert done.code == 0, done.err
-    assert "state over" not in done.err, "the state is not enforced again"
+    outcome = uflip("run", "--resume", out, *record)
+    assert outcome.code == 0, outcome.err
+    assert "state over" not in outcome.err, "the state is not enforced again"
     results = Results.load(out)
     assert (results.status, results.missing) == ("complete", [])
     assert len(results.runs) > len(before)
@@ -387,8 +387,8 @@ def test_temporary_files_of_a_power_cut_are_replaced(scratch: Path) -> None:
         atomic.temporary_name(out / "runs" / f"{name}.parquet").write_bytes(content)
     atomic.temporary_name(out / "manifest.json").write_text('{"format": ')
     contents = {run.id: run.path.read_bytes() for run in stored.runs}
-    done = uflip("run", "--resume", out)
-    assert done.code == 0, done.err
+    outcome = uflip("run", "--resume", out)
+    assert outcome.code == 0, outcome.err
     results = Results.load(out)
     assert (results.status, results.missing) == ("complete", [])
     assert [run.id for run in results.runs] == [run["id"] for run in manifest["plan"]]
@@ -406,8 +406,8 @@ def test_truncated_run_is_measured_again(scratch: Path) -> None:
     path, contents = before.runs[1].path, {run.id: run.path.read_bytes() for run in before.runs}
     truncated = path.read_bytes()[:-100]
     path.write_bytes(truncated)
-    done = uflip("run", "--resume", out)
-    assert done.code == 0, done.err
+    outcome = uflip("run", "--resume", out)
+    assert outcome.code == 0, outcome.err
     after = Results.load(out)
     assert (after.status, after.missing) == ("complete", [])
     assert path.with_name(f"{path.name}.damaged-1").read_bytes() == truncated

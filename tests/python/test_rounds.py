@@ -188,8 +188,8 @@ CHOSEN = ("--scale", "quick", "--method", "auto", "--repetitions", "3", "--only"
 
 def test_interrupted_round_resumes_to_same_result(tmp_path: Path) -> None:
     uninterrupted, interrupted = tmp_path / "at once", tmp_path / "later"
-    done = uflip("run", "sim:demo", *CHOSEN, "--out", uninterrupted, "--quiet")
-    assert done.code == 0, done.err
+    outcome = uflip("run", "sim:demo", *CHOSEN, "--out", uninterrupted, "--quiet")
+    assert outcome.code == 0, outcome.err
     whole = summary(Results.load(uninterrupted))
     made = [len(run["repetitions"]) for run in whole["micro_benchmarks"]["pause"]]
     assert min(made) == 3 < max(made)
@@ -197,8 +197,8 @@ def test_interrupted_round_resumes_to_same_result(tmp_path: Path) -> None:
     partial = Results.load(interrupted)
     assert partial.missing
     assert partial.status == "interrupted"
-    done = uflip("run", "--resume", interrupted, "--quiet")
-    assert done.code == 0, done.err
+    outcome = uflip("run", "--resume", interrupted, "--quiet")
+    assert outcome.code == 0, outcome.err
     resumed = summary(Results.load(interrupted))
     assert resumed["micro_benchmarks"] == whole["micro_benchmarks"]
     assert resumed["status"] == "complete"

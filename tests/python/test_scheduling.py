@@ -35,14 +35,14 @@ def test_dead_worker_is_replaced_and_its_work_done(tmp_path: Path, workers: int)
         "-p",
         "no:cacheprovider",
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *chosen, str(tmp_path)],
         capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(TESTS)},
     )  # fmt: skip
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert re.search(r"1 failed, 6 passed", done.stdout), done.stdout
-    assert "test_dies" in done.stdout
+    assert process.returncode == 1, process.stdout + process.stderr
+    assert re.search(r"1 failed, 6 passed", process.stdout), process.stdout
+    assert "test_dies" in process.stdout
 
 
 def test_scheduler_groups_tests_that_belong_together(

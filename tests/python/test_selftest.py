@@ -16,10 +16,10 @@ KEYS = ["name", "device", "expected", "measured", "deviation", "tolerance", "wit
 @pytest.fixture(scope="module")
 def document() -> dict[str, object]:
     """The whole self-test, once."""
-    done = uflip("selftest", "--json")
-    assert done.code == 0, done.out
-    assert done.err == ""
-    return json.loads(done.out)
+    outcome = uflip("selftest", "--json")
+    assert outcome.code == 0, outcome.out
+    assert outcome.err == ""
+    return json.loads(outcome.out)
 
 
 def test_simulator_agrees_with_theory(document: dict[str, object]) -> None:
@@ -82,21 +82,21 @@ def failing_check(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("failing_check")
 def test_deviation_sets_exit_code_and_names_device() -> None:
-    done = uflip("selftest")
-    assert done.code == 1
-    table = {line.split()[0]: line for line in done.out.splitlines()[1:3]}
+    outcome = uflip("selftest")
+    assert outcome.code == 1
+    table = {line.split()[0]: line for line in outcome.out.splitlines()[1:3]}
     assert table["right"].endswith("+0.05%     yes")
     assert "+5.00%" in table["wrong"]
     assert table["wrong"].endswith("NO, 1%")
-    assert "1 of 2 not within" in done.out
-    assert "sim:demo?gc=cyclic" in done.out.splitlines()[-1]
+    assert "1 of 2 not within" in outcome.out
+    assert "sim:demo?gc=cyclic" in outcome.out.splitlines()[-1]
 
 
 @pytest.mark.usefixtures("failing_check")
 def test_deviation_keeps_one_json_document() -> None:
-    done = uflip("selftest", "--json")
-    assert done.code == 1
-    document = json.loads(done.out)
+    outcome = uflip("selftest", "--json")
+    assert outcome.code == 1
+    document = json.loads(outcome.out)
     assert document["within"] is False
     assert [row["within"] for row in document["rows"]] == [True, False]
 

@@ -37,11 +37,11 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def run(command: str, timeout_s: float = 120) -> str:
     name, *_ = words = shlex.split(command)
-    done = subprocess.run(
+    process = subprocess.run(
         [tool(name), *words[1:]], capture_output=True, text=True, timeout=timeout_s, check=False
     )
-    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-    return done.stdout
+    assert process.returncode == 0, f"{command}\n{process.stdout}{process.stderr}"
+    return process.stdout
 
 
 @pytest.fixture

@@ -35,13 +35,13 @@ BRANCHES, CLIENTS, TRANSACTIONS = 2, 2, 300
 
 
 def run(*command: object, user: str | None = None) -> str:
-    done = subprocess.run(
+    process = subprocess.run(
         [str(word) for word in command],
         capture_output=True, text=True, timeout=120, check=False, user=user, cwd="/",
     )  # fmt: skip
-    if done.returncode != 0:
-        raise OSError(f"{command}: {done.stderr}")
-    return done.stdout.strip()
+    if process.returncode != 0:
+        raise OSError(f"{command}: {process.stderr}")
+    return process.stdout.strip()
 
 
 @pytest.fixture

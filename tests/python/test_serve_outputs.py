@@ -296,12 +296,12 @@ def test_ctrl_c_ends_command_and_server(workdir: Path) -> None:
 
 
 def test_read_only_data_file_must_exist(workdir: Path) -> None:
-    done = uflip("serve", "null", "--socket", "s", "--read-only", "--data", "new")
-    assert done.code == 4
-    assert "name an existing file" in done.err
-    assert "or a new one" not in done.err
+    outcome = uflip("serve", "null", "--socket", "s", "--read-only", "--data", "new")
+    assert outcome.code == 4
+    assert "name an existing file" in outcome.err
+    assert "or a new one" not in outcome.err
     Path("short").write_bytes(bytes(512))
-    done = uflip("serve", "null", "--socket", "s", "--read-only", "--data", "short")
-    assert done.code == 3
-    assert "or a new file" not in done.err
-    assert "it is created" not in done.err
+    outcome = uflip("serve", "null", "--socket", "s", "--read-only", "--data", "short")
+    assert outcome.code == 3
+    assert "or a new file" not in outcome.err
+    assert "it is created" not in outcome.err

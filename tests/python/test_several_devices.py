@@ -33,9 +33,11 @@ def test_each_device_gets_the_same_results_as_alone(
     workdir: Path, make_file: Callable[..., Path]
 ) -> None:
     make_file(64 * MIB)
-    done = uflip("run", SMALL, OTHER, "file:scratch.bin", *QUICK, "--pause", "1ms", "--out", "all")
-    assert done.code == 0, done.err
-    assert "uflip explore all" in done.out
+    outcome = uflip(
+        "run", SMALL, OTHER, "file:scratch.bin", *QUICK, "--pause", "1ms", "--out", "all"
+    )
+    assert outcome.code == 0, outcome.err
+    assert "uflip explore all" in outcome.out
     listing = document.read(workdir / "all")
     assert [entry.device for entry in listing.devices] == [SMALL, OTHER, "file:scratch.bin"]
     for url, entry in zip((SMALL, OTHER), listing.devices, strict=False):
@@ -49,8 +51,8 @@ def test_each_device_gets_the_same_results_as_alone(
 
 def test_processes_and_threads_give_same_results(workdir: Path) -> None:
     for out, arguments in (("threads", ()), ("processes", ("--workers", "2"))):
-        done = uflip("run", SMALL, OTHER, *QUICK, "--out", out, "-q", *arguments)
-        assert done.code == 0, done.err
+        outcome = uflip("run", SMALL, OTHER, *QUICK, "--out", out, "-q", *arguments)
+        assert outcome.code == 0, outcome.err
     for name in FOLDERS:
         assert times(workdir / "threads" / name) == times(workdir / "processes" / name)
 
@@ -69,9 +71,9 @@ def test_failing_device_does_not_stop_others(
 
     with monkeypatch.context() as patch:
         patch.setattr(multi_device_task, "begin", fails)
-        done = uflip("run", "null", OTHER, SMALL, *QUICK, "--out", "out", "--json")
-    assert done.code == DeviceError.exit_code
-    summary = json.loads(done.out)
+        outcome = uflip("run", "null", OTHER, SMALL, *QUICK, "--out", "out", "--json")
+    assert outcome.code == DeviceError.exit_code
+    summary = json.loads(outcome.out)
     assert [each["status"] for each in summary["devices"]] == ["failed", "failed", "complete"]
     assert summary["devices"][0]["error"]["what"] == "It broke"
     assert "ZeroDivisionError" in summary["devices"][1]["error"]["got"]
@@ -89,11 +91,11 @@ def test_failures_are_reported(workdir: Path, monkeypatch: pytest.MonkeyPatch) -
         raise DeviceError("It broke", where="somewhere", action="buy another")
 
     monkeypatch.setattr(multi_device_task, "begin", fails)
-    done = uflip("run", "null", SMALL, *QUICK, "--out", "out")
-    assert done.code == DeviceError.exit_code
-    assert done.err.count("It broke") == 2
-    assert "uflip run --resume out" in done.out
-    assert "uflip explore" not in done.out
+    outcome = uflip("run", "null", SMALL, *QUICK, "--out", "out")
+    assert outcome.code == DeviceError.exit_code
+    assert outcome.err.count("It broke") == 2
+    assert "uflip run --resume out" in outcome.out
+    assert "uflip explore" not in outcome.out
 
 
 # Before anything begins
@@ -119,9 +121,9 @@ def test_invalid_arguments_are_refused_before_start(
 ) -> None:
     (workdir / "thesis.txt").write_text("words " * 100_000)
     with unchanged(workdir):
-        done = uflip("run", *arguments, "--out", "out")
-    assert done.code == code, done.err
-    assert text in done.err
+        outcome = uflip("run", *arguments, "--out", "out")
+    assert outcome.code == code, outcome.err
+    assert text in outcome.err
 
 
 def test_each_device_needs_its_own_destroy(workdir: Path, make_file: Callable[..., Path]) -> None:
@@ -134,8 +136,8 @@ def test_each_device_needs_its_own_destroy(workdir: Path, make_file: Callable[..
         refused = uflip("run", *arguments, "--destroy", "two.bin")
     assert refused.code == 3, refused.err
     assert "one.bin" in refused.err
-    done = uflip("run", *arguments, "--destroy", "two.bin", "--destroy", "one.bin")
-    assert done.code == 0, done.err
+    outcome = uflip("run", *arguments, "--destroy", "two.bin", "--destroy", "one.bin")
+    assert outcome.code == 0, outcome.err
 
 
 # Devices that run at the same time
@@ -169,8 +171,8 @@ def test_real_devices_run_one_after_another(
         (workdir / name).write_bytes(bytes(64 * MIB))
     arguments = ("--together", "--jobs", "2") if together else ("--jobs", "2")
     tokens = ("--destroy", "a.bin", "--destroy", "b.bin")
-    done = uflip("run", *devices, *QUICK, *arguments, *tokens, "--out", "out")
-    assert done.code == 0, done.err
+    outcome = uflip("run", *devices, *QUICK, *arguments, *tokens, "--out", "out")
+    assert outcome.code == 0, outcome.err
     if together:
         assert "file:b.bin" in concurrent["file:a.bin"]
     else:
@@ -218,8 +220,8 @@ def test_ctrl_c_interrupts_all_devices(workdir: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../elsewhere", "/etc", ".", "a/b", ""])
 def test_device_list_cannot_lead_elsewhere(workdir: Path, name: str) -> None:
-    done = uflip("run", "null", "--jobs", "1", *QUICK, "--out", "out", "-q")
-    assert done.code == 0, done.err
+    outcome = uflip("run", "null", "--jobs", "1", *QUICK, "--out", "out", "-q")
+    assert outcome.code == 0, outcome.err
     path = workdir / "out" / document.FILE_NAME
     content = msgspec.json.decode(path.read_bytes())
     content["devices"][0]["folder"] = name

@@ -119,8 +119,8 @@ def inode_of(results: Path) -> int:
 def test_drives_are_measured_on_their_hosts_and_results_sent_back(
     rack: Rack, workdir: Path
 ) -> None:
-    done = rack.run(*DRIVES, SIM, *QUICK, "--out", "all")
-    assert done.code == 0, done.err + done.out
+    outcome = rack.run(*DRIVES, SIM, *QUICK, "--out", "all")
+    assert outcome.code == 0, outcome.err + outcome.out
     folders = [workdir / "all" / f"{label}-file-drive.bin" for label in ("left", "right")]
     for label, folder in zip(("left", "right"), folders, strict=True):
         assert Results.load(folder).status == "complete"
@@ -140,9 +140,9 @@ def test_guard_applies_on_the_host(rack: Rack, workdir: Path) -> None:
     thesis.write_bytes(bytes(range(256)) * (16 * MIB // 256))
     before = thesis.read_bytes()
     devices = ("left@file:drive.bin", "right@file:thesis.bin")
-    done = rack.run(*devices, *QUICK, "--out", "all")
-    assert done.code == 3, done.out + done.err
-    assert "--destroy thesis.bin" in done.err
+    outcome = rack.run(*devices, *QUICK, "--out", "all")
+    assert outcome.code == 3, outcome.out + outcome.err
+    assert "--destroy thesis.bin" in outcome.err
     assert thesis.read_bytes() == before
     assert Results.load(workdir / "all" / "left-file-drive.bin").status == "complete"
     resumed = rack.run("--resume", "all", "--destroy", "thesis.bin", "-q")

@@ -25,11 +25,11 @@ def run_tool(folder: Path, first: str, second: str) -> tuple[int, list[str]]:
     (folder / "tools").mkdir()
     shutil.copy(TOOL, folder / "tools")
     (folder / "Makefile").write_text(MAKEFILE, encoding="utf-8")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, folder / "tools" / TOOL.name, first, second],
         cwd=folder, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    return done.returncode, [line for line in done.stdout.splitlines() if "***" not in line]
+    return process.returncode, [line for line in process.stdout.splitlines() if "***" not in line]
 
 
 @pytest.mark.parametrize(

@@ -124,11 +124,11 @@ main.main(["info", "null"])
 
 def test_signal_during_class_creation_ends_the_command() -> None:
     """Python wraps an exception raised there in an error of its own."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", AS_A_CLASS_IS_MADE], capture_output=True, text=True, check=False
     )
-    assert done.returncode == CODES[signal.SIGHUP], done.stderr
-    assert done.stderr.startswith("error: Interrupted"), done.stderr
+    assert process.returncode == CODES[signal.SIGHUP], process.stderr
+    assert process.stderr.startswith("error: Interrupted"), process.stderr
 
 
 def test_interrupted_benchmark_is_resumed(workdir: Path) -> None:

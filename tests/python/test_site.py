@@ -38,8 +38,8 @@ SUBMITTER = "submitter"
 
 
 def benchmark(out: Path, device: str = DEVICE, *more: object) -> Path:
-    done = uflip("run", device, "--scale", "quick", "--only", "order", "-q", "--out", out, *more)
-    assert done.code == 0, done.err
+    outcome = uflip("run", device, "--scale", "quick", "--only", "order", "-q", "--out", out, *more)
+    assert outcome.code == 0, outcome.err
     return out
 
 
@@ -50,15 +50,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
-    with site_server(tmp_path_factory.mktemp("served") / "site", fresh=True) as made:
-        yield made
+    with site_server(tmp_path_factory.mktemp("served") / "site", fresh=True) as site:
+        yield site
 
 
 @pytest.fixture(scope="module")
 def over_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
     folder = tmp_path_factory.mktemp("served") / "site"
-    with postgres() as url, site_server(folder, url) as made:
-        yield made
+    with postgres() as url, site_server(folder, url) as site:
+        yield site
 
 
 @pytest.fixture(params=["server", "over_postgres"], ids=["sqlite", "postgresql"])
@@ -69,9 +69,9 @@ def any_server(request: pytest.FixtureRequest) -> SiteServer:
 
 def submit(server: SiteServer, folder: Path, *options: object, account: str = "alice") -> Any:
     token = server.token(account)
-    done = uflip("submit", folder, server.url, "--token", token, "--json", *options)
-    assert done.code == 0, done.err
-    return json.loads(done.out)
+    outcome = uflip("submit", folder, server.url, "--token", token, "--json", *options)
+    assert outcome.code == 0, outcome.err
+    return json.loads(outcome.out)
 
 
 def test_result_is_submitted_checked_published_and_pulled(
@@ -89,13 +89,13 @@ def test_result_is_submitted_checked_published_and_pulled(
     (listed,) = nobody.get("/api/v1/results").json()["results"]
     assert listed["id"] == first["id"]
     for page in ("/", "/devices", f"/devices/{listed['device_slug']}", f"/results/{first['id']}"):
-        answer = nobody.get(page)
-        assert answer.status_code == 200, page
-        assert listed["device"] in answer.text
+        response = nobody.get(page)
+        assert response.status_code == 200, page
+        assert listed["device"] in response.text
     for path in ("", "app.js", "api/results", f"api/result?key={first['id']}"):
-        answer = nobody.get(f"/explore/{path}")
-        assert answer.status_code == 200, path
-        assert str(any_server.folder) not in answer.text
+        response = nobody.get(f"/explore/{path}")
+        assert response.status_code == 200, path
+        assert str(any_server.folder) not in response.text
     # A site runs nothing: the page lists the views that it has.
     assert 'data-views="site results"' in nobody.get("/explore/").text
     # The downloaded result is the same, and verifies.
@@ -168,7 +168,7 @@ def test_file_complete_before_kill_is_kept(
 def test_cancelled_upload_leaves_no_file(server: SiteServer, folder: Path, tmp_path: Path) -> None:
     redacted_copy(folder, tmp_path / "copy")
     files = _files(tmp_path / "copy")
-    made = submit(server, folder, account="ellen")
+    submission = submit(server, folder, account="ellen")
     blobs_of_result = {path.name for path in server.folder.glob("blobs/*/*")}
     files["manifest.json"] += b" "
     begun = begin_upload(server.client("ellen"), files)
@@ -181,7 +181,7 @@ def test_cancelled_upload_leaves_no_file(server: SiteServer, folder: Path, tmp_p
     assert (server.folder / "blobs" / _digest(changed)[:2] / _digest(changed)).exists()
     assert server.client("ellen").delete(address).status_code == 204
     assert {path.name for path in server.folder.glob("blobs/*/*")} == blobs_of_result
-    assert server.client("ellen").delete(f"/api/v1/results/{made['id']}").status_code == 204
+    assert server.client("ellen").delete(f"/api/v1/results/{submission['id']}").status_code == 204
 
 
 def test_machine_names_are_redacted(tmp_path: Path) -> None:
@@ -213,9 +213,9 @@ def _digest(content: bytes) -> str:
 
 def begin_upload(client: httpx.Client, files: dict[str, bytes]) -> Any:
     offered = [{"path": n, "digest": _digest(c), "bytes": len(c)} for n, c in files.items()]
-    answer = client.post("/api/v1/submissions", json={"files": offered})
-    assert answer.status_code == 201, answer.text
-    return answer.json()
+    response = client.post("/api/v1/submissions", json={"files": offered})
+    assert response.status_code == 201, response.text
+    return response.json()
 
 
 def send_files(client: httpx.Client, files: dict[str, bytes]) -> httpx.Response:
@@ -223,10 +223,10 @@ def send_files(client: httpx.Client, files: dict[str, bytes]) -> httpx.Response:
     for content in files.values():
         address = f"/api/v1/submissions/{begun['id']}/files/{_digest(content)}"
         assert client.put(address, params={"offset": 0}, content=content).status_code == 200
-    answer = client.post(f"/api/v1/submissions/{begun['id']}/commit")
-    if answer.status_code != 201:
+    response = client.post(f"/api/v1/submissions/{begun['id']}/commit")
+    if response.status_code != 201:
         assert client.delete(f"/api/v1/submissions/{begun['id']}").status_code == 204
-    return answer
+    return response
 
 
 def flip_bit(name: str, position: float) -> Callable[[dict[str, bytes]], None]:
@@ -292,14 +292,14 @@ def test_path_outside_result_is_refused(server: SiteServer, name: str) -> None:
         {"path": each, "digest": "0" * 64, "bytes": 1}
         for each in ("manifest.json", "ledger.jsonl", name)
     ]
-    answer = mallory.post("/api/v1/submissions", json={"files": offered})
-    assert answer.status_code == 400, answer.text
+    response = mallory.post("/api/v1/submissions", json={"files": offered})
+    assert response.status_code == 400, response.text
 
 
 def test_folder_without_ledger_is_not_submitted() -> None:
     old = Path(__file__).parents[1] / "golden" / "results-2"
-    done = uflip("submit", old, "http://127.0.0.1:1", "--dry-run")
-    assert (done.code, "no ledger" in done.err) == (5, True), done.err
+    outcome = uflip("submit", old, "http://127.0.0.1:1", "--dry-run")
+    assert (outcome.code, "no ledger" in outcome.err) == (5, True), outcome.err
 
 
 def test_dry_run_lists_files_and_sends_nothing(tmp_path: Path) -> None:
@@ -316,8 +316,8 @@ def test_dry_run_lists_files_and_sends_nothing(tmp_path: Path) -> None:
 
 
 def test_cached_file_is_not_sent_again(server: SiteServer, folder: Path) -> None:
-    made = submit(server, folder, "--publish", account="keeper")
-    address = f"/api/v1/results/{made['id']}"
+    submission = submit(server, folder, "--publish", account="keeper")
+    address = f"/api/v1/results/{submission['id']}"
     nobody, keeper = server.client(), server.client("keeper")
     digest = nobody.get(address).json()["files"][0]["digest"]
     file = f"{address}/files/{digest}"
@@ -337,11 +337,11 @@ def test_cached_file_is_not_sent_again(server: SiteServer, folder: Path) -> None
 
 
 def test_idle_connections_do_not_exhaust_descriptors(tmp_path: Path) -> None:
-    with site_server(tmp_path / "site", fresh=True, descriptors=128) as made:
-        port = httpx.URL(made.url).port
+    with site_server(tmp_path / "site", fresh=True, descriptors=128) as site:
+        port = httpx.URL(site.url).port
         assert port is not None
         with open_connections(150, port, b"GET / HTTP/1.1\r\n"):
-            assert httpx.get(f"{made.url}/health", timeout=30).status_code == 200
+            assert httpx.get(f"{site.url}/health", timeout=30).status_code == 200
 
 
 # Route -> the role that it needs.
@@ -560,10 +560,10 @@ def test_results_are_found_by_search_filter_and_order(
         ("/api/v1/results?scale=quick&scale=standard", "scale", "2 times"),
         (f"/api/v1/results/{next(iter(ids))}?bogus=1", "bogus", "no parameters"),
     ):  # fmt: skip
-        answer = client.get(page)
-        assert answer.status_code == 400, page
-        assert name in answer.text, page
-        assert suggestion in answer.text, page
+        response = client.get(page)
+        assert response.status_code == 400, page
+        assert name in response.text, page
+        assert suggestion in response.text, page
     # Links that pages contain, and the form with empty fields, are accepted.
     left_empty = "q=&kind=&class=&capacity=&scale=&state=&durability=&year=&sort=-created"
     assert client.get(f"/?{left_empty}").status_code == 200
@@ -616,15 +616,15 @@ def submit_copy(server: SiteServer, folder: Path, name: str) -> tuple[str, bool]
 def test_backup_restores_into_another_database(
     any_server: SiteServer, folder: Path, tmp_path: Path
 ) -> None:
-    made = submit(any_server, folder, "--publish")
+    submission = submit(any_server, folder, "--publish")
     more = ["--database", any_server.database] if any_server.database else []
-    done = uflip("site", "backup", any_server.folder, tmp_path / "backup", *more)
-    assert done.code == 0, done.err
+    outcome = uflip("site", "backup", any_server.folder, tmp_path / "backup", *more)
+    assert outcome.code == 0, outcome.err
     assert uflip("site", "restore", tmp_path / "backup", tmp_path / "restored").code == 0
     client = any_server.client()
     with site_server(tmp_path / "restored") as restored:
         answers = [
-            httpx.get(f"{url}/api/v1/results/{made['id']}/summary").json()
+            httpx.get(f"{url}/api/v1/results/{submission['id']}/summary").json()
             for url in (any_server.url, restored.url)
         ]
         assert answers[0] == answers[1]
@@ -644,12 +644,12 @@ def test_backup_restores_into_another_database(
 
 
 def test_unknown_host_is_refused_and_policy_is_sent(server: SiteServer) -> None:
-    answer = httpx.get(f"{server.url}/", headers={"Host": "evil.example"})
-    assert answer.status_code == 421
-    answer = httpx.get(f"{server.url}/nothing")
-    assert answer.status_code == 404
-    assert "default-src 'none'" in answer.headers["content-security-policy"]
-    assert "set-cookie" not in answer.headers
+    response = httpx.get(f"{server.url}/", headers={"Host": "evil.example"})
+    assert response.status_code == 421
+    response = httpx.get(f"{server.url}/nothing")
+    assert response.status_code == 404
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    assert "set-cookie" not in response.headers
     large = httpx.post(f"{server.url}/api/v1/submissions", content=b"x" * (17 << 20))
     assert large.status_code == 413
     assert "uflip_requests_total" in httpx.get(f"{server.url}/metrics").text
@@ -695,9 +695,9 @@ def test_seeded_collection_is_measured_and_labelled(
     """One of the simulated devices and the file; those of the whole collection by name."""
     assert seeding.default_devices() == [*(f"sim:{name}" for name in profile_names()), "file"]
     folder = tmp_path / "site"
-    done = uflip("site", "seed", folder, "--json", "--device", DEVICE, "--only", "order")
-    assert done.code == 0, done.err
-    (simulated,) = json.loads(done.out)["results"]
+    outcome = uflip("site", "seed", folder, "--json", "--device", DEVICE, "--only", "order")
+    assert outcome.code == 0, outcome.err
+    (simulated,) = json.loads(outcome.out)["results"]
     monkeypatch.setattr(seeding, "FILE_BYTES", 16 << 20)
     site = open_site(folder)
     (file,) = seeding.seed(site, ["file"], only=["order"])
@@ -745,12 +745,12 @@ def test_interrupted_seeding_resumes_without_repeating(
 
 def test_worn_out_device_does_not_stop_seeding(tmp_path: Path) -> None:
     worn = "sim:worn-mlc?program_failures=0.05"
-    done = uflip(
+    outcome = uflip(
         "site", "seed", tmp_path / "site", "--json", "--only", "order", "--device", worn,
         "--device", DEVICE,
     )  # fmt: skip
-    document = json.loads(done.out)
-    assert done.code == 4, done.err
+    document = json.loads(outcome.out)
+    assert outcome.code == 4, outcome.err
     assert [each["device"] for each in document["failed"]] == [worn]
     assert [each["device"] for each in document["results"]] == [DEVICE]
 

@@ -111,8 +111,10 @@ def test_inconsistent_rows_are_not_restored(
         line for line in rows.read_text().splitlines() if f'"table": "{table}"' not in line
     ]
     rows.write_text("\n".join(remaining))
-    done = uflip("site", "restore", tmp_path / "backup", tmp_path / "restored")
-    assert (done.code, "Rows of the site are inconsistent" in done.err) == (5, True), done.err
+    outcome = uflip("site", "restore", tmp_path / "backup", tmp_path / "restored")
+    assert (outcome.code, "Rows of the site are inconsistent" in outcome.err) == (5, True), (
+        outcome.err
+    )
     assert not (tmp_path / "restored").exists()
 
 
@@ -163,8 +165,8 @@ def test_refused_rows_are_reported(site: Site, prepared: PreparedResult, tmp_pat
     back_up(site, tmp_path / "backup")
     rows = tmp_path / "backup" / "rows.jsonl"
     rows.write_text(rows.read_text().replace('"slug":', '"called":'))
-    done = uflip("site", "restore", tmp_path / "backup", tmp_path / "restored")
-    assert (done.code, "cannot be restored" in done.err) == (5, True), done.err
+    outcome = uflip("site", "restore", tmp_path / "backup", tmp_path / "restored")
+    assert (outcome.code, "cannot be restored" in outcome.err) == (5, True), outcome.err
     assert not (tmp_path / "restored").exists()
 
 
@@ -177,9 +179,9 @@ def test_unknown_schema_revision_is_refused(
     head, *others = rows.read_text().splitlines()
     assert json.loads(head)["revision"] == revisions()[-1]
     rows.write_text("\n".join([json.dumps(json.loads(head) | {"revision": "0999"}), *others]))
-    done = uflip("site", "restore", tmp_path / "backup", tmp_path / "restored")
-    assert (done.code, "got      revision 0999" in done.err) == (5, True), done.err
-    assert "or a newer one" in done.err
+    outcome = uflip("site", "restore", tmp_path / "backup", tmp_path / "restored")
+    assert (outcome.code, "got      revision 0999" in outcome.err) == (5, True), outcome.err
+    assert "or a newer one" in outcome.err
     assert not (tmp_path / "restored").exists()
 
 

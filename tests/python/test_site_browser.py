@@ -29,15 +29,15 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("measured")
     for seed in ("1", "2"):
         options = ("--scale", "quick", "--only", "order", "--seed", seed, "-q")
-        done = uflip("run", DEVICE, *options, "--out", folder / seed)
-        assert done.code == 0, done.err
+        outcome = uflip("run", DEVICE, *options, "--out", folder / seed)
+        assert outcome.code == 0, outcome.err
     return [folder / "1", folder / "2"]
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
-    with site_server(tmp_path_factory.mktemp("served") / "site") as made:
-        yield made
+    with site_server(tmp_path_factory.mktemp("served") / "site") as site:
+        yield site
 
 
 @pytest.fixture
@@ -52,9 +52,9 @@ def watched(browser: "Browser", server: SiteServer) -> Iterator[MonitoredPage]:
 
 def submitted(server: SiteServer, folder: Path, *options: str) -> dict[str, Any]:
     token = server.token("alice")
-    done = uflip("submit", folder, server.url, "--token", token, "--json", *options)
-    assert done.code == 0, done.err + done.out
-    document: dict[str, Any] = json.loads(done.out)
+    outcome = uflip("submit", folder, server.url, "--token", token, "--json", *options)
+    assert outcome.code == 0, outcome.err + outcome.out
+    document: dict[str, Any] = json.loads(outcome.out)
     return document
 
 
@@ -81,9 +81,9 @@ def test_measurement_is_submitted_compared_and_cited(
     first = submitted(server, measured[0])
     page.goto(server.url)
     assert page.get_by_text("Nothing matches").is_visible()
-    answer = page.goto(first["url"])
-    assert answer is not None
-    assert answer.status == 404
+    response = page.goto(first["url"])
+    assert response is not None
+    assert response.status == 404
     # A result changed by hand does not verify, and is not there either.
     refused = forged_submitted(server, measured[0], tmp_path / "forged")
     assert refused.code != 0
@@ -141,10 +141,10 @@ def test_markup_in_device_name_stays_text(
     path = tmp_path / f"own {probe.replace('/', '_')}.toml"
     path.write_text(text.replace("a 4 GiB page-mapped SSD", probe))
     device = f"sim:{path}"
-    done = uflip(
+    outcome = uflip(
         "run", device, "--scale", "quick", "--only", "order", "-q", "--out", tmp_path / "own"
     )
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     document = submitted(server, tmp_path / "own", "--publish")
     page = watched.page
     for address in (server.url, f"{server.url}/devices", document["url"], f"{server.url}/explore/"):

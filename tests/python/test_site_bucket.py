@@ -87,8 +87,8 @@ def test_site_is_restored_from_its_bucket(storage: Storage, measured: Path, tmp_
     folder = tmp_path / "site"
     with site_server(folder, None, "--store", STORE) as server:
         token = server.token("alice")
-        done = uflip("submit", measured, server.url, "--token", token, "--publish", "--json")
-        assert done.code == 0, done.err
+        outcome = uflip("submit", measured, server.url, "--token", token, "--publish", "--json")
+        assert outcome.code == 0, outcome.err
         (listed,) = server.client().get("/api/v1/results").json()["results"]
         address = f"/api/v1/results/{listed['id']}"
         files = server.client().get(address).json()["files"]
@@ -133,9 +133,9 @@ def test_changed_bucket_object_is_detected(
         emptied(folder)
         changed = sorted(storage.names())[0]
         obstore.put(obstore.store.from_url("s3://results"), changed, b"something else")
-        answer = server.client().get(f"/api/v1/results/{listed['id']}/summary")
-        assert answer.status_code == 422
-        assert "is damaged" in answer.text
+        response = server.client().get(f"/api/v1/results/{listed['id']}/summary")
+        assert response.status_code == 422
+        assert "is damaged" in response.text
         assert not list((folder / "folders").iterdir())
 
 
@@ -155,6 +155,6 @@ def test_unavailable_bucket_refuses_submission(
 
 @pytest.mark.parametrize("url", ["file:///tmp/x", "nonsense", "s3://"])
 def test_invalid_bucket_url_is_refused(tmp_path: Path, url: str) -> None:
-    done = uflip("site", "backup", tmp_path / "site", tmp_path / "out", "--store", url)
-    assert done.code == 2, done.err
-    assert "Not a bucket" in done.err
+    outcome = uflip("site", "backup", tmp_path / "site", tmp_path / "out", "--store", url)
+    assert outcome.code == 2, outcome.err
+    assert "Not a bucket" in outcome.err

@@ -90,9 +90,11 @@ NO_SITE = {
 @pytest.mark.parametrize("answer", NO_SITE.values(), ids=NO_SITE.keys())
 def test_server_that_is_no_site_is_reported(tmp_path: Path, answer: Answer) -> None:
     with answering(answer) as url:
-        done = uflip("pull", url, ID, "--out", tmp_path / "out")
-    assert (done.code, "The server is not a uflip results site" in done.err) == (6, True), done.err
-    assert url in done.err
+        outcome = uflip("pull", url, ID, "--out", tmp_path / "out")
+    assert (outcome.code, "The server is not a uflip results site" in outcome.err) == (6, True), (
+        outcome.err
+    )
+    assert url in outcome.err
     assert not [*tmp_path.iterdir()]
 
 
@@ -104,21 +106,24 @@ def test_endless_answer_is_cut_off(
     answer = (200 if endless == "the result" else 500, {}, b'{"a":"' + b"x" * (64 << 20))
     sent: list[int] = []
     with answering(answer, sent=sent) as url:
-        done = uflip("pull", url, ID, "--out", tmp_path / "out")
-    assert (done.code, "The answer of the site is too long or too slow" in done.err) == (6, True), (
-        done.err
-    )
+        outcome = uflip("pull", url, ID, "--out", tmp_path / "out")
+    assert (outcome.code, "The answer of the site is too long or too slow" in outcome.err) == (
+        6,
+        True,
+    ), outcome.err
     assert sent == [], "it hung up long before all was sent"
     with answering(_json({"files": FIRST}), answer, sent=sent) as url:
-        done = uflip("pull", url, ID, "--out", tmp_path / "out")
-    assert (done.code, sent) == (5 if endless == "the result" else 6, []), done.err
+        outcome = uflip("pull", url, ID, "--out", tmp_path / "out")
+    assert (outcome.code, sent) == (5 if endless == "the result" else 6, []), outcome.err
 
 
 def test_compressed_answer_is_refused(tmp_path: Path) -> None:
     packed = gzip.compress(json.dumps({"files": FIRST}).encode())
     with answering((200, {"Content-Encoding": "gzip"}, packed)) as url:
-        done = uflip("pull", url, ID, "--out", tmp_path / "out")
-    assert (done.code, "The server is not a uflip results site" in done.err) == (6, True), done.err
+        outcome = uflip("pull", url, ID, "--out", tmp_path / "out")
+    assert (outcome.code, "The server is not a uflip results site" in outcome.err) == (6, True), (
+        outcome.err
+    )
 
 
 def test_password_in_address_is_hidden(tmp_path: Path) -> None:
@@ -128,23 +133,23 @@ def test_password_in_address_is_hidden(tmp_path: Path) -> None:
         "postgresql+none://u:SECRET@h/db", "u:SECRET@h", "postgresql://u:SEC/RET?#@h:x/db",
     )  # fmt: skip
     for address in addresses:
-        done = uflip("site", "serve", tmp_path / "site", "--port", "0", "--database", address)
-        assert done.code == 2, done.err
-        output = done.err + done.out
+        outcome = uflip("site", "serve", tmp_path / "site", "--port", "0", "--database", address)
+        assert outcome.code == 2, outcome.err
+        output = outcome.err + outcome.out
         assert password not in output or "://" not in address, output
         assert "SEC/RET" not in output
     for address in ("http://alice:SECRET@127.0.0.1:1", "ftp://alice:SECRET@h"):
-        done = uflip("pull", address, ID, "--out", tmp_path / "out")
-        assert done.code in {2, 6}
-        assert "alice:***@" in done.err
-        assert password not in done.err
+        outcome = uflip("pull", address, ID, "--out", tmp_path / "out")
+        assert outcome.code in {2, 6}
+        assert "alice:***@" in outcome.err
+        assert password not in outcome.err
 
 
 def test_redirect_target_is_reported(tmp_path: Path) -> None:
     with answering(NO_SITE["elsewhere"]) as url:
-        done = uflip("pull", url, ID, "--out", tmp_path / "out")
-    assert "302" in done.err
-    assert "http://elsewhere.example/" in done.err
+        outcome = uflip("pull", url, ID, "--out", tmp_path / "out")
+    assert "302" in outcome.err
+    assert "http://elsewhere.example/" in outcome.err
 
 
 NO_RESULT = {
@@ -161,10 +166,10 @@ def test_invalid_file_list_creates_no_folder(
     tmp_path: Path, files: list[dict[str, object]]
 ) -> None:
     with answering(_json({"files": files})) as url:
-        done = uflip("pull", url, ID, "--out", tmp_path / "out")
-    assert done.code == 5, done.err
-    assert "The site has no files of a result under this id" in done.err
-    assert f"{url}/results/{ID}" in done.err
+        outcome = uflip("pull", url, ID, "--out", tmp_path / "out")
+    assert outcome.code == 5, outcome.err
+    assert "The site has no files of a result under this id" in outcome.err
+    assert f"{url}/results/{ID}" in outcome.err
     assert not [*tmp_path.iterdir()]
 
 
@@ -172,8 +177,8 @@ def test_invalid_file_list_creates_no_folder(
 def test_redirect_is_not_a_file(tmp_path: Path, status: int) -> None:
     elsewhere = (status, {"Location": "/x"}, b"" if status == 304 else b"abc")
     with answering(_json({"files": FIRST}), elsewhere) as url:
-        done = uflip("pull", url, ID, "--out", tmp_path / "out")
-    assert (done.code, str(status) in done.err) == (6, True), done.err
+        outcome = uflip("pull", url, ID, "--out", tmp_path / "out")
+    assert (outcome.code, str(status) in outcome.err) == (6, True), outcome.err
     assert not (tmp_path / "out").exists()
 
 
@@ -184,9 +189,9 @@ def test_refused_upload_can_be_deleted_at_printed_address(
     other = forge_results(
         result, tmp_path / "forged", lambda manifest: manifest["plan"][0].update(pattern="RW")
     )
-    done = uflip("submit", other, server.url, "--token", server.token("owner"))
-    assert done.code == 5, done.err
-    (address,) = re.findall(r"DELETE (\S+) ends the upload", done.err)
+    outcome = uflip("submit", other, server.url, "--token", server.token("owner"))
+    assert outcome.code == 5, outcome.err
+    (address,) = re.findall(r"DELETE (\S+) ends the upload", outcome.err)
     owner, stranger = server.client("owner"), server.client()
     assert owner.get(address).status_code == 200
     assert stranger.delete(address).status_code == 403
@@ -196,8 +201,8 @@ def test_refused_upload_can_be_deleted_at_printed_address(
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
-    with site_server(tmp_path_factory.mktemp("served") / "site") as made:
-        yield made
+    with site_server(tmp_path_factory.mktemp("served") / "site") as site:
+        yield site
 
 
 @pytest.fixture(scope="module")
@@ -231,9 +236,9 @@ def test_token_never_appears_in_errors(
             ("UFLIP_SITE_TOKEN", ()),
         ):
             monkeypatch.setenv("UFLIP_SITE_TOKEN", token if not more else "")
-            done = uflip(*command, *more)
-            assert (done.code, where in done.err) == (2, True), done.err
-            assert "never-to-be-seen" not in done.err + done.out
+            outcome = uflip(*command, *more)
+            assert (outcome.code, where in outcome.err) == (2, True), outcome.err
+            assert "never-to-be-seen" not in outcome.err + outcome.out
 
 
 def test_leftovers_of_killed_submission_are_removed(

@@ -70,9 +70,9 @@ def test_request_uses_one_connection_at_a_time(site: Site, tmp_path: Path) -> No
 
     async def scenario(client: httpx.AsyncClient) -> None:
         async def done(method: str, address: str, **options: Any) -> Any:
-            answer = await client.request(method, address, **options)
-            assert answer.is_success, (method, address, answer.text)
-            return answer
+            response = await client.request(method, address, **options)
+            assert response.is_success, (method, address, response.text)
+            return response
 
         begun = await done("POST", "/api/v1/submissions", json={"files": offer})
         upload = f"/api/v1/submissions/{begun.json()['id']}"
@@ -130,11 +130,11 @@ def test_body_is_not_read_before_authorization(site: Site) -> None:
         for method, path in written:
             for token in ("", f"Bearer {reader}", "Bearer uflip_nobody", "Basic x"):
                 asked_by = {"Authorization": token, "Content-Type": "application/json"}
-                answer = await client.request(
+                response = await client.request(
                     method, path, params={"offset": 0} if method == "put" else {},
                     headers=asked_by, content=unread(),
                 )  # fmt: skip
-                assert answer.status_code == 403, (method, path, token)
+                assert response.status_code == 403, (method, path, token)
         wrong = await client.post("/api/v1/submissions", json={"files": [{"digest": 1}]})
         assert wrong.status_code == 400
         assert wrong.json()["error"]["where"] == "files.0.path"

@@ -19,8 +19,8 @@ SMALL = "sim:demo?blocks_per_die=64"
 
 
 def _measured(device: str, out: Path) -> Path:
-    done = uflip("run", device, "--scale", "quick", "--only", "order", "-q", "--out", out)
-    assert done.code == 0, done.err
+    outcome = uflip("run", device, "--scale", "quick", "--only", "order", "-q", "--out", out)
+    assert outcome.code == 0, outcome.err
     return out
 
 
@@ -31,15 +31,15 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
-    with site_server(tmp_path_factory.mktemp("served") / "site") as made:
-        yield made
+    with site_server(tmp_path_factory.mktemp("served") / "site") as site:
+        yield site
 
 
 def _published(server: SiteServer, folder: Path) -> dict[str, Any]:
     token = server.token("alice")
-    done = uflip("submit", folder, server.url, "--token", token, "--publish", "--json")
-    assert done.code == 0, done.err
-    address = f"/api/v1/results/{json.loads(done.out)['id']}"
+    outcome = uflip("submit", folder, server.url, "--token", token, "--publish", "--json")
+    assert outcome.code == 0, outcome.err
+    address = f"/api/v1/results/{json.loads(outcome.out)['id']}"
     result: dict[str, Any] = server.client().get(address).json()
     return result
 
@@ -91,11 +91,11 @@ def test_terminal_codes_in_names_are_escaped(
     assert result["firmware"] == named["firmware"], "the API returns the original text"
     addresses = ("/", "/devices", f"/devices/{result['device_slug']}", f"/results/{result['id']}")
     for address in addresses:
-        answer = server.client().get(address)
-        assert answer.status_code == 200
-        assert OBEYED.search(answer.text) is None, address
-        assert "drive \\x1b[2J" in answer.text
-        assert "\\u202e" in answer.text
+        response = server.client().get(address)
+        assert response.status_code == 200
+        assert OBEYED.search(response.text) is None, address
+        assert "drive \\x1b[2J" in response.text
+        assert "\\u202e" in response.text
     missing = server.client().get("/results/%1b%5b2J%e2%80%ae")
     assert missing.status_code == 404
     assert OBEYED.search(missing.text) is None

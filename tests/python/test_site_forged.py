@@ -35,8 +35,8 @@ def pattern_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _measured(device: str, root: Path) -> Path:
     only = "oc0" if "dfc" in device else "order"
-    done = uflip("run", device, "--scale", "quick", "--only", only, "-q", "--out", root / "r")
-    assert done.code == 0, done.err
+    outcome = uflip("run", device, "--scale", "quick", "--only", only, "-q", "--out", root / "r")
+    assert outcome.code == 0, outcome.err
     redacted_copy(root / "r", root / "copy")
     return root / "copy"
 

@@ -62,8 +62,8 @@ class Run(NamedTuple):
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("hostile")
     device = "sim:demo?blocks_per_die=64"
-    done = uflip("run", device, "--scale", "quick", "--only", "order", "-q", "--out", root / "r")
-    assert done.code == 0, done.err
+    outcome = uflip("run", device, "--scale", "quick", "--only", "order", "-q", "--out", root / "r")
+    assert outcome.code == 0, outcome.err
     redacted_copy(root / "r", root / "copy")
     return root / "copy"
 
@@ -231,8 +231,8 @@ def _named(folder: Path, run: Run) -> str:
 def job_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("jobs")
     options = ("--scale", "quick", "--only", "oc0", "-q")
-    done = uflip("run", "sim:dfc", *options, "--out", root / "r")
-    assert done.code == 0, done.err
+    outcome = uflip("run", "sim:dfc", *options, "--out", root / "r")
+    assert outcome.code == 0, outcome.err
     redacted_copy(root / "r", root / "copy")
     return root / "copy"
 

@@ -33,11 +33,11 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _published(server: SiteServer, folder: Path) -> str:
-    done = uflip(
+    outcome = uflip(
         "submit", folder, server.url, "--token", server.token("alice"), "--publish", "--json"
     )
-    assert done.code == 0, done.err
-    return str(json.loads(done.out)["id"])
+    assert outcome.code == 0, outcome.err
+    return str(json.loads(outcome.out)["id"])
 
 
 @pytest.fixture
@@ -162,9 +162,9 @@ def test_lost_result_folder_is_rebuilt_from_blobs(
         # Without its files the result cannot be made; the error reports it.
         shutil.rmtree(folder / "folders" / result)
         shutil.rmtree(folder / "blobs")
-        answer = server.client().get(address)
-        assert answer.status_code == 422
-        assert answer.json()["error"]["what"] == "A file of this result is missing"
+        response = server.client().get(address)
+        assert response.status_code == 422
+        assert response.json()["error"]["what"] == "A file of this result is missing"
 
 
 def test_health_checks_that_folders_are_readable(site: tuple[Path, str, str]) -> None:
@@ -195,9 +195,11 @@ def test_mistyped_folder_creates_no_site(site: tuple[Path, str, str], tmp_path: 
             ("backup", folder, tmp_path / "backup", "--database", database),
             ("token", folder, "alice", "--revoke"),
         ):
-            done = uflip("site", *arguments)
-            assert (done.code, "The folder contains no site" in done.err) == (2, True), done.err
-            assert str(folder) in done.err
+            outcome = uflip("site", *arguments)
+            assert (outcome.code, "The folder contains no site" in outcome.err) == (2, True), (
+                outcome.err
+            )
+            assert str(folder) in outcome.err
     assert not typo.exists()
     assert not [*plain.iterdir()]
     assert not (tmp_path / "backup").exists()
@@ -206,8 +208,8 @@ def test_mistyped_folder_creates_no_site(site: tuple[Path, str, str], tmp_path: 
 def test_backup_creates_no_database(site: tuple[Path, str, str], tmp_path: Path) -> None:
     folder, _, _ = site
     for more in ((), ("--database", f"sqlite:///{tmp_path / 'tpyo.db'}")):
-        done = uflip("site", "backup", folder, tmp_path / "backup", *more)
-        assert (done.code, "no database" in done.err) == (2, True), done.err
+        outcome = uflip("site", "backup", folder, tmp_path / "backup", *more)
+        assert (outcome.code, "no database" in outcome.err) == (2, True), outcome.err
     assert not (folder / "site.db").exists()
     assert not (tmp_path / "tpyo.db").exists()
 
@@ -241,8 +243,8 @@ def test_invalid_arguments_create_no_site(
     arguments: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "site"
-    done = uflip("site", *(word.format(site=folder) for word in arguments))
-    assert (done.code, message in done.err) == (2, True), done.err
+    outcome = uflip("site", *(word.format(site=folder) for word in arguments))
+    assert (outcome.code, message in outcome.err) == (2, True), outcome.err
     assert not folder.exists()
 
 
@@ -254,6 +256,6 @@ def test_missing_libraries_are_reported_by_every_verb(
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, library, None)
         second = () if verb in {"serve", "seed"} else (tmp_path / "second",)
-        done = uflip("site", verb, tmp_path / "first", *second)
-    assert (done.code, "pip install 'uflip[site]'" in done.err) == (6, True), done.err
+        outcome = uflip("site", verb, tmp_path / "first", *second)
+    assert (outcome.code, "pip install 'uflip[site]'" in outcome.err) == (6, True), outcome.err
     assert not [*tmp_path.iterdir()]

@@ -46,11 +46,11 @@ def variant(folder: Path, out: Path, number: int) -> Path:
 def test_kill_loses_no_acknowledged_result(tmp_path: Path) -> None:
     random_ = random.Random(SEED)
     seed_text = f"UFLIP_SEED={SEED}"
-    made = uflip(
+    outcome = uflip(
         "run", "sim:demo?blocks_per_die=32", "--scale", "quick", "--only", "order", "-q",
         "--out", tmp_path / "r",
     )  # fmt: skip
-    assert made.code == 0, made.err
+    assert outcome.code == 0, outcome.err
     server = SiteServer(tmp_path / "site", None)
     token = server.token("alice")
     server.begin()

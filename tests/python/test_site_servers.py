@@ -57,8 +57,8 @@ def test_concurrent_publishing_is_consistent(
 ) -> None:
     small_result(tmp_path / "result")
     token = server_pair[0].token("alice")
-    made = uflip("submit", tmp_path / "result", server_pair[0].url, "--token", token, "--json")
-    result = json.loads(made.out)["id"]
+    outcome = uflip("submit", tmp_path / "result", server_pair[0].url, "--token", token, "--json")
+    result = json.loads(outcome.out)["id"]
     answers: list[int] = []
 
     def switch(server: SiteServer) -> None:

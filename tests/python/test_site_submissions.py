@@ -33,25 +33,25 @@ DEVICE = "sim:demo?blocks_per_die=64"
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("taken") / "result"
-    done = uflip("run", DEVICE, "--scale", "quick", "--only", "order", "-q", "--out", out)
-    assert done.code == 0, done.err
+    outcome = uflip("run", DEVICE, "--scale", "quick", "--only", "order", "-q", "--out", out)
+    assert outcome.code == 0, outcome.err
     return out
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[SiteServer]:
-    with site_server(tmp_path / "site") as made:
+    with site_server(tmp_path / "site") as site:
         for name, role in (("alice", "submitter"), ("bob", "submitter"), ("root", "admin")):
-            made.token(name, role)
-        yield made
+            site.token(name, role)
+        yield site
 
 
 def submit(server: SiteServer, folder: Path, account: str, *options: object) -> Outcome:
     return uflip("submit", folder, server.url, "--token", server.token(account), "-q", *options)
 
 
-def output_of(done: Outcome) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(done.out)
+def output_of(outcome: Outcome) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(outcome.out)
     return document
 
 
@@ -165,12 +165,12 @@ def test_site_files_are_private_to_its_user(measured: Path, tmp_path: Path) -> N
     try:
         (tmp_path / "old" / "blobs").mkdir(parents=True)
         for name in ("new", "old"):
-            with site_server(tmp_path / name) as made:
-                made.token("alice")
-                assert submit(made, measured, "alice").code == 0
+            with site_server(tmp_path / name) as site:
+                site.token("alice")
+                assert submit(site, measured, "alice").code == 0
                 backup = tmp_path / f"backup-{name}"
-                assert uflip("site", "backup", made.folder, backup).code == 0
-                for path in [*made.folder.iterdir(), backup, *backup.iterdir()]:
+                assert uflip("site", "backup", site.folder, backup).code == 0
+                for path in [*site.folder.iterdir(), backup, *backup.iterdir()]:
                     mode = stat.S_IMODE(path.stat().st_mode)
                     assert mode & 0o077 == 0 or path.name == "site.id", (path, oct(mode))
         assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
@@ -256,8 +256,8 @@ def test_unfinished_result_is_neither_sent_nor_accepted(
     folder = forge_results(
         measured, tmp_path / "unfinished", lambda content: content.update(changes)
     )
-    done = uflip("submit", folder, "http://127.0.0.1:1", "--dry-run")
-    assert (done.code, "The results are incomplete" in done.err) == (5, True), done.err
+    outcome = uflip("submit", folder, "http://127.0.0.1:1", "--dry-run")
+    assert (outcome.code, "The results are incomplete" in outcome.err) == (5, True), outcome.err
     files = [
         (name, hashlib.sha256(content).hexdigest(), len(content))
         for name, content in _files(folder).items()
@@ -300,9 +300,9 @@ def test_submit_names_the_damaged_file(measured: Path, tmp_path: Path) -> None:
     run.chmod(0o644)
     run.write_bytes(content)
     verified = uflip("verify", folder)
-    done = uflip("submit", folder, "http://127.0.0.1:1", "--dry-run")
-    assert (verified.code, done.code) == (5, 5), done.err
+    outcome = uflip("submit", folder, "http://127.0.0.1:1", "--dry-run")
+    assert (verified.code, outcome.code) == (5, 5), outcome.err
     assert f"{run}: " in verified.out
-    assert str(run) in done.err
-    assert "damaged: " in done.err
-    assert "damaged-1" not in done.err
+    assert str(run) in outcome.err
+    assert "damaged: " in outcome.err
+    assert "damaged-1" not in outcome.err

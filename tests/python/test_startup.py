@@ -225,8 +225,10 @@ def test_short_runs_agree_with_long_runs(tmp_path: Path) -> None:
 def test_pause_is_found_without_baselines(tmp_path: Path) -> None:
     """Without it, parallel reads of the Mtron waited for earlier writes: 0.76 ms, not 0.34 ms."""
     url, out = "sim:mtron?blocks_per_die=512", tmp_path / "out"
-    done = uflip("run", url, "--scale", "quick", "--only", "parallelism", "--quiet", "--out", out)
-    assert done.code == 0, done.err
+    outcome = uflip(
+        "run", url, "--scale", "quick", "--only", "parallelism", "--quiet", "--out", out
+    )
+    assert outcome.code == 0, outcome.err
     results = Results.load(out)
     interference = results.manifest.interference
     assert interference["over"]
@@ -257,8 +259,8 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Results]:
         if key not in made:
             out = tmp_path_factory.mktemp("quick") / "out"
             names = ("--only", ",".join(only)) if only else ()
-            done = uflip("run", device, "--scale", "quick", *names, "--quiet", "--out", out)
-            assert done.code == 0, done.err
+            outcome = uflip("run", device, "--scale", "quick", *names, "--quiet", "--out", out)
+            assert outcome.code == 0, outcome.err
             made[key] = Results.load(out)
         return made[key]
 

@@ -167,9 +167,9 @@ def test_file_that_is_no_record_is_kept(tmp_path: Path, content: str) -> None:
 
 def test_prepare_and_run_share_a_record(scratch: Path) -> None:
     del scratch
-    done = uflip("prepare", "file:scratch.bin", "--json")
-    assert done.code == 0, done.err
-    document = json.loads(done.out)
+    outcome = uflip("prepare", "file:scratch.bin", "--json")
+    assert outcome.code == 0, outcome.err
+    document = json.loads(outcome.out)
     assert (document["done"], document["bytes_written"] >= 16 * MIB) == ("enforced", True)
     assert json.loads(uflip("prepare", "file:scratch.bin", "--json").out)["done"] == "was"
     arguments = ("--scale", "quick", "--only", "baseline", "--pause", "0ms", "--json")
@@ -198,17 +198,17 @@ def test_interrupted_prepare_resumes(scratch: Path) -> None:
     cut = json.loads(record.read_text())
     assert cut["state_id"] is None
     assert 0 < cut["done_ios"] < cut["total_ios"]
-    done = uflip("prepare", "file:scratch.bin")
-    assert done.code == 0, done.err
-    assert "resuming after" in done.err
+    outcome = uflip("prepare", "file:scratch.bin")
+    assert outcome.code == 0, outcome.err
+    assert "resuming after" in outcome.err
     assert json.loads(record.read_text())["done_ios"] == cut["total_ios"]
 
 
 def test_dry_run_touches_nothing(scratch: Path) -> None:
     with unchanged(scratch.parent):
-        done = uflip("prepare", "file:scratch.bin", "--dry-run", "--target-size", "4MiB")
-    assert "random state over 4 MiB: " in done.out
-    assert done.code == 0
+        outcome = uflip("prepare", "file:scratch.bin", "--dry-run", "--target-size", "4MiB")
+    assert "random state over 4 MiB: " in outcome.out
+    assert outcome.code == 0
 
 
 @pytest.mark.parametrize(
@@ -223,8 +223,8 @@ def test_prepare_refuses_invalid_arguments(
     scratch: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     with unchanged(scratch.parent):
-        done = uflip("prepare", "file:scratch.bin", *arguments)
-    assert (done.code, message in done.err) == (2, True), done.err
+        outcome = uflip("prepare", "file:scratch.bin", *arguments)
+    assert (outcome.code, message in outcome.err) == (2, True), outcome.err
 
 
 def test_simulated_device_is_prepared_without_elapsed_time() -> None:

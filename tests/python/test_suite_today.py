@@ -391,15 +391,15 @@ def test_steady_rate_matches_greedy_model(tmp_path: Path) -> None:
 def test_suite_runs_on_a_file_and_is_reported(tmp_path: Path) -> None:
     target, out, page = tmp_path / "target.bin", tmp_path / "r", tmp_path / "report.html"
     only = ("--only", "queue_depth,read_under_write,cache_cliff")
-    done = uflip(
+    outcome = uflip(
         "run", f"file:{target}", "--size", "48MiB", "--suite", "today", *only, "--scale", "quick",
         "--io-size", "4KiB", "--buffered", "--durability", "cached", "--pause", "1ms", "--out", out,
     )  # fmt: skip
-    assert done.code == 0, done.err
-    assert "Queue depth   queue_depth 1 … 256" in done.out
-    assert "the knee is at depth" in done.out
-    assert "Read under write   first_percent 1 … 50" in done.out
-    assert "cache_cliff SW: 16 MiB are more than a quarter of the device of 48 MiB" in done.out
+    assert outcome.code == 0, outcome.err
+    assert "Queue depth   queue_depth 1 … 256" in outcome.out
+    assert "the knee is at depth" in outcome.out
+    assert "Read under write   first_percent 1 … 50" in outcome.out
+    assert "cache_cliff SW: 16 MiB are more than a quarter of the device of 48 MiB" in outcome.out
     assert uflip("report", out, "-o", page).code == 0
     html = page.read_text()
     for name in NAMES:
@@ -415,8 +415,8 @@ def test_suite_runs_on_a_file_and_is_reported(tmp_path: Path) -> None:
 
 def test_plan_file_keeps_suite_and_scale(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
-    made = uflip("plan", EIGHT_DIES, "--suite", "today", "--scale", "quick", "--out", path)
-    assert made.code == 0, made.err
+    outcome = uflip("plan", EIGHT_DIES, "--suite", "today", "--scale", "quick", "--out", path)
+    assert outcome.code == 0, outcome.err
     expected = package.plan(EIGHT_DIES, suite="today", scale="quick")
     read = package.plan(EIGHT_DIES, plan_file=path)
     assert [run.id for run in read.runs] == [run.id for run in expected.runs]

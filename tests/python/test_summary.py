@@ -152,8 +152,8 @@ def test_device_description_names_model_or_file() -> None:
 def demo_document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The document of a whole quick run of the demonstration device."""
     out = tmp_path_factory.mktemp("whole") / "demo"
-    done = uflip("run", "sim:demo", "--scale", "quick", "--out", out, "--quiet")
-    assert done.code == 0, done.err
+    outcome = uflip("run", "sim:demo", "--scale", "quick", "--out", out, "--quiet")
+    assert outcome.code == 0, outcome.err
     document: dict[str, Any] = summary(Results.load(out))
     return document
 

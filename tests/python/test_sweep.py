@@ -262,19 +262,19 @@ def test_column_with_too_few_ios_is_not_ranked() -> None:
 
 
 def test_best_point_is_printed(workdir: Path) -> None:
-    done = uflip("sweep", URL, *ARGUMENTS, "--best", "p50")
+    outcome = uflip("sweep", URL, *ARGUMENTS, "--best", "p50")
     document = json.loads(uflip("sweep", URL, *ARGUMENTS, "--best", "p50", "--json").out)
     values = document["best"]["values"]
     rows = document["rows"]
     assert document["best"]["value"] == min(row["writes"]["p50_ns"] for row in rows)
-    assert f"best p50: gc={values['gc']} io_size={values['io_size']}, " in done.out
+    assert f"best p50: gc={values['gc']} io_size={values['io_size']}, " in outcome.out
     for options, allowed in (
         (["--best", "p42"], "p99"),
         (["--best", "p99", "--untimed"], "write_amplification"),
         (["--best", "p99", "--mix", "RR", "--ratio", "2"], "read_p99"),
     ):
-        done = uflip("sweep", URL, *ARGUMENTS, *options)
-        assert (done.code, allowed in done.err) == (2, True), done.err
+        outcome = uflip("sweep", URL, *ARGUMENTS, *options)
+        assert (outcome.code, allowed in outcome.err) == (2, True), outcome.err
 
 
 def test_legend_stays_inside_figure(workdir: Path) -> None:
@@ -312,9 +312,9 @@ ARGUMENTS = ("--vary", "gc=greedy,cyclic", "--vary", "io_size=4k,16KiB", "--patt
 
 
 def test_rows_are_printed_written_and_drawn(workdir: Path) -> None:
-    done = uflip("sweep", URL, *ARGUMENTS, "--csv", "rows.csv", "-o", "rows.svg")
-    assert done.code == 0, done.err
-    head, *lines = done.out.splitlines()
+    outcome = uflip("sweep", URL, *ARGUMENTS, "--csv", "rows.csv", "-o", "rows.svg")
+    assert outcome.code == 0, outcome.err
+    head, *lines = outcome.out.splitlines()
     assert head.split()[:2] == ["gc", "io_size"]
     assert [line.split()[:2] for line in lines] == [
         ["greedy", "4k"], ["greedy", "16KiB"], ["cyclic", "4k"], ["cyclic", "16KiB"],
@@ -367,8 +367,8 @@ def test_varied_mix_order_needs_no_option(vary: str, extra: tuple[object, ...]) 
     ],
 )
 def test_invalid_mix_orders_are_refused(options: tuple[str, ...], message: str) -> None:
-    done = uflip("sweep", URL, "--pattern", "RR", "--io-count", 50, *options)
-    assert (done.code, message in done.err) == (2, True), done.err
+    outcome = uflip("sweep", URL, "--pattern", "RR", "--io-count", 50, *options)
+    assert (outcome.code, message in outcome.err) == (2, True), outcome.err
 
 
 def test_varied_pattern_needs_no_option() -> None:
@@ -385,10 +385,10 @@ def test_varied_pattern_needs_no_option() -> None:
 
 
 def test_untimed_sweep_prints_no_times(workdir: Path) -> None:
-    done = uflip("sweep", URL, *ARGUMENTS, "--untimed", "-o", "wa.png")
-    assert done.code == 0
-    assert "p99" not in done.out
-    assert "write amplification" in done.out
+    outcome = uflip("sweep", URL, *ARGUMENTS, "--untimed", "-o", "wa.png")
+    assert outcome.code == 0
+    assert "p99" not in outcome.out
+    assert "write amplification" in outcome.out
     assert (workdir / "wa.png").is_file()
 
 
@@ -416,7 +416,7 @@ def test_invalid_arguments_are_refused_before_any_work(
     monkeypatch.setattr(
         "uflip.sweeping.measure_point.open_device", lambda *_: pytest.fail("it has begun")
     )
-    done = uflip("sweep", URL, *arguments, "--pattern", "RW")
-    assert done.code == code
-    assert all(word in done.err for word in words), done.err
+    outcome = uflip("sweep", URL, *arguments, "--pattern", "RW")
+    assert outcome.code == code
+    assert all(word in outcome.err for word in words), outcome.err
     assert (workdir / "there.csv").read_text() == "mine"

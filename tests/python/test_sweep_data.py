@@ -264,9 +264,9 @@ def test_killed_sweep_resumes(tmp_path: Path) -> None:
         pytest.skip("this machine was done before it could be killed")
     assert stored > 0
     shutil.copytree(data, tmp_path / "copy")
-    done = uflip("sweep", "--resume", str(data), "--json", "--jobs", "2")
-    assert done.code == 0, done.err
-    assert len(json.loads(done.out)["rows"]) == 30
+    outcome = uflip("sweep", "--resume", str(data), "--json", "--jobs", "2")
+    assert outcome.code == 0, outcome.err
+    assert len(json.loads(outcome.out)["rows"]) == 30
     table = pd.read_parquet(data / "points.parquet")
     assert list(table["point"]) == list(range(30))
     # Stored points are unchanged, and later ones equal those of an uninterrupted sweep.
@@ -332,9 +332,9 @@ def test_invalid_names_and_options_are_refused(tmp_path: Path) -> None:
         ([*common[1:], "--sample", "lsh:3"], "lhs"),
         ([*common[1:], "--sample", "lhs:none"], "--sample"),
     ):
-        done = uflip("sweep", *options)
-        assert done.code in (2, 5), done.err
-        assert word in done.err
+        outcome = uflip("sweep", *options)
+        assert outcome.code in (2, 5), outcome.err
+        assert word in outcome.err
 
 
 def test_interrupted_sweep_prints_resume_command(tmp_path: Path) -> None:
@@ -355,6 +355,8 @@ def test_interrupted_sweep_prints_resume_command(tmp_path: Path) -> None:
 
 def test_existing_data_folder_names_its_option(workdir: Path) -> None:
     (workdir / "taken").mkdir()
-    done = uflip("sweep", "sim:demo", "--vary", "gc=greedy", "--pattern", "RR", "--data", "taken")
-    assert (done.code, "choose another --data" in done.err) == (5, True), done.err
-    assert "--out" not in done.err
+    outcome = uflip(
+        "sweep", "sim:demo", "--vary", "gc=greedy", "--pattern", "RR", "--data", "taken"
+    )
+    assert (outcome.code, "choose another --data" in outcome.err) == (5, True), outcome.err
+    assert "--out" not in outcome.err

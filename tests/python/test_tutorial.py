@@ -94,9 +94,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def printed(folder: Path) -> str:
     assert f"$ {QUICK_COMMAND}" in PAGE.read_text("utf-8")
     words = QUICK_COMMAND.replace("results/demo", str(folder / "results" / "demo")).split()
-    done = uflip(*words[1:])
-    assert done.code == 0, done.err
-    return done.out
+    outcome = uflip(*words[1:])
+    assert outcome.code == 0, outcome.err
+    return outcome.out
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +111,9 @@ def times_of(result: Result, pattern: str) -> "np.ndarray[Any, np.dtype[np.int64
 
 
 def pattern(*arguments: str) -> Any:
-    done = uflip("pattern", *arguments, "--json")
-    assert done.code == 0, done.err
-    return json.loads(done.out)
+    outcome = uflip("pattern", *arguments, "--json")
+    assert outcome.code == 0, outcome.err
+    return json.loads(outcome.out)
 
 
 def test_each_sentence_with_a_figure_has_a_test() -> None:
@@ -181,11 +181,11 @@ def test_pauses_make_writes_cheap(demo: Result) -> None:
 def test_slowest_writes_waited_for_garbage_collection(folder: Path, demo: Result) -> None:
     check_sentences("slowest")
     check_sentences("inside")
-    done = uflip(
+    outcome = uflip(
         *["pattern", "sim:demo", "--pattern", "RW", "--io-count", "1000", "--inside"],
         folder / "results/writes",
     )
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     with serving([folder / "results"]) as server:
         base = urllib.parse.urlsplit(server.url).path
 

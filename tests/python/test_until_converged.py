@@ -78,9 +78,9 @@ def test_parallel_patterns_on_a_file_stop_together(tmp_path: Path) -> None:
 
 
 def test_command_prints_confidence_of_mean() -> None:
-    done = uflip("pattern", "sim:demo", "--pattern", "SR", "--until-converged")
-    assert done.code == 0, done.err
-    assert "mean is known  within" in done.out
+    outcome = uflip("pattern", "sim:demo", "--pattern", "SR", "--until-converged")
+    assert outcome.code == 0, outcome.err
+    assert "mean is known  within" in outcome.out
     arguments = ("--pattern", "RW", "--until-converged", "--max-ios", "2000", "--json")
     document = json.loads(uflip("pattern", "sim:demo", *arguments).out)
     assert (document["ended"]["converged"], document["ended"]["ended_by"]) == (False, "max_ios")
@@ -97,9 +97,9 @@ def test_command_prints_confidence_of_mean() -> None:
     ],
 )
 def test_incompatible_options_are_named(arguments: tuple[str, ...], where: str) -> None:
-    done = uflip("pattern", "null", "--pattern", "RW", *arguments)
-    assert done.code == 2
-    assert where in done.err
+    outcome = uflip("pattern", "null", "--pattern", "RW", *arguments)
+    assert outcome.code == 2
+    assert where in outcome.err
 
 
 def test_unknown_stop_parameter_is_named() -> None:
@@ -133,7 +133,7 @@ def test_parallel_patterns_stop_together_and_converge_separately(tmp_path: Path)
 def test_command_reports_parallel_patterns_separately(tmp_path: Path) -> None:
     spec = until_converged(parallel(baseline("SR"), mix(baseline("SR"), baseline("RR"), 2)))
     (tmp_path / "spec.json").write_text(text_of(spec))
-    done = uflip("pattern", "sim:demo", "--spec", tmp_path / "spec.json")
-    assert done.code == 0, done.err
+    outcome = uflip("pattern", "sim:demo", "--spec", tmp_path / "spec.json")
+    assert outcome.code == 0, outcome.err
     for prefix in ("1: ", "2: sequential: ", "2: random: "):
-        assert f"{prefix}mean is known" in done.out
+        assert f"{prefix}mean is known" in outcome.out

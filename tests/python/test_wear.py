@@ -72,9 +72,9 @@ def test_plan_prepare_and_run_report_wear(tmp_path: Path, monkeypatch: pytest.Mo
     assert "wear: at least" in uflip(*plan).out
     dry = uflip("prepare", "sim:worn-mlc", "--dry-run")
     assert "% of the rated endurance" in dry.out
-    done = uflip("run", *plan[1:], "--out", "out")
-    assert done.code == 0, done.err
-    assert "wear: at least" in done.err
+    outcome = uflip("run", *plan[1:], "--out", "out")
+    assert outcome.code == 0, outcome.err
+    assert "wear: at least" in outcome.err
     stored = Results.load("out").manifest.device.details.wear
     assert stored is not None
     assert stored.percentage_used == 250

@@ -47,11 +47,11 @@ def ask(
     base = urllib.parse.urlsplit(server.url).path
     header_fields = {name.replace("_", "-"): each for name, each in headers.items()}
     connection.request(method, path if path.startswith("/") else base + path, body, header_fields)
-    answer = connection.getresponse()
-    content = answer.read()
+    response = connection.getresponse()
+    content = response.read()
     connection.close()
-    is_json = answer.headers.get_content_type() == "application/json"
-    return answer.status, json.loads(content) if is_json else content
+    is_json = response.headers.get_content_type() == "application/json"
+    return response.status, json.loads(content) if is_json else content
 
 
 def post(server: Serving, name: str, document: Any, **changes: str) -> tuple[int, Any]:
@@ -135,8 +135,8 @@ def test_micro_benchmark_matches_command_line(stage: Stage, tmp_path: Path) -> N
     )
     assert one.state == "done", one.error
     url = "sim:demo?blocks_per_die=64"
-    done = uflip("run", url, "--scale", "quick", "--only", "order", "--out", tmp_path / "r")
-    assert done.code == 0, done.err
+    outcome = uflip("run", url, "--scale", "quick", "--only", "order", "--out", tmp_path / "r")
+    assert outcome.code == 0, outcome.err
     ours, theirs = (summary(Results.load(path)) for path in (one.folder, tmp_path / "r"))
     assert ours["micro_benchmarks"] == theirs["micro_benchmarks"]
     assert ours["runs_finished"] == theirs["runs_finished"] > 4

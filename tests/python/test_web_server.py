@@ -244,9 +244,9 @@ def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
     with serving([root]) as server:
         keys = keys_of(server)
         assert sorted(keys) == ["r/run", "r/whole"]
-        answer = api(server, "result", key=keys["r/run"])
-        assert answer.status == 404
-        assert "link" in answer.error
+        response = api(server, "result", key=keys["r/run"])
+        assert response.status == 404
+        assert "link" in response.error
 
 
 def test_damage_is_reported_and_costs_one_row(folder: Path, tmp_path: Path) -> None:
@@ -313,9 +313,9 @@ def test_names_stay_text_in_json(folder: Path, tmp_path: Path) -> None:
     root = tmp_path / PROBE.replace("/", "_")
     shutil.copytree(folder / "one", root / f"'\"{PROBE}")
     with serving([root]) as server:
-        answer = api(server, "results")
-        assert answer.headers["content-type"] == "application/json"
-        assert answer.document["results"][0]["name"].endswith(PROBE)
+        response = api(server, "results")
+        assert response.headers["content-type"] == "application/json"
+        assert response.document["results"][0]["name"].endswith(PROBE)
 
 
 def test_non_utf8_name_costs_one_row(folder: Path, tmp_path: Path) -> None:
@@ -329,8 +329,8 @@ def test_non_utf8_name_costs_one_row(folder: Path, tmp_path: Path) -> None:
             bad, good = sorted(listing, key=lambda each: "error" not in each)
             assert "not UTF-8" in bad["error"]["got"]
             assert "error" not in good
-        answer = api(server, "result", key=bad["key"])
-        assert (answer.status, "not valid text" in answer.error) == (404, True)
+        response = api(server, "result", key=bad["key"])
+        assert (response.status, "not valid text" in response.error) == (404, True)
         assert api(server, "result", key=good["key"]).status == 200
 
 
@@ -350,13 +350,13 @@ def test_connections_set_tcp_nodelay(host: str) -> None:
 def test_port_in_use_and_missing_folder_are_reported(folder: Path, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as occupied:
         port = occupied.getsockname()[1]
-        done = uflip("explore", folder, "--port", port, "--no-browser")
-        assert done.code == 2
-        assert "another program listens there" in done.err
+        outcome = uflip("explore", folder, "--port", port, "--no-browser")
+        assert outcome.code == 2
+        assert "another program listens there" in outcome.err
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "nothing"):
-        done = uflip("explore", path, "--no-browser")
-        assert (done.code, "no folder to explore" in done.err) == (2, True)
+        outcome = uflip("explore", path, "--no-browser")
+        assert (outcome.code, "no folder to explore" in outcome.err) == (2, True)
     assert uflip("explore").code == 2
     with pytest.raises(UsageError), serving([tmp_path / "nothing"]):
         pass
@@ -366,9 +366,9 @@ def test_missing_libraries_are_reported(folder: Path, monkeypatch: pytest.Monkey
     for name in ("uvicorn", "starlette.applications"):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, name, None)
-            done = uflip("explore", folder, "--no-browser")
-        assert done.code == 6
-        assert "pip install 'uflip[web]'" in done.err
+            outcome = uflip("explore", folder, "--no-browser")
+        assert outcome.code == 6
+        assert "pip install 'uflip[web]'" in outcome.err
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
@@ -420,10 +420,10 @@ def test_token_is_not_in_browser_arguments(
 
 
 def test_open_channel_jobs_are_drawn_if_they_have_ios(tmp_path: Path) -> None:
-    done = uflip(
+    outcome = uflip(
         "oc", "run", "sim:dfc", "--scale", "quick", "--only", "oc0,oc1", "--out", tmp_path / "oc"
     )
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     with serving([tmp_path]) as server:
         (key,) = keys_of(server).values()
         document = api(server, "result", key=key).document

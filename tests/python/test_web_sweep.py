@@ -192,10 +192,12 @@ def test_unfinished_sweep_is_shown_partially(
     part = parquet.read_table(cut / "points.parquet").slice(5, 7)
     parquet.write_table(part, cut / "parts" / "000000.parquet")
     (cut / "points.parquet").unlink()
-    answer = sweeps_of(tmp_path).get(key_of(cut))
-    assert (answer["complete"], answer["places"]) == (False, [*range(5, 12)])
-    axis = next(index for index, each in enumerate(answer["axes"]) if each["name"] == "p99")
-    assert [row[axis] for row in answer["rows"]] == [measured(row, "p99") for row in swept[1][5:12]]
+    response = sweeps_of(tmp_path).get(key_of(cut))
+    assert (response["complete"], response["places"]) == (False, [*range(5, 12)])
+    axis = next(index for index, each in enumerate(response["axes"]) if each["name"] == "p99")
+    assert [row[axis] for row in response["rows"]] == [
+        measured(row, "p99") for row in swept[1][5:12]
+    ]
 
 
 def test_damaged_or_foreign_sweep_is_harmless(

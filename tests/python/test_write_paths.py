@@ -228,11 +228,11 @@ def name_for(path_option: tuple[str, str]) -> Path:
 def check_nothing_is_lost(workspace: Path, path_option: tuple[str, str], name: Path) -> None:
     """Run a command; it must be refused with an error, and change no existing file."""
     before = state(workspace)
-    done = attempt(path_option, name)
+    outcome = attempt(path_option, name)
     after = state(workspace)
-    assert {key: after.get(key) for key in before} == before, (path_option, done.err)
-    assert done.code in REFUSALS, (path_option, done)
-    assert "error: " in done.err, (path_option, done.err)
+    assert {key: after.get(key) for key in before} == before, (path_option, outcome.err)
+    assert outcome.code in REFUSALS, (path_option, outcome)
+    assert "error: " in outcome.err, (path_option, outcome.err)
     new = after.keys() - before.keys()
     assert new <= ALLOWED, (path_option, new)
     for key in new:
@@ -274,9 +274,9 @@ def test_image_of_a_loop_device_is_kept(workspace: Path) -> None:
             os.link(image, name)
             check_nothing_is_lost(workspace, path_option, name)
             name.unlink()
-        done = uflip(*SERVE, "--socket", "new.sock", "--data", image, "--destroy", image)
-        assert done.code == 3, done
-        assert "loop device" in done.err
+        outcome = uflip(*SERVE, "--socket", "new.sock", "--data", image, "--destroy", image)
+        assert outcome.code == 3, outcome
+        assert "loop device" in outcome.err
     finally:
         subprocess.run(["losetup", "--detach", made.stdout.strip()], check=True)
         image.unlink()

@@ -56,9 +56,9 @@ def test_reads_wait_as_queueing_theory_predicts(percent: int) -> None:
 
 
 def test_suite_reports_cost_of_write_rate(workdir: Path) -> None:
-    done = uflip("run", "sim:demo", "--suite", "today", "--scale", "quick", "--only", "write_rate",
-                 "--out", "out", "-q")  # fmt: skip
-    assert done.code == 0, done.err
+    outcome = uflip("run", "sim:demo", "--suite", "today", "--scale", "quick", "--only",
+                    "write_rate", "--out", "out", "-q")  # fmt: skip
+    assert outcome.code == 0, outcome.err
     assert uflip("report", "out", "-o", "r.html").code == 0
     page = Path("r.html").read_text()
     assert "Of 200 reads a second p95 is" in page

@@ -243,10 +243,10 @@ def test_resets_and_finishes_cost_their_remaining_work(results: dict[str, Any]) 
 
 def test_zones_are_listed_and_changed(tmp_path: Path) -> None:
     saved = tmp_path / "it.snapshot"
-    done = uflip("zones", SMALL, "--finish", "1,4-5", "--open", "0", "--save", str(saved))
-    assert done.code == 0, done.err
-    assert "finish: 3 zones in 76.8 ms, the longest 25.6 ms" in done.out
-    assert "16 of 512 KiB: 12 empty, 3 full, 1 explicitly open" in done.out.replace(
+    outcome = uflip("zones", SMALL, "--finish", "1,4-5", "--open", "0", "--save", str(saved))
+    assert outcome.code == 0, outcome.err
+    assert "finish: 3 zones in 76.8 ms, the longest 25.6 ms" in outcome.out
+    assert "16 of 512 KiB: 12 empty, 3 full, 1 explicitly open" in outcome.out.replace(
         "1 explicitly open, 3 full, 12 empty", "12 empty, 3 full, 1 explicitly open"
     )
     document = json.loads(uflip("zones", f"sim:{saved}", "--json").out)
@@ -272,9 +272,9 @@ def test_zones_are_listed_and_changed(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_zone_arguments_are_refused(arguments: tuple[str, ...], message: str) -> None:
-    done = uflip("zones", *arguments)
-    assert done.code != 0
-    assert message in done.err
+    outcome = uflip("zones", *arguments)
+    assert outcome.code != 0
+    assert message in outcome.err
 
 
 def test_traces_of_zone_commands_are_exported(tmp_path: Path) -> None:
@@ -284,9 +284,10 @@ def test_traces_of_zone_commands_are_exported(tmp_path: Path) -> None:
         )
     assert set(asarray(trace.column("mode"))) == {5}
     out = tmp_path / "it.csv"
-    done = uflip("pattern", SMALL, "--mode", "append", "--location", "sequential", "--io-size",
-                 "4KiB", "--queue-depth", "4", "--io-count", "60", "--trace", str(out))  # fmt: skip
-    assert done.code == 0, done.err
+    outcome = uflip("pattern", SMALL, "--mode", "append", "--location", "sequential",
+                    "--io-size", "4KiB", "--queue-depth", "4", "--io-count", "60",
+                    "--trace", str(out))  # fmt: skip
+    assert outcome.code == 0, outcome.err
     assert out.read_text().count(",append,") == 60
 
 

@@ -323,12 +323,12 @@ class Client:
         address = f"results/{result}/files/{offered.digest}"
         with (
             self._network_errors(),
-            self._http.stream("GET", address) as answer,
+            self._http.stream("GET", address) as response,
             path.open("xb") as file,
         ):
-            if not answer.is_success:
-                responses.check(answer, self._content(answer))
-            for part in answer.iter_raw(1 << 20):
+            if not response.is_success:
+                responses.check(response, self._content(response))
+            for part in response.iter_raw(1 << 20):
                 length += len(part)
                 if length > offered.bytes:
                     break
@@ -344,9 +344,9 @@ class Client:
             )  # fmt: skip
 
     def _ask(self, shape: type[Shape], method: str, address: str, **options: Any) -> Shape:
-        with self._network_errors(), self._http.stream(method, address, **options) as answer:
-            content = self._content(answer)
-        return responses.read(answer, content, shape)
+        with self._network_errors(), self._http.stream(method, address, **options) as response:
+            content = self._content(response)
+        return responses.read(response, content, shape)
 
     def _content(self, answer: "httpx.Response") -> bytes:
         """Read an answer to its end, within limits of length and time."""

@@ -36,8 +36,8 @@ def examine(folder: Path) -> ExaminedFolder:
     """
     command = [sys.executable, "-m", "uflip.site.examiner", str(folder)]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
-        output = json.loads(done.stdout)
+        process = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
+        output = json.loads(process.stdout)
     except (subprocess.TimeoutExpired, ValueError) as error:
         raise ResultsError(
             "The results cannot be checked",
