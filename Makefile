@@ -38,7 +38,7 @@ check-python: .venv/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/stubtest uflip._native --allowlist tests/stubtest-allowlist.txt --ignore-unused-allowlist
 
-format: .venv/dev.stamp  ## let the formatters have their way
+format: .venv/dev.stamp  ## run the formatters
 	cargo fmt --all
 	rustfmt $(LISTED)
 	$(BIN)/ruff check --fix -q python tests benches tools
