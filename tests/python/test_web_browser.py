@@ -102,7 +102,7 @@ def test_click_from_list_to_cause_of_a_spike(
     assert hovered, "the mouse finds it where it is drawn"
     # The tooltip has the same words.
     assert page.locator(".pad .tip").inner_text() == page.locator(".readout").inner_text()
-    assert "most of it" in page.locator(".readout").inner_text()
+    assert "main cause" in page.locator(".readout").inner_text()
 
 
 def test_wheel_drag_and_keys_zoom_and_pan(watched: MonitoredPage, server: Serving) -> None:

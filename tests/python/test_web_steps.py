@@ -30,7 +30,7 @@ def open_run(page: "Page", server: Serving, query: str = "") -> None:
     key = page.request.get(f"{server.url}api/results").json()["results"][0]["key"]
     run = page.request.get(f"{server.url}api/result?key={key}").json()["runs"][0]["id"]
     page.goto(f"{server.url}#/run/{key}/{run}{query}")
-    page.get_by_role("heading", name="One by one").wait_for()
+    page.get_by_role("heading", name="Each I/O").wait_for()
 
 
 def slowest(folder: Path) -> list[int]:

@@ -1,15 +1,15 @@
 // Addresses of the visible I/Os: offset over number, coloured by response time.
 
-import { unpacked, type Picture } from "./api";
+import { fetchArrays, type Picture } from "./api";
 import { fill, h } from "./dom";
-import { StretchPanel } from "./panel";
+import { RangePanel } from "./panel";
 import { HEAT } from "./heat";
 import { Plot } from "./plot";
 import { bytes, count, duration, linearTicks } from "./format";
 
 const SCALE = HEAT;
 
-export class Addresses extends StretchPanel<Picture> {
+export class Addresses extends RangePanel<Picture> {
   private readonly plot: Plot;
   private readonly status = h("p", { class: "quiet" });
   private readonly legend = h("ul", { class: "legend" });
@@ -62,7 +62,7 @@ export class Addresses extends StretchPanel<Picture> {
   }
 
   protected request(from: number, to: number): Promise<Picture> {
-    return unpacked("addresses", { key: this.key, run: this.name, from, to });
+    return fetchArrays("addresses", { key: this.key, run: this.name, from, to });
   }
 
   protected show(data: Picture): void {

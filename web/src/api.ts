@@ -17,7 +17,7 @@ async function get(name: string, query: Query, signal?: AbortSignal): Promise<Re
 }
 
 /** Requests an action. */
-export async function act(name: string, document: Plain = {}): Promise<Plain> {
+export async function postAction(name: string, document: Plain = {}): Promise<Plain> {
   const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(document) };
   return (await request(`api/${name}`, sent)).json();
 }
@@ -38,7 +38,7 @@ async function request(address: string, options: RequestInit): Promise<Response>
   throw new Failure(problem);
 }
 
-export async function ask(name: string, query: Query = {}, signal?: AbortSignal): Promise<Plain> {
+export async function fetchJson(name: string, query: Query = {}, signal?: AbortSignal): Promise<Plain> {
   return (await get(name, query, signal)).json();
 }
 
@@ -47,7 +47,7 @@ export interface Stats {
   p50_ns?: number | null; p99_ns?: number | null; p99_9_ns?: number | null;
 }
 
-/** A stretch of a run: single I/Os, or rows of neighbours. */
+/** A range of a run: single I/Os, or rows of neighbours. */
 export interface Picture {
   complete: boolean; kind: "ios" | "rows"; io_count: number; last_ns: number; streams: number;
   start: number; stop: number; window: Stats; causes?: string[]; cause_columns?: string[];
@@ -56,11 +56,11 @@ export interface Picture {
   at: Record<string, Float64Array | Uint32Array | Uint8Array>;
 }
 
-export async function picture(query: Query, signal?: AbortSignal): Promise<Picture> {
-  return unpacked("window", query, signal);
+export async function fetchPicture(query: Query, signal?: AbortSignal): Promise<Picture> {
+  return fetchArrays("window", query, signal);
 }
 
-export async function unpacked(name: string, query: Query, signal?: AbortSignal): Promise<Picture> {
+export async function fetchArrays(name: string, query: Query, signal?: AbortSignal): Promise<Picture> {
   return unpack(await (await get(name, query, signal)).arrayBuffer());
 }
 

@@ -1,7 +1,7 @@
 // An open-channel device: bands of response times, throughput per LUN, wear of a block, scaling with
 // parallelism, and the rules of the unwritten contract.
 
-import { ask, type Plain } from "./api";
+import { fetchJson, type Plain } from "./api";
 import { color, h, table, type Child } from "./dom";
 import { heat } from "./heat";
 import { onLeave } from "./cleanup";
@@ -13,7 +13,7 @@ const READ = 0;
 const WRITE = 1;
 
 export async function show(key: string): Promise<HTMLElement> {
-  const findings = await ask("channel", { key });
+  const findings = await fetchJson("channel", { key });
   return h("section", { "aria-label": "Open channel" },
     findings.bands.length ? bands("A single LUN", "Every dot is an I/O of one page of all planes, by one thread; the letters are the mix. Bands are low and high pages, and reads that waited for a write.", findings.bands) : null,
     findings.luns ? luns(findings.luns) : null,
@@ -88,24 +88,24 @@ function wear(findings: Plain): HTMLElement {
 
 function scaling(lines: Plain[]): HTMLElement {
   const groups: [string, Plain[]][] = ["writes", "reads"].map((word) => [word, lines.filter((each) => each.name.startsWith(word))]);
-  const figure = ([word, some]: [string, Plain[]]) => {
-    const degrees = [...new Set<number>(some.flatMap((each) => each.degrees))].sort((a, b) => a - b);
-    const most = Math.max(...some.flatMap((each) => each.mb_per_s)) * 1.08;
+  const figure = ([word, lines]: [string, Plain[]]) => {
+    const degrees = [...new Set<number>(lines.flatMap((each) => each.degrees))].sort((a, b) => a - b);
+    const most = Math.max(...lines.flatMap((each) => each.mb_per_s)) * 1.08;
     const hue = word === "writes" ? "sw" : "rr";
     const dashes = [[], [6, 4], [2, 3], [8, 3, 2, 3]];
     const plot = removedOnLeave(new Plot({
       title: `Throughput: ${word}`, name: `scaling-${word}`, height: 240,
-      x: { range: { low: Math.log2(degrees[0]!) - 0.2, high: Math.log2(degrees.at(-1)!) + 0.2 }, label: [...new Set(some.map((each) => each.over))].join(" or "), ticks: () => degrees.map(Math.log2), tick: () => (value) => count(2 ** value) },
+      x: { range: { low: Math.log2(degrees[0]!) - 0.2, high: Math.log2(degrees.at(-1)!) + 0.2 }, label: [...new Set(lines.map((each) => each.over))].join(" or "), ticks: () => degrees.map(Math.log2), tick: () => (value) => count(2 ** value) },
       y: { range: { low: 0, high: most }, label: "MB/s", ticks: linearTicks, tick: () => threeDigits },
-      paint: (pen, plane) => some.forEach((each, i) => {
+      paint: (pen, plane) => lines.forEach((each, i) => {
         const points = each.degrees.map((degree: number, j: number): [number, number] => [plane.x(Math.log2(degree)), plane.y(each.mb_per_s[j])]);
         pen.line(points, color(hue), 1.6, dashes[i % dashes.length]);
         for (const [x, y] of points) pen.dot(x, y, 3, color(hue));
       }),
     }));
     const names = ["line", "dashed", "dotted", "dash and dot"];
-    return h("article", {}, h("h3", {}, word), h("p", { class: "quiet" }, some.map((each, i) => `${names[i % names.length]}: ${each.name.replace(`${word}, `, "")}`).join("; ")), plot.node,
-      plot.saving([["CSV", () => saveCsv(`scaling-${word}`, ["line", "degree", "mb_per_s"], some.flatMap((each) => each.degrees.map((degree: number, i: number) => [each.name, degree, each.mb_per_s[i]])))]]));
+    return h("article", {}, h("h3", {}, word), h("p", { class: "quiet" }, lines.map((each, i) => `${names[i % names.length]}: ${each.name.replace(`${word}, `, "")}`).join("; ")), plot.node,
+      plot.saving([["CSV", () => saveCsv(`scaling-${word}`, ["line", "degree", "mb_per_s"], lines.flatMap((each) => each.degrees.map((degree: number, i: number) => [each.name, degree, each.mb_per_s[i]])))]]));
   };
-  return h("section", {}, h("h2", {}, "Parallelism"), h("p", { class: "quiet" }, "A line bends where all threads wait for the same resource."), h("div", { class: "multiples" }, groups.filter(([, some]) => some.length).map(figure)));
+  return h("section", {}, h("h2", {}, "Parallelism"), h("p", { class: "quiet" }, "A line bends where all threads wait for the same resource."), h("div", { class: "multiples" }, groups.filter(([, lines]) => lines.length).map(figure)));
 }

@@ -1,6 +1,6 @@
 // Compared results: their properties, and the experiments that differ, the largest difference first.
 
-import { ask, type Plain } from "./api";
+import { fetchJson, type Plain } from "./api";
 import { color, facts, fill, h, table, type Child } from "./dom";
 import type { Pen } from "./pen";
 import { Plot, type Plane, type Range } from "./plot";
@@ -28,7 +28,7 @@ function reasonCounts(rows: Plain[]): string {
 
 export async function show(main: HTMLElement, route: Route): Promise<void> {
   const keys = route.parts[0] ?? "";
-  const response = await ask("compare", { keys });
+  const response = await fetchJson("compare", { keys });
   const [first, ...others] = response.results as Plain[];
   fill(main,
     h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: link("results", [], { chosen: keys }) }, "Results"), " › ", h("span", { "aria-current": "page" }, "Comparison")),
@@ -90,20 +90,20 @@ function spanned(pen: Pen, plane: Plane, { low, high }: Range, y: number, tip: n
 
 /** Ratios with their intervals on a logarithmic axis, a row each. */
 function forest(first: Plain, second: Plain, rows: Plain[], index: number): HTMLElement | null {
-  const some = rows.slice(0, MAX_ROWS);
-  if (!some.length) return null;
-  const ends = some.flatMap((row) => [row.ratio, row.low ?? row.ratio, row.high ?? row.ratio]).filter((value) => value > 0);
+  const largest = rows.slice(0, MAX_ROWS);
+  if (!largest.length) return null;
+  const ends = largest.flatMap((row) => [row.ratio, row.low ?? row.ratio, row.high ?? row.ratio]).filter((value) => value > 0);
   const range = { low: Math.min(0.8, ...ends) / 1.1, high: Math.max(1.25, ...ends) * 1.1 };
   const log = { low: Math.log2(range.low), high: Math.log2(range.high) };
   const name = (row: Plain) => `${row.title} ${row.pattern} ${row.label}`;
   const plot = new Plot({
-    title: `${second.name} over ${first.name}`, name: `comparison-${index + 1}`, height: 70 + 18 * some.length,
+    title: `${second.name} over ${first.name}`, name: `comparison-${index + 1}`, height: 70 + 18 * largest.length,
     x: { range: log, label: "second over first (95 % interval)", ticks: aroundOne, tick: () => (value) => `×${threeDigits(2 ** value)}` },
-    y: { range: { low: -some.length + 0.4, high: 0.6 }, label: "", size: 12 + 6 * Math.max(...some.map((row) => name(row).length)), ticks: () => some.map((_, i) => -i), tick: () => (value) => name(some[-value]!) },
+    y: { range: { low: -largest.length + 0.4, high: 0.6 }, label: "", size: 12 + 6 * Math.max(...largest.map((row) => name(row).length)), ticks: () => largest.map((_, i) => -i), tick: () => (value) => name(largest[-value]!) },
     paint: (pen, plane) => {
       pen.rect(plane.x(Math.log2(1 / 1.05)), plane.top, plane.x(Math.log2(1.05)) - plane.x(Math.log2(1 / 1.05)), plane.height, color("shade"));
       pen.line([[plane.x(0), plane.top], [plane.x(0), plane.top + plane.height]], color("muted"), 1);
-      some.forEach((row, i) => {
+      largest.forEach((row, i) => {
         const hue = color(HUE[row.verdict] ?? "muted");
         const bounds = interval(row);
         if (bounds) spanned(pen, plane, bounds, plane.y(-i), (plane.y(-1) - plane.y(0)) / 4, hue);
@@ -111,7 +111,7 @@ function forest(first: Plain, second: Plain, rows: Plain[], index: number): HTML
       });
     },
   });
-  return h("div", {}, h("p", { class: "quiet" }, `The ${some.length} largest differences; shaded: within 5 %, grey: neither slower nor faster. Right of the line the second is slower.${some.some((row) => interval(row)?.low === 0) ? " An arrow: the interval begins at 0." : ""}`), plot.node, plot.saving());
+  return h("div", {}, h("p", { class: "quiet" }, `The ${largest.length} largest differences; shaded: within 5 %, grey: neither slower nor faster. Right of the line the second is slower.${largest.some((row) => interval(row)?.low === 0) ? " An arrow: the interval begins at 0." : ""}`), plot.node, plot.saving());
 }
 
 function spanWords(bounds: Range | null): string {
@@ -135,14 +135,14 @@ async function overlay(node: HTMLElement, first: Plain, second: Plain, row: Plai
   node.hidden = false;
   fill(node, h("p", { class: "quiet" }, "Loading …"));
   try {
-    const some = await Promise.all([first, second].map(async ({ key, name }): Promise<Plain> => {
-      const runs = runsOf(await ask("result", { key }), row);
-      return { key, name, run: runs[0], spread: await ask("spread", { key, runs: runs.join(",") }) };
+    const distributions = await Promise.all([first, second].map(async ({ key, name }): Promise<Plain> => {
+      const runs = runsOf(await fetchJson("result", { key }), row);
+      return { key, name, run: runs[0], spread: await fetchJson("spread", { key, runs: runs.join(",") }) };
     }));
     const looks = [color("muted"), color("rw")];
     fill(node, h("h3", {}, `${row.title}: ${row.pattern} ${row.axis} ${row.label}`),
-      h("ul", { class: "legend" }, some.map(({ key, name, run, spread }, i) => h("li", { vars: { "--hue": looks[i]! } }, h("a", { href: link("run", [key, run]) }, name), `: ${count(spread.count)} I/Os of ${count(spread.runs)} ${spread.runs === 1 ? "run" : "runs"}`))),
-      tails("comparison", some.map(({ name, spread }, i) => ({ words: name, hue: looks[i]!, dash: i ? [] : [6, 4], spread }))));
+      h("ul", { class: "legend" }, distributions.map(({ key, name, run, spread }, i) => h("li", { vars: { "--hue": looks[i]! } }, h("a", { href: link("run", [key, run]) }, name), `: ${count(spread.count)} I/Os of ${count(spread.runs)} ${spread.runs === 1 ? "run" : "runs"}`))),
+      tails("comparison", distributions.map(({ name, spread }, i) => ({ words: name, hue: looks[i]!, dash: i ? [] : [6, 4], spread }))));
     node.scrollIntoView({ block: "nearest" });
   } catch (error) {
     fill(node, errorNotice(error));

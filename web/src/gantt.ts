@@ -1,7 +1,7 @@
-// Gantt chart of the channels and dies in the visible stretch: a row each, a bar per operation, and
-// the waits. For a long stretch, the share of time of each kind of operation.
+// Gantt chart of the channels and dies in the visible range: a row each, a bar per operation, and
+// the waits. For a long range, the share of time of each kind of operation.
 
-import { ask, unpacked, type Picture, type Plain } from "./api";
+import { fetchJson, fetchArrays, type Picture, type Plain } from "./api";
 import { color, fill, h, debounce } from "./dom";
 import { activity, operation as hue, type Axis } from "./paint";
 import type { Pen } from "./pen";
@@ -42,7 +42,7 @@ export class Gantt {
     const view = this;
     this.plot = new Plot({
       title: `Dies and channels: ${name}`, name: `${name}-dies`, height: 420,
-      x: { get range() { return view.stretch(); }, label: "since the first I/O was submitted", ticks: linearTicks, tick: (low, high) => tickOf("time", low, high) },
+      x: { get range() { return view.visibleRange(); }, label: "since the first I/O was submitted", ticks: linearTicks, tick: (low, high) => tickOf("time", low, high) },
       y: {
         get range() { return { low: -view.lanes.length + 0.5, high: 0.5 }; }, label: "", size: 84,
         ticks: () => { const step = Math.ceil(view.lanes.length / 26); return view.lanes.map((_, i) => -i).filter((i) => i % step === 0); },
@@ -63,12 +63,12 @@ export class Gantt {
     return ((this.data as Plain)?.lanes as Lane[]) ?? [];
   }
 
-  private stretch(): Range {
+  private visibleRange(): Range {
     const { from_ns: low = 0, until_ns: high = 1 } = (this.data as Plain) ?? {};
     return { low, high: Math.max(high, low + 1) };
   }
 
-  /** Follows the visible stretch. */
+  /** Follows the visible range. */
   follow(visible: Range, axis: Axis): void {
     this.visible = { ...visible, axis };
     this.refresh();
@@ -86,7 +86,7 @@ export class Gantt {
     this.pending.abort();
     this.pending = new AbortController();
     const columns = Math.max(Math.floor(this.plot.over.clientWidth), 100);
-    const data = await unpacked("gantt", { key: this.key, run: this.name, axis: visible.axis, from: visible.low, to: visible.high, columns }, this.pending.signal).catch(() => null);
+    const data = await fetchArrays("gantt", { key: this.key, run: this.name, axis: visible.axis, from: visible.low, to: visible.high, columns }, this.pending.signal).catch(() => null);
     if (!data) return;
     this.node.hidden = (data as Plain).kind === "nothing"; // of an older version without this log
     if (this.node.hidden) return;
@@ -173,7 +173,7 @@ export class Gantt {
   private paintShares(pen: Pen, plane: Plane, data: Picture): void {
     const { shares } = data.at;
     const { columns, whats } = data as Plain;
-    const { low, high } = this.stretch();
+    const { low, high } = this.visibleRange();
     const edge = (i: number) => plane.x(low + ((high - low) * i) / columns);
     this.lanes.forEach((_, lane) => {
       const [top, tall] = this.row(plane, lane);
@@ -242,7 +242,7 @@ export class Gantt {
     const lane = this.lanes[Math.round(-y)];
     if (x === null || !data?.at.row || !lane) return -1;
     const { at } = data;
-    const { low, high } = this.stretch();
+    const { low, high } = this.visibleRange();
     const near = (high - low) / 400;
     let [best, least] = [-1, near];
     for (let i = 0; i < at.row!.length; i++) {
@@ -283,7 +283,7 @@ export class Gantt {
   private hoverShares(data: Picture, x: number, y: number): void {
     const lane = Math.round(-y);
     const { columns, whats } = data as Plain;
-    const { low, high } = this.stretch();
+    const { low, high } = this.visibleRange();
     const column = Math.floor(((x - low) / (high - low)) * columns);
     const shares = (whats as string[]).map((what, i): [string, number] => [what, (data.at.shares![(lane * whats.length + i) * columns + column] ?? 0) / 255]).filter(([, share]) => share > 0);
     fill(this.readout, h("b", {}, this.lanes[lane]?.name ?? ""), `: ${shares.map(([what, share]) => `${what} ${percent(share)}`).join(", ") || "idle"}`);
@@ -295,7 +295,7 @@ export class Gantt {
     const { hovered, data } = this;
     const row = data?.at.row?.[hovered];
     if (row === undefined) return;
-    const operation = await ask("operation", { key: this.key, run: this.name, row }).catch(() => null);
+    const operation = await fetchJson("operation", { key: this.key, run: this.name, row }).catch(() => null);
     if (!operation || this.hovered !== hovered || this.data !== data) return;
     const few = (all: Plain[]) => all.slice(0, 3).map(operationText).join("; ") + (all.length > 3 ? `; and ${all.length - 3} more` : "");
     if (operation.waited_for.length) this.readout.append(` — for ${few(operation.waited_for)}`);
@@ -322,7 +322,7 @@ export class Gantt {
       return;
     }
     const { columns } = data as Plain;
-    const { low, high } = this.stretch();
+    const { low, high } = this.visibleRange();
     const rows = this.lanes.flatMap((lane, index) => (whats as string[]).flatMap((what, i) => Array.from({ length: columns }, (_, column): [string, string, number, number] => [lane.name, what, low + ((high - low) * column) / columns, data.at.shares![(index * whats.length + i) * columns + column]! / 255]).filter(([, , , share]) => share > 0)));
     saveCsv(`${this.name}-shares`, ["lane", "operation", "from_ns", "share"], rows);
   }

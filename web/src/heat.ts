@@ -21,39 +21,39 @@ export interface Heat {
   scale?: Range;
 }
 
-export function heat(of: Heat): { node: HTMLElement; plot: Plot } {
-  const all = of.values.flat().filter((value): value is number => value !== null);
-  const [least, most] = of.scale ? [of.scale.low, of.scale.high] : [Math.min(...all), Math.max(...all)];
+export function heat(map: Heat): { node: HTMLElement; plot: Plot } {
+  const all = map.values.flat().filter((value): value is number => value !== null);
+  const [least, most] = map.scale ? [map.scale.low, map.scale.high] : [Math.min(...all), Math.max(...all)];
   const hue = (value: number) => HEAT[Math.min(Math.floor(((value - least) / Math.max(most - least, 1e-12)) * HEAT.length), HEAT.length - 1)]!;
   const readout = h("p", { class: "readout", "aria-live": "polite" });
-  const rows = of.rows.length;
+  const rows = map.rows.length;
   const step = Math.ceil(rows / 16);
   const plot = new Plot({
-    title: of.title, name: of.name, height: Math.min(70 + rows * 16, 420),
-    x: { range: of.x, label: of.xLabel, ticks: (low, high, about) => linearTicks(low, high, about).map((each) => each + 0).filter((each) => each >= 0 && Number.isInteger(each)), tick: () => count },
-    y: { range: { low: -rows + 0.5, high: 0.5 }, label: of.yLabel, ticks: () => of.rows.map((_, i) => -i).filter((i) => i % step === 0), tick: () => (value) => of.rows[-value] ?? "" },
-    paint: (pen, plane) => of.values.forEach((row, i) => {
+    title: map.title, name: map.name, height: Math.min(70 + rows * 16, 420),
+    x: { range: map.x, label: map.xLabel, ticks: (low, high, about) => linearTicks(low, high, about).map((each) => each + 0).filter((each) => each >= 0 && Number.isInteger(each)), tick: () => count },
+    y: { range: { low: -rows + 0.5, high: 0.5 }, label: map.yLabel, ticks: () => map.rows.map((_, i) => -i).filter((i) => i % step === 0), tick: () => (value) => map.rows[-value] ?? "" },
+    paint: (pen, plane) => map.values.forEach((row, i) => {
       const [top, bottom] = [plane.y(-i + 0.46), plane.y(-i - 0.46)];
       row.forEach((value, column) => {
-        const [left, right] = [plane.x(of.at(column)), plane.x(of.at(column + 1))];
-        pen.rect(left, top, Math.max(right - left - (of.scale ? 2 : 0), 0.6), bottom - top, value === null ? color("shade") : hue(value));
-        if (of.scale && value !== null && right - left > 36) pen.text(threeDigits(value), (left + right) / 2, (top + bottom) / 2 + 4, "#1c1d1f", "center");
+        const [left, right] = [plane.x(map.at(column)), plane.x(map.at(column + 1))];
+        pen.rect(left, top, Math.max(right - left - (map.scale ? 2 : 0), 0.6), bottom - top, value === null ? color("shade") : hue(value));
+        if (map.scale && value !== null && right - left > 36) pen.text(threeDigits(value), (left + right) / 2, (top + bottom) / 2 + 4, "#1c1d1f", "center");
       });
     }),
     at: (x, y) => {
       const row = Math.round(-y);
-      const column = x === null ? -1 : of.values[0]!.findIndex((_, i) => x >= of.at(i) && x < of.at(i + 1));
-      const value = of.values[row]?.[column];
-      readout.textContent = column < 0 || value === undefined ? "" : `${of.yLabel} ${of.rows[row]}, ${of.xLabel} ${count(of.at(column))}: ${value === null ? "–" : of.words(value)}`;
+      const column = x === null ? -1 : map.values[0]!.findIndex((_, i) => x >= map.at(i) && x < map.at(i + 1));
+      const value = map.values[row]?.[column];
+      readout.textContent = column < 0 || value === undefined ? "" : `${map.yLabel} ${map.rows[row]}, ${map.xLabel} ${count(map.at(column))}: ${value === null ? "–" : map.words(value)}`;
     },
   });
   const few = all.every(Number.isInteger) && most - least < HEAT.length; // then each has its colour
   const steps = few
-    ? Array.from({ length: most - least + 1 }, (_, i) => h("li", { vars: { "--hue": hue(least + i) } }, of.words(least + i)))
-    : HEAT.map((each, i) => h("li", { vars: { "--hue": each } }, `from ${of.words(least + ((most - least) * i) / HEAT.length)}`));
+    ? Array.from({ length: most - least + 1 }, (_, i) => h("li", { vars: { "--hue": hue(least + i) } }, map.words(least + i)))
+    : HEAT.map((each, i) => h("li", { vars: { "--hue": each } }, `from ${map.words(least + ((most - least) * i) / HEAT.length)}`));
   return {
     plot,
-    node: h("div", {}, of.scale ? null : h("ul", { class: "legend" }, most > least ? steps : h("li", { vars: { "--hue": HEAT[0]! } }, of.words(least))), plot.node, readout,
-      plot.saving([["CSV", () => saveCsv(of.name, [of.yLabel, of.xLabel, "value"], of.values.flatMap((row, i) => row.map((value, column) => [of.rows[i]!, of.at(column), value])))]])),
+    node: h("div", {}, map.scale ? null : h("ul", { class: "legend" }, most > least ? steps : h("li", { vars: { "--hue": HEAT[0]! } }, map.words(least))), plot.node, readout,
+      plot.saving([["CSV", () => saveCsv(map.name, [map.yLabel, map.xLabel, "value"], map.values.flatMap((row, i) => row.map((value, column) => [map.rows[i]!, map.at(column), value])))]])),
   };
 }

@@ -1,7 +1,7 @@
 // The device log of a run: free blocks and write amplification over the visible
-// stretch, erases of each block, and valid pages of blocks.
+// range, erases of each block, and valid pages of blocks.
 
-import { ask, type Plain } from "./api";
+import { fetchJson, type Plain } from "./api";
 import { color, fill, h } from "./dom";
 import { heat, HEAT } from "./heat";
 import type { Axis } from "./paint";
@@ -24,7 +24,7 @@ export class Inside {
     this.node.addEventListener("toggle", () => void this.load());
   }
 
-  /** Follows the visible stretch. */
+  /** Follows the visible range. */
   follow(visible: Range, axis: Axis): void {
     [this.visible, this.axis] = [visible, axis];
     void this.load();
@@ -34,7 +34,7 @@ export class Inside {
   private async load(): Promise<void> {
     if (this.requested || !this.node.open) return;
     this.requested = true;
-    this.data = await ask("inside", { key: this.key, run: this.name }).catch(() => null);
+    this.data = await fetchJson("inside", { key: this.key, run: this.name }).catch(() => null);
     if (!this.data) {
       fill(this.body, h("p", { class: "quiet" }, "The device log cannot be read; `uflip verify` reports the reason."));
       return;
@@ -52,7 +52,7 @@ export class Inside {
     return this.axis === "number" ? this.data.ios : this.data.at_ns;
   }
 
-  /** Lines over the same stretch as the response times above. */
+  /** Lines over the same range as the response times above. */
   private over(title: string, label: string, lines: [string, (number | null)[], string][], words: string): HTMLElement | null {
     const view = this;
     const numbers = lines.flatMap(([, values]) => values.filter((value) => value !== null));

@@ -1,4 +1,4 @@
-// Paints a stretch of a run: single I/Os as dots, rows of neighbours as a density with the minimum
+// Paints a range of a run: single I/Os as dots, rows of neighbours as a density with the minimum
 // and the maximum of each, and annotations such as the end of the start-up.
 
 import type { Picture, Plain } from "./api";

@@ -1,10 +1,10 @@
-// A panel that follows the visible stretch of a run: it requests data only while it is open, and only
-// if the stretch has changed.
+// A panel that follows the visible range of a run: it requests data only while it is open, and only
+// if the range has changed.
 
 import { type Picture } from "./api";
 import { h } from "./dom";
 
-export abstract class StretchPanel<T> {
+export abstract class RangePanel<T> {
   readonly node: HTMLDetailsElement;
   protected data: T | null = null;
   private picture: Picture | null = null;
@@ -14,7 +14,7 @@ export abstract class StretchPanel<T> {
     this.node = h("details", { class: "panel", ontoggle: () => void this.refresh() }, h("summary", {}, h("h2", {}, title)), ...body);
   }
 
-  /** Follows the visible stretch. */
+  /** Follows the visible range. */
   follow(picture: Picture): void {
     if (this.picture === null) this.started(picture);
     this.picture = picture;
@@ -24,16 +24,16 @@ export abstract class StretchPanel<T> {
   private async refresh(): Promise<void> {
     const { picture } = this;
     if (!picture || !this.node.open) return;
-    const stretch = `${picture.start} ${picture.stop}`;
-    if (stretch === this.requested) return;
-    this.requested = stretch;
+    const range = `${picture.start} ${picture.stop}`;
+    if (range === this.requested) return;
+    this.requested = range;
     const data = await this.request(picture.start, picture.stop).catch(() => null);
-    if (this.requested !== stretch || !data) return;
+    if (this.requested !== range || !data) return;
     this.data = data;
     this.show(data);
   }
 
-  /** The first visible stretch. */
+  /** The first visible range. */
   protected started(_picture: Picture): void {}
   protected abstract request(from: number, to: number): Promise<T>;
   protected abstract show(data: T): void;

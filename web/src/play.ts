@@ -1,7 +1,7 @@
 // Play: change a simulated device in a form, run something on it at once, and compare the result with
 // the one before. The form is stored in the URL; a link runs nothing.
 
-import { act, ask, type Plain } from "./api";
+import { postAction, fetchJson, type Plain } from "./api";
 import { facts, fill, h, debounce } from "./dom";
 import { onLeave } from "./cleanup";
 import { errorNotice } from "./problem";
@@ -44,7 +44,7 @@ class PlayView {
   private readonly options_ = h("div", { class: "options" });
   private readonly command = h("code");
   private readonly run = h("button", { type: "button", class: "main", onclick: () => void this.begin() }, "Run");
-  private readonly stop = h("button", { type: "button", hidden: true, onclick: () => void act("play/stop").then(() => this.poll()) }, "Stop");
+  private readonly stop = h("button", { type: "button", hidden: true, onclick: () => void postAction("play/stop").then(() => this.poll()) }, "Stop");
   private readonly progress = h("div", { role: "status" });
   private readonly results = h("section", { class: "played", "aria-label": "Results of the runs" });
   private readonly changed: () => void;
@@ -101,7 +101,7 @@ class PlayView {
   private async request(anew = false): Promise<void> {
     this.updateQuery();
     const query = Object.fromEntries(Object.entries(this.changes).map(([name, value]) => [KEY + name, value]));
-    const form = await ask("play", { device: this.device, ...query });
+    const form = await fetchJson("play", { device: this.device, ...query });
     if (form.problem && this.form && !anew) { // keep the form until the error is corrected
       fill(this.message, problemOf(form.problem));
       this.mark();
@@ -207,7 +207,7 @@ class PlayView {
     const options = Object.fromEntries(Object.entries(this.options).filter(([, value]) => value));
     const selection = this.benchmark === "pattern" ? { pattern: this.pattern, options } : {};
     try {
-      await act("play/begin", { device: this.device, keys: this.changes, benchmark: this.benchmark, ...selection });
+      await postAction("play/begin", { device: this.device, keys: this.changes, benchmark: this.benchmark, ...selection });
       [this.now, this.before] = [null, null];
       fill(this.message, facts(this.form.facts));
     } catch (error) {
@@ -219,7 +219,7 @@ class PlayView {
 
   /** Requests the list of runs, repeatedly while one is in progress. */
   private async poll(): Promise<void> {
-    const response = await ask("played");
+    const response = await fetchJson("played");
     if (this.removed) return;
     const last: Plain | undefined = response.played.at(-1);
     const running = last?.state === "running";
@@ -245,12 +245,12 @@ class PlayView {
     const now = runs.find((each) => each.number === this.now) ?? runs.at(-1)!;
     const comparable = runs.filter((each) => each.number !== now.number && each.benchmark === now.benchmark);
     const before = this.before === 0 ? undefined : comparable.find((each) => each.number === this.before) ?? comparable.filter((each) => each.number < now.number).at(-1);
-    const choose = (words: string, some: Plain[], at: Plain | undefined, set: (n: number) => void) => {
+    const choose = (words: string, choices: Plain[], at: Plain | undefined, set: (n: number) => void) => {
       const select = h("select", { "aria-label": words, onchange: () => {
         set(Number(select.value));
         this.updateQuery();
         void this.draw();
-      } }, words === "before" && !at ? h("option", { value: "0" }, "nothing") : null, some.map((each) => h("option", { value: each.number }, titleOf(each))));
+      } }, words === "before" && !at ? h("option", { value: "0" }, "nothing") : null, choices.map((each) => h("option", { value: each.number }, titleOf(each))));
       select.value = String(at?.number ?? 0);
       return h("label", {}, `${words} `, select);
     };

@@ -1,6 +1,6 @@
 // Results of a run on a simulated device drawn over the run before, on the same scales.
 
-import { ask, picture as drawn, type Picture, type Plain } from "./api";
+import { fetchJson, fetchPicture, type Picture, type Plain } from "./api";
 import { color, h, table, type Child } from "./dom";
 import { onLeave } from "./cleanup";
 import { paint } from "./paint";
@@ -15,8 +15,8 @@ const DASH = [6, 4];
 
 /** Figures and numbers of a run, and of an earlier one. */
 export async function runFigures(now: Plain, before: Plain | undefined): Promise<Child> {
-  const some = before ? [before, now] : [now];
-  return now.benchmark === "pattern" ? runs(some) : benchmarks(some, now.benchmark);
+  const played = before ? [before, now] : [now];
+  return now.benchmark === "pattern" ? runs(played) : benchmarks(played, now.benchmark);
 }
 
 /** Colours of the earlier and of the later one. */
@@ -24,17 +24,17 @@ function tones(n: number, later: string): string[] {
   return n > 1 ? [color("muted"), later] : [later];
 }
 
-async function runs(some: Plain[]): Promise<Child> {
-  const views = await Promise.all(some.map(async ({ key }) => ask("run", { key, run: (await ask("result", { key })).runs[0].id })));
-  const pictures = await Promise.all(views.map((run, i) => drawn({ key: some[i]!.key, run: run.id, axis: "number", from: 0, to: run.io_count, columns: COLUMNS })));
-  const spreads = await Promise.all(views.map((run, i) => ask("spread", { key: some[i]!.key, runs: run.id })));
-  const looks = tones(some.length, hue(views.at(-1)!.pattern));
-  const words = some.length > 1 ? ["before", "now"] : ["now"];
+async function runs(played: Plain[]): Promise<Child> {
+  const views = await Promise.all(played.map(async ({ key }) => fetchJson("run", { key, run: (await fetchJson("result", { key })).runs[0].id })));
+  const pictures = await Promise.all(views.map((run, i) => fetchPicture({ key: played[i]!.key, run: run.id, axis: "number", from: 0, to: run.io_count, columns: COLUMNS })));
+  const spreads = await Promise.all(views.map((run, i) => fetchJson("spread", { key: played[i]!.key, runs: run.id })));
+  const looks = tones(played.length, hue(views.at(-1)!.pattern));
+  const words = played.length > 1 ? ["before", "now"] : ["now"];
   return h("div", {},
-    h("ul", { class: "legend" }, words.map((each, i) => h("li", { vars: { "--hue": looks[i]! } }, `${each}: `, h("code", {}, some[i]!.url)))),
+    h("ul", { class: "legend" }, words.map((each, i) => h("li", { vars: { "--hue": looks[i]! } }, `${each}: `, h("code", {}, played[i]!.url)))),
     over(views, pictures, looks),
-    tails("play", spreads.map((spread, i) => ({ words: words[i]!, hue: looks[i]!, dash: i < some.length - 1 ? DASH : [], spread }))),
-    numbers(views, some));
+    tails("play", spreads.map((spread, i) => ({ words: words[i]!, hue: looks[i]!, dash: i < played.length - 1 ? DASH : [], spread }))),
+    numbers(views, played));
 }
 
 /** Response times over the number of the I/O. */
@@ -60,7 +60,7 @@ const ROWS: Row[] = [
   ["write amplification", (run) => run.write_amplification, (value) => value.toFixed(2)],
 ];
 
-function numbers(views: Plain[], some: Plain[]): HTMLElement {
+function numbers(views: Plain[], played: Plain[]): HTMLElement {
   const counters = [...new Set(views.flatMap((run) => Object.keys(run.counters)))].filter((name) => views.some((run) => run.counters[name]));
   const spent = [...new Set(views.flatMap((run) => run.spent_ns.map((each: Plain) => each.words)))];
   const modes = [...new Set(views.flatMap((run) => Object.keys(run.by_mode)))];
@@ -79,11 +79,11 @@ function numbers(views: Plain[], some: Plain[]): HTMLElement {
   }).filter((row) => row.slice(1).some((cell) => cell !== "–" && cell !== "0" && cell !== ""));
   const head = views.length > 1 ? ["", "before", "now", "now over before"] : ["", "now"];
   return h("div", {}, h("h2", {}, "In numbers"), table(head, cells, "Response times and device counters", 1),
-    h("p", {}, "Every I/O and its causes: ", views.map((run, i) => [h("a", { href: link("run", [some[i]!.key, run.id]) }, views.length > 1 && !i ? "before" : "now"), " "])));
+    h("p", {}, "Every I/O and its causes: ", views.map((run, i) => [h("a", { href: link("run", [played[i]!.key, run.id]) }, views.length > 1 && !i ? "before" : "now"), " "])));
 }
 
-async function benchmarks(some: Plain[], name: string): Promise<Child> {
-  const results = await Promise.all(some.map(({ key }) => ask("result", { key })));
+async function benchmarks(played: Plain[], name: string): Promise<Child> {
+  const results = await Promise.all(played.map(({ key }) => fetchJson("result", { key })));
   const measured: Plain[] = results.map((each) => each.benchmarks.find((one: Plain) => one.name === name) ?? { patterns: [], values: [], axis: "" });
   const points = measured.flatMap((each) => each.patterns.flatMap((one: Plain) => one.points));
   if (!points.length) return h("p", {}, "Nothing was measured.");
@@ -108,21 +108,21 @@ async function benchmarks(some: Plain[], name: string): Promise<Child> {
   onLeave(() => plot.remove());
   return h("div", {},
     h("ul", { class: "legend" }, last.patterns.map((each: Plain) => h("li", { vars: { "--hue": `var(--${HUES[each.pattern] ?? "ink"})` } }, `${each.pattern} ${each.words}`)),
-      h("li", { class: "stroke" }, "now: ", h("code", {}, some.at(-1)!.url)), some.length > 1 ? h("li", { class: "stroke dashed" }, "before: ", h("code", {}, some[0]!.url)) : null),
+      h("li", { class: "stroke" }, "now: ", h("code", {}, played.at(-1)!.url)), played.length > 1 ? h("li", { class: "stroke dashed" }, "before: ", h("code", {}, played[0]!.url)) : null),
     plot.node, plot.saving(),
     h("p", {}, last.finding),
-    compared(measured, some),
-    h("p", {}, "The whole results: ", some.map((each, i) => [h("a", { href: link("result", [each.key]) }, some.length > 1 && !i ? "before" : "now"), " "]),
-      some.length > 1 ? h("a", { href: link("compare", [some.map((each) => each.key).join(",")]) }, "both, compared with intervals") : null));
+    compared(measured, played),
+    h("p", {}, "The whole results: ", played.map((each, i) => [h("a", { href: link("result", [each.key]) }, played.length > 1 && !i ? "before" : "now"), " "]),
+      played.length > 1 ? h("a", { href: link("compare", [played.map((each) => each.key).join(",")]) }, "both, compared with intervals") : null));
 }
 
-function compared(measured: Plain[], some: Plain[]): HTMLElement {
+function compared(measured: Plain[], played: Plain[]): HTMLElement {
   const key = (pattern: string, point: Plain) => `${pattern} ${point.label}`;
   const all = measured.map((each) => new Map<string, number>(each.patterns.flatMap((one: Plain) => one.points.map((point: Plain) => [key(one.pattern, point), point.statistics.mean_ns]))));
   const names = [...new Set(all.flatMap((each) => [...each.keys()]))];
   const rows = names.map((name): Child[] => {
     const [one, other] = all.map((each) => each.get(name));
-    return [name, ...all.map((each) => duration(each.get(name))), ...(some.length > 1 ? [one && other ? `×${threeDigits(other / one)}` : "–"] : [])];
+    return [name, ...all.map((each) => duration(each.get(name))), ...(played.length > 1 ? [one && other ? `×${threeDigits(other / one)}` : "–"] : [])];
   });
-  return h("details", {}, h("summary", {}, "Numbers"), table(some.length > 1 ? ["", "before", "now", "now over before"] : ["", "now"], rows, "Mean response times"));
+  return h("details", {}, h("summary", {}, "Numbers"), table(played.length > 1 ? ["", "before", "now", "now over before"] : ["", "now"], rows, "Mean response times"));
 }

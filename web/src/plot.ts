@@ -32,7 +32,7 @@ export interface Options {
   y: Scale;
   right?: Scale;
   paint(pen: Pen, plane: Plane, right?: (value: number) => number): void;
-  /** Called with a stretch of x selected with the mouse. */
+  /** Called with a range of x selected with the mouse. */
   chosen?(range: Range): void;
   /** Called with the values at the mouse, or none. */
   at?(x: number | null, y: number, plane: Plane): void;

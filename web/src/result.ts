@@ -1,7 +1,7 @@
 // A result: its key figures, its row of Table 3, its micro-benchmarks as small multiples, its
 // warnings. Every number links to its runs.
 
-import { ask, type Plain } from "./api";
+import { fetchJson, type Plain } from "./api";
 import * as channel from "./channel";
 import { color, facts, fill, h, table, type Child } from "./dom";
 import { distinctColour } from "./paint";
@@ -18,7 +18,7 @@ export function hue(pattern: string): string {
 
 export async function show(main: HTMLElement, route: Route): Promise<void> {
   const key = route.parts[0] ?? "";
-  const result = await ask("result", { key });
+  const result = await fetchJson("result", { key });
   const shared = extent(result);
   fill(main,
     h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, result.name)),
@@ -175,9 +175,9 @@ function others(key: string, benchmark: Plain): HTMLElement | null {
 export function rail(key: string, runs: Plain[], current = ""): HTMLElement {
   const groups = new Map<string, Plain[]>();
   for (const run of runs) groups.set(run.title, [...(groups.get(run.title) ?? []), run]);
-  return h("div", { class: "rail" }, [...groups].map(([title, some]) =>
-    h("details", { open: groups.size === 1 || some.some((run) => run.id === current) }, h("summary", {}, title, h("span", { class: "quiet" }, ` ${some.length}`)),
-      h("ul", {}, some.map((run) => h("li", {}, h("a", { href: link("run", [key, run.id]), "aria-current": run.id === current ? "page" : undefined },
+  return h("div", { class: "rail" }, [...groups].map(([title, runs]) =>
+    h("details", { open: groups.size === 1 || runs.some((run) => run.id === current) }, h("summary", {}, title, h("span", { class: "quiet" }, ` ${runs.length}`)),
+      h("ul", {}, runs.map((run) => h("li", {}, h("a", { href: link("run", [key, run.id]), "aria-current": run.id === current ? "page" : undefined },
         h("span", { class: "dot", vars: { "--hue": hueVariable(run.pattern) } }), `${run.pattern} ${run.varies}`, run.repetition > 1 ? ` (${run.repetition})` : "")))))));
 }
 

@@ -1,6 +1,6 @@
 // The list of results: sorting, filtering, and comparison of the selected ones.
 
-import { ask, type Plain } from "./api";
+import { fetchJson, type Plain } from "./api";
 import { fill, h, debounce, table, type Child } from "./dom";
 import { link, updateQuery, type Route } from "./route";
 import { buttons, saveCsv } from "./save";
@@ -11,20 +11,20 @@ const MAX_ROWS = 300;
 
 interface Row { key: string; name: string; error?: Plain; loaded?: boolean; [name: string]: Plain }
 
-/** `of`: the sort key of a row; null without a number. */
-interface Column { name: string; title: string; number?: boolean; of(row: Row): string | number | null }
+/** `sortKey`: the sort key of a row; null without a number. */
+interface Column { name: string; title: string; number?: boolean; sortKey(row: Row): string | number | null }
 
 function columnsOf(names: string[]): Column[] {
   return [
-    { name: "name", title: "Result", of: (row) => row.name },
-    { name: "device", title: "Device", of: (row) => row.device ?? "" },
-    { name: "created_utc", title: "Date (UTC)", of: (row) => row.created_utc ?? "" },
-    { name: "scale", title: "Scale", of: (row) => row.scale ?? "" },
-    { name: "state", title: "State", of: (row) => row.state ?? "" },
-    { name: "durability", title: "Durability", of: (row) => row.durability ?? "" },
-    { name: "known", title: "Converged", number: true, of: (row) => (row.experiments ? row.known / row.experiments : null) },
-    { name: "warnings", title: "Warnings", number: true, of: (row) => row.warnings?.length ?? 0 },
-    ...names.map((title, i): Column => ({ name: `c${i}`, title, number: true, of: (row) => row.numbers?.[i] ?? null })),
+    { name: "name", title: "Result", sortKey: (row) => row.name },
+    { name: "device", title: "Device", sortKey: (row) => row.device ?? "" },
+    { name: "created_utc", title: "Date (UTC)", sortKey: (row) => row.created_utc ?? "" },
+    { name: "scale", title: "Scale", sortKey: (row) => row.scale ?? "" },
+    { name: "state", title: "State", sortKey: (row) => row.state ?? "" },
+    { name: "durability", title: "Durability", sortKey: (row) => row.durability ?? "" },
+    { name: "known", title: "Converged", number: true, sortKey: (row) => (row.experiments ? row.known / row.experiments : null) },
+    { name: "warnings", title: "Warnings", number: true, sortKey: (row) => row.warnings?.length ?? 0 },
+    ...names.map((title, i): Column => ({ name: `c${i}`, title, number: true, sortKey: (row) => row.numbers?.[i] ?? null })),
   ];
 }
 
@@ -35,7 +35,7 @@ function order(a: string | number | null, b: string | number | null, sign: numbe
 }
 
 export async function show(main: HTMLElement, route: Route): Promise<void> {
-  const list = await ask("results");
+  const list = await fetchJson("results");
   const rows: Row[] = list.results;
   const columns = columnsOf(list.columns);
   const chosen = new Set((route.query.chosen ?? "").split(",").filter(Boolean));
@@ -73,7 +73,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     const all = (row: Row) => `${row.name} ${row.device ?? ""} ${row.created_utc ?? ""} ${row.scale ?? ""} ${row.state ?? ""} ${row.durability ?? ""} ${row.status ?? ""} ${(row.warnings ?? []).join(" ")}`.toLowerCase();
     return rows
       .filter((row) => terms.every((word) => all(row).includes(word)))
-      .sort((one, other) => order(column.of(one), column.of(other), sign) || one.name.localeCompare(other.name));
+      .sort((one, other) => order(column.sortKey(one), column.sortKey(other), sign) || one.name.localeCompare(other.name));
   }
 
   function rowOf(row: Row): HTMLElement {
@@ -143,7 +143,7 @@ async function loadRows(main: HTMLElement, rows: Row[], matchingRows: () => Row[
     const next = matchingRows().filter((row) => !row.loaded && !row.error).slice(0, BATCH);
     const pending = next.length ? next : rows.filter((row) => !row.loaded && !row.error).slice(0, BATCH);
     if (!pending.length || !main.isConnected) return;
-    const response = await ask("rows", { keys: pending.map((row) => row.key).join(",") }).catch(() => ({ rows: [] }));
+    const response = await fetchJson("rows", { keys: pending.map((row) => row.key).join(",") }).catch(() => ({ rows: [] }));
     for (const each of response.rows) Object.assign(by.get(each.key) ?? {}, each, { loaded: true });
     for (const row of pending) row.loaded = true;
     draw();

@@ -1,7 +1,7 @@
-// A run: every I/O, from the whole down to single ones; the visible stretch is in the
+// A run: every I/O, from the whole down to single ones; the visible range is in the
 // URL. Other panels follow it: the distribution of response times, and the slowest I/Os.
 
-import { ask, picture as drawn, type Picture, type Plain } from "./api";
+import { fetchJson, fetchPicture, type Picture, type Plain } from "./api";
 import * as addresses from "./addresses";
 import * as card from "./card";
 import { color, facts, fill, h, debounce, table, type Child } from "./dom";
@@ -26,12 +26,12 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
   const [key = "", name = ""] = route.parts;
   const stop = new AbortController();
   onLeave(() => stop.abort());
-  const run = await ask("run", { key, run: name }, stop.signal);
+  const run = await fetchJson("run", { key, run: name }, stop.signal);
   const view = new RunView(key, name, run, route);
   onLeave(() => view.remove());
   view.mount(main);
   await view.load();
-  void ask("result", { key }, stop.signal).then((result) => fill(view.rail, h("h2", {}, "Runs of this result"), rail(key, result.runs, name))).catch(() => undefined);
+  void fetchJson("result", { key }, stop.signal).then((result) => fill(view.rail, h("h2", {}, "Runs of this result"), rail(key, result.runs, name))).catch(() => undefined);
 }
 
 class RunView {
@@ -205,7 +205,7 @@ class RunView {
     this.plot.draw(); // draw the available data at once
   }
 
-  /** Shows a stretch of time. */
+  /** Shows a range of time. */
   private showTime(range: Range): void {
     if (this.axis === "number") {
       this.axis = "time";
@@ -242,7 +242,7 @@ class RunView {
     call();
   }
 
-  /** Requests the visible stretch, and draws it. */
+  /** Requests the visible range, and draws it. */
   async load(): Promise<void> {
     this.pending.abort();
     this.pending = new AbortController();
@@ -250,7 +250,7 @@ class RunView {
     const { low, high } = this.visible();
     const columns = Math.max(Math.floor(this.plot.over.clientWidth * Math.min(devicePixelRatio, 2)), 100);
     try {
-      const picture = await drawn({ key: this.key, run: this.name, axis: this.axis, from: low, to: high, columns }, signal);
+      const picture = await fetchPicture({ key: this.key, run: this.name, axis: this.axis, from: low, to: high, columns }, signal);
       this.picture = picture;
       this.draw();
       if (!picture.complete) setTimeout(() => signal.aborted || void this.load(), 120);
@@ -321,7 +321,7 @@ class RunView {
     }
     const words = [
       `${duration(at.response_time_ns![i]!)}`, at.mode ? modeName(at.mode[i]!) : "", at.io_size_bytes ? bytes(at.io_size_bytes[i]!) : "", at.offset_bytes ? `at ${bytes(at.offset_bytes[i]!)}` : "",
-      `submitted at ${duration(at.submit_ns![i]!)}`, at.cause ? `most of it ${picture.causes?.[at.cause[i]!] ?? ""}` : "", at.ignored?.[i] ? "start-up" : "",
+      `submitted at ${duration(at.submit_ns![i]!)}`, at.cause ? `main cause ${picture.causes?.[at.cause[i]!] ?? ""}` : "", at.ignored?.[i] ? "start-up" : "",
     ];
     fill(this.readout, h("b", {}, `I/O ${count(at.number![i]!)}`), `: ${words.filter(Boolean).join(", ")}`);
     this.plot.tip(this.readout.textContent ?? "");
@@ -338,14 +338,14 @@ class RunView {
   private async selectSlowest(from?: number, to?: number): Promise<void> {
     const { picture } = this;
     if (!picture) return;
-    const slowest = await ask("slowest", { key: this.key, run: this.name, from: from ?? picture.start, to: to ?? picture.stop, few: 1 });
+    const slowest = await fetchJson("slowest", { key: this.key, run: this.name, from: from ?? picture.start, to: to ?? picture.stop, few: 1 });
     if (slowest.ios[0]) await this.select(slowest.ios[0].number);
   }
 
   async select(number: number): Promise<void> {
     const exists = Number.isInteger(number) && number >= 0 && number < this.run.io_count;
     if (exists) this.slowest.choose(number); // before the data arrives, since keys may be faster
-    this.selected = exists ? await ask("io", { key: this.key, run: this.name, number }).catch(() => null) : null;
+    this.selected = exists ? await fetchJson("io", { key: this.key, run: this.name, number }).catch(() => null) : null;
     updateQuery({ io: this.selected ? number : null });
     this.card.hidden = exists && !this.selected;
     if (!exists) fill(this.card, h("p", { role: "alert" }, `The run has no I/O of this number: its numbers are 0 to ${count(this.run.io_count - 1)}.`));

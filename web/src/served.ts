@@ -1,7 +1,7 @@
 // Devices being served: numbers of requests, response times, and the state of
 // their flash. Polled once a second; rates are differences between two answers.
 
-import { ask, type Plain } from "./api";
+import { fetchJson, type Plain } from "./api";
 import { facts, fill, h, table, type Child } from "./dom";
 import { onLeave } from "./cleanup";
 import { errorNotice } from "./problem";
@@ -26,7 +26,7 @@ export async function show(main: HTMLElement): Promise<void> {
   });
   const poll = async (): Promise<void> => {
     try {
-      const now = await ask("served");
+      const now = await fetchJson("served");
       if (removed) return;
       fill(list, now.servers.map((server: Plain, i: number) => serverOf(server, before?.servers[i])));
       before = now;

@@ -1,14 +1,14 @@
-// The slowest I/Os of the visible stretch, and their common traits.
+// The slowest I/Os of the visible range, and their common traits.
 
-import { ask, type Picture, type Plain } from "./api";
+import { fetchJson, type Picture, type Plain } from "./api";
 import { fill, h, table, type Child } from "./dom";
-import { StretchPanel } from "./panel";
+import { RangePanel } from "./panel";
 import { saveCsv } from "./save";
 import { bytes, count, duration, modeName, percent, threeDigits } from "./format";
 
-const AT_ONCE = 2_000_000;
+const MAX_AUTO_OPEN_IOS = 2_000_000;
 
-export class Slowest extends StretchPanel<Plain> {
+export class Slowest extends RangePanel<Plain> {
   private readonly body = h("div");
   private chosen: number | null = null;
 
@@ -19,7 +19,7 @@ export class Slowest extends StretchPanel<Plain> {
   }
 
   protected started(picture: Picture): void {
-    if (picture.io_count <= AT_ONCE) this.node.open = true;
+    if (picture.io_count <= MAX_AUTO_OPEN_IOS) this.node.open = true;
   }
 
   /** An I/O was selected, here or elsewhere: stepping continues from it. */
@@ -35,7 +35,7 @@ export class Slowest extends StretchPanel<Plain> {
   }
 
   protected async request(from: number, to: number): Promise<Plain> {
-    return { ...(await ask("slowest", { key: this.key, run: this.name, from, to })), from, to };
+    return { ...(await fetchJson("slowest", { key: this.key, run: this.name, from, to })), from, to };
   }
 
   protected show(data: Plain): void {
@@ -46,8 +46,8 @@ export class Slowest extends StretchPanel<Plain> {
         h("p", { class: "quiet" }, `The slowest ${count(data.slow)} of ${count(data.count)}, from ${duration(data.least_ns)} on; the most significant first.`),
         table(["", "", "of the slow", "of all", "times as often"], data.traits.map((each: Plain): Child[] => [each.name, each.value, percent(each.slow), percent(each.every), `×${threeDigits(each.lift)}`]), "Traits of the slow I/Os", 2))
         : h("p", { class: "quiet" }, "No trait is more frequent among the slow I/Os than among all."),
-      h("h3", {}, "One by one"),
-      table(["I/O", "response time", has("mode") ? "what" : "", has("offset_bytes") ? "offset" : "", "idle before", causes ? "most of it" : ""], data.ios.map((io: Plain): Child[] => [
+      h("h3", {}, "Each I/O"),
+      table(["I/O", "response time", has("mode") ? "what" : "", has("offset_bytes") ? "offset" : "", "idle before", causes ? "main causes" : ""], data.ios.map((io: Plain): Child[] => [
         h("button", { type: "button", class: "link", onclick: () => this.visit(io.number) }, count(io.number)), duration(io.response_time_ns),
         io.mode === undefined ? "" : `${modeName(io.mode)} ${io.io_size_bytes ? bytes(io.io_size_bytes) : ""}`, io.offset_bytes === undefined ? "" : bytes(io.offset_bytes),
         io.idle_before_ns === undefined ? "–" : duration(io.idle_before_ns),

@@ -1,4 +1,4 @@
-// Distribution of the response times of the visible stretch: a histogram, and the share of I/Os
+// Distribution of the response times of the visible range: a histogram, and the share of I/Os
 // that took no longer.
 
 import type { Picture, Plain } from "./api";

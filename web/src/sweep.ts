@@ -1,7 +1,7 @@
 // A sweep: varied parameters and measures as parallel coordinates, the Pareto front, and
 // all points as a table.
 
-import { ask, type Plain } from "./api";
+import { fetchJson, type Plain } from "./api";
 import { facts, fill, h } from "./dom";
 import { HEAT } from "./heat";
 import { onLeave } from "./cleanup";
@@ -28,7 +28,7 @@ function brushesIn(text: string | undefined): Map<string, Brush> {
 }
 
 export async function show(main: HTMLElement, route: Route): Promise<void> {
-  const sweep: Plain = await ask("sweep", { key: route.parts[0] ?? "" });
+  const sweep: Plain = await fetchJson("sweep", { key: route.parts[0] ?? "" });
   const axes: Axis[] = sweep.axes;
   const lines: Line[] = sweep.rows.map((values: (number | null)[], i: number) => ({ index: sweep.places[i], values }));
   const device = new Map<number, string>(sweep.places.map((index: number, i: number) => [index, sweep.devices[i]]));

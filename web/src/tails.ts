@@ -8,11 +8,11 @@ import { duration, powerTicks } from "./format";
 
 export interface Tail { words: string; hue: string; dash?: number[]; spread: Plain }
 
-interface Steps { of: Tail; at: number[]; share: number[] }
+interface Steps { tail: Tail; at: number[]; share: number[] }
 
 /** Shares of slower I/Os at the lower edge of each class; zero at the maximum. */
-function steps(of: Tail): Steps {
-  const { counts, edges_ns, longest_ns, count } = of.spread;
+function steps(tail: Tail): Steps {
+  const { counts, edges_ns, longest_ns, count } = tail.spread;
   const [at, share]: [number[], number[]] = [[], []];
   let remaining = count;
   counts.forEach((n: number, i: number) => {
@@ -20,7 +20,7 @@ function steps(of: Tail): Steps {
     share.push(remaining / count);
     remaining -= n;
   });
-  return { of, at: [...at, longest_ns], share: [...share, 0] };
+  return { tail, at: [...at, longest_ns], share: [...share, 0] };
 }
 
 export function tails(name: string, runs: Tail[]): HTMLElement | null {
@@ -35,16 +35,16 @@ export function tails(name: string, runs: Tail[]): HTMLElement | null {
     x: { range: { low: Math.log10(low), high: Math.log10(high) }, label: "response time", ticks: powerTicks, tick: () => (value) => duration(10 ** value) },
     y: { range: { low: least, high: 1.3 }, log: true, label: "share of slower I/Os", ticks: () => shares, tick: () => (value) => (value >= 0.01 ? `${Math.round(value * 100)} %` : `${Number((value * 100).toPrecision(1))} %`) },
     paint: (pen, plane) => {
-      for (const { of, at, share } of all) {
+      for (const { tail, at, share } of all) {
         const points: [number, number][] = at.flatMap((value, i): [number, number][] => {
           const x = plane.x(Math.log10(value));
           const y = plane.y(Math.max(share[i]!, least));
           return i ? [[x, plane.y(share[i - 1]!)], [x, y]] : [[x, y]];
         });
-        pen.line(points, of.hue, 1.8, of.dash);
+        pen.line(points, tail.hue, 1.8, tail.dash);
       }
     },
   });
   return h("div", {}, h("p", { class: "quiet" }, "Share of I/Os slower than a response time, without the start-up: the further left and down, the better. A step is a class of response times, 6 to 12 % wide; the last one ends at the maximum."), plot.node,
-    plot.saving([["CSV", () => saveCsv(`${name}-ccdf`, ["run", "response_time_ns", "share_longer"], all.flatMap((each) => each.at.map((value, i) => [each.of.words, value, each.share[i]])))]]));
+    plot.saving([["CSV", () => saveCsv(`${name}-ccdf`, ["run", "response_time_ns", "share_longer"], all.flatMap((each) => each.at.map((value, i) => [each.tail.words, value, each.share[i]])))]]));
 }
