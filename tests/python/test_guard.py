@@ -337,7 +337,7 @@ def test_kernel_pseudo_file_is_refused(path: str) -> None:
     options = ("--size", "512", "--buffered", "--io-size", "512", "--io-count", "1")
     outcome = uflip("pattern", f"file:{path}", "--pattern", "SW", *options)
     assert outcome.code == EXIT_CODES["refused"][0], outcome.err
-    assert "keeps no files" in outcome.err
+    assert "does not store files" in outcome.err
     assert Path(path).read_bytes() == before
 
 

@@ -89,8 +89,8 @@ def test_clock_overflow_is_a_device_error() -> None:
 @pytest.mark.parametrize(
     ("overrides", "text"),
     [
-        ("relocate_at_least=64", "nothing is gained"),
-        ("relocate_exactly=64", "nothing is gained"),
+        ("relocate_at_least=64", "no page would be freed"),
+        ("relocate_exactly=64", "no page would be freed"),
         ("buses=4294967295", "carry nothing"),
         ("read_ns=9223372036854775807", "years"),
         ("channel_bytes_per_s=1&page_bytes=1MiB&spare_factor=0.5", "years"),

@@ -38,7 +38,7 @@ pub struct StateWrites {
     options: StateOptions,
     /// Bytes of the sequential pass that are done.
     filled: u64,
-    random_left: u64,
+    random_remaining: u64,
     rng: Xoshiro256PlusPlus,
 }
 
@@ -53,7 +53,7 @@ impl StateOptions {
         StateWrites {
             options: self,
             filled: 0,
-            random_left: self.random_bytes.0,
+            random_remaining: self.random_bytes.0,
             rng: Xoshiro256PlusPlus::seed_from_u64(self.seed),
         }
     }
@@ -64,7 +64,7 @@ impl StateOptions {
         let whole = if self.fill { self.target_size.0 } else { 0 };
         let (mut ios, mut bytes) = (whole.div_ceil(self.io_size_max.0), whole);
         let mut random = StateOptions { fill: false, ..self }.writes();
-        while random.random_left > 0 {
+        while random.random_remaining > 0 {
             for io in random.by_ref().take(1 << 20) {
                 ios += 1;
                 bytes += io.size.0;
@@ -99,13 +99,13 @@ impl Iterator for StateWrites {
             self.filled += size;
             return Some(write);
         }
-        if self.random_left == 0 {
+        if self.random_remaining == 0 {
             return None;
         }
         let sizes = (io_size_max.0.min(whole) / sector).max(1);
         let size = (1 + uniform(&mut self.rng, sizes)) * sector;
         let offset = uniform(&mut self.rng, (whole - size) / sector + 1) * sector;
-        self.random_left = self.random_left.saturating_sub(size);
+        self.random_remaining = self.random_remaining.saturating_sub(size);
         Some(self.options.write(offset, size))
     }
 }

@@ -165,7 +165,7 @@ impl ZoneStatus {
             ZoneStatus::InvalidTransition => "look at the state of the zone: `uflip zones DEVICE`",
         };
         let answer = format!("{} ({:#04x})", self.name(), self.code());
-        Error::new(ErrorKind::Device, format!("The zone does not take this {command}"))
+        Error::new(ErrorKind::Device, format!("The zone does not accept this {command}"))
             .got(answer)
             .action(action)
     }

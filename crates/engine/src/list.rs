@@ -157,7 +157,7 @@ fn unpacked(packed: u32) -> (u64, Mode) {
 
 /// Return the form of a size and mode in the digest. Writes set the highest bit, as before trims
 /// existed; trims set the next one.
-fn digested(packed: u32) -> u32 {
+fn digest_form(packed: u32) -> u32 {
     let (size, mode) = unpacked(packed);
     let mode_bits = match mode {
         Mode::Read => 0,
@@ -181,7 +181,7 @@ fn summary(offsets: &[u64], sizes: &[u32], instants: &[u64]) -> ListSummary {
     for (offset, size) in offsets.iter().zip(sizes) {
         digest.update(&offset.to_le_bytes());
         let (bytes, mode) = unpacked(*size);
-        digest.update(&digested(*size).to_le_bytes());
+        digest.update(&digest_form(*size).to_le_bytes());
         match mode {
             Mode::Read => bytes_read += bytes,
             Mode::Write => bytes_written += bytes,

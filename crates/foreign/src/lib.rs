@@ -125,7 +125,7 @@ pub fn read_from(
         None => FORMATS.iter().find(|format_reader| (format_reader.matches)(&first)).ok_or_else(
             || {
                 let got = if first.is_empty() { "nothing".to_owned() } else { first.clone() };
-                line_error(LineError { line: 1, got, allowed: beginnings().to_owned() })
+                line_error(LineError { line: 1, got, allowed: first_lines().to_owned() })
             },
         )?,
     };
@@ -139,7 +139,7 @@ pub fn read_from(
     Ok(recorded)
 }
 
-fn beginnings() -> &'static str {
+fn first_lines() -> &'static str {
     "'fio version 2 iolog' or 3; blkparse's lines ('8,0 3 1 0.000000000 697 Q W 223490 + 8 [cp]'); \
      seven fields of MSR Cambridge ('128166372003061629,usr,0,Read,7014609920,24576,41286')"
 }

@@ -56,7 +56,7 @@ pub(crate) fn polled_ring(depth: u32) -> io::Result<IoUring> {
 }
 
 /// Return why `file` cannot be polled, or `None`. Reads a sector to `sink` as a test.
-pub(crate) fn why_not_pollable(file: &File, sink: *mut u8, sector: u32) -> Option<String> {
+pub(crate) fn find_polling_obstacle(file: &File, sink: *mut u8, sector: u32) -> Option<String> {
     let metadata = file.metadata().ok()?;
     let number =
         if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };

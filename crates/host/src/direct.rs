@@ -17,7 +17,7 @@ use uflip_core::{
 
 use crate::buffer::{Data, Pool};
 use crate::clock;
-use crate::completions::{BUFFERED, Completions, not_polled, why_not_pollable};
+use crate::completions::{BUFFERED, Completions, find_polling_obstacle, not_polled};
 use crate::guard::mark::OwnershipMark;
 use crate::target_status::{TargetStatus, target_status};
 use crate::watch::{DeviceWatch, InflightIo};
@@ -101,7 +101,7 @@ impl DirectDevice {
             Some(BUFFERED.into())
         } else {
             let mut pool = self.pool(sector as usize, 1);
-            why_not_pollable(&self.file, pool.sink(), sector as u32)
+            find_polling_obstacle(&self.file, pool.sink(), sector as u32)
         };
         match reason {
             Some(reason) if completions == Completions::Polled => {

@@ -177,7 +177,7 @@ impl AnyDevice {
     }
 
     /// Execute one I/O now; return its response time.
-    pub(crate) fn once(&mut self, io: &Io) -> Result<Nanos> {
+    pub(crate) fn execute_now(&mut self, io: &Io) -> Result<Nanos> {
         each!(self, device => {
             device.submit(io)?;
             let completion = device.complete()?;

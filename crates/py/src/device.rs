@@ -292,7 +292,7 @@ impl PyDevice {
             self.check_range(offset_bytes, size_bytes)?;
             let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));
             let io = Io { offset, size, mode, stream: 0 };
-            self.slot.with(|device| device.mark_writes(true, |device| device.once(&io)))
+            self.slot.with(|device| device.mark_writes(true, |device| device.execute_now(&io)))
         });
         response_time.map(|time| time.0).map_err(|error| raise(&error))
     }

@@ -139,7 +139,7 @@ impl<T: Send + 'static> BackgroundJob<T> {
                 // A violated invariant of the device model: the device cannot be used further.
                 Err(panic) => {
                     let error = panic_error(&panic);
-                    slot.spend(error.clone());
+                    slot.mark_failed(error.clone());
                     Err(error)
                 }
             }
@@ -238,7 +238,7 @@ impl<T: Send + 'static> BackgroundJob<T> {
 pub(crate) fn panic_error(panic: &Box<dyn std::any::Any + Send>) -> Error {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-    Error::new(ErrorKind::Internal, "The run broke a rule inside uflip")
+    Error::new(ErrorKind::Internal, "The run failed a check inside uflip")
         .got(text.unwrap_or_default())
         .action("this is a fault of uflip: please report it with the command and the seed")
 }

@@ -48,7 +48,7 @@ impl PyListener {
     fn tcp(address: &str) -> PyResult<PyListener> {
         let parsed: std::result::Result<SocketAddr, _> = address.parse();
         let parsed = parsed.map_err(|error| {
-            Error::usage("That is no address to listen at")
+            Error::usage("This is not an address to listen at")
                 .got(format!("'{address}' ({error})"))
                 .allowed("IP:PORT, as in 127.0.0.1:10809, [::1]:0")
                 .action("write the address as a number")
@@ -125,10 +125,12 @@ fn prepare_export(
 ) -> Result<PreparedExport> {
     let info = device.info();
     if info.details.contains_key("zones") {
-        return Err(Error::usage("A device with zones cannot be served: NBD knows none")
-            .at(&info.url)
-            .allowed("a simulated device without zones")
-            .action("serve another one"));
+        return Err(Error::usage(
+            "A device with zones cannot be served: NBD does not support zones",
+        )
+        .at(&info.url)
+        .allowed("a simulated device without zones")
+        .action("serve another one"));
     }
     let export = Export::for_device(name, device.info(), read_only);
     let data = match data {

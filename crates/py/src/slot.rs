@@ -74,15 +74,15 @@ impl<D> DeviceSlot<D> {
     }
 
     /// Mark the device as spent after `error`.
-    pub(crate) fn spend(&self, error: Error) {
+    pub(crate) fn mark_failed(&self, error: Error) {
         *self.lock() = SlotState::Spent(error);
     }
 
     fn missing(&self, state: &SlotState<D>) -> Error {
         match state {
-            SlotState::Spent(error) => Error::new(error.kind(), "The device is spent")
+            SlotState::Spent(error) => Error::new(error.kind(), "The device can no longer be used")
                 .at(&*self.url)
-                .got(format!("an earlier run broke a rule inside uflip: {}", error.parts().2))
+                .got(format!("an earlier run failed a check inside uflip: {}", error.parts().2))
                 .action("open it again; and please report the fault with the command and the seed"),
             _ => Error::usage("The device is busy with another run")
                 .at(&*self.url)

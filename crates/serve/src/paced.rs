@@ -258,7 +258,7 @@ impl Paced {
     }
 
     /// Let an idle device rest until `now`.
-    pub fn rest(&mut self, now: u64) {
+    pub fn idle_until(&mut self, now: u64) {
         self.device_at(now);
     }
 

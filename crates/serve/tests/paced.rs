@@ -108,7 +108,7 @@ fn idle_work_precedes_trim_and_inspection() {
             virtual_time.trim(io.offset, io.size);
             paced.trim(now, io.offset, io.size);
         } else {
-            paced.rest(now);
+            paced.idle_until(now);
         }
         assert_eq!(paced.counters(), virtual_time.counters(), "{request}");
     }

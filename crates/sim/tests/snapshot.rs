@@ -99,7 +99,7 @@ fn save_never_overwrites_and_leaves_no_temporary() {
     let before = std::fs::read(&path).unwrap();
     let device = SimDevice::restore(&path).unwrap();
     let error = device.save(&path).unwrap_err();
-    assert!(error.to_string().contains("exists already"), "{error}");
+    assert!(error.to_string().contains("The file exists"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
     assert!(device.save(&folder.path().join("missing/demo.snapshot")).is_err());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -57,11 +57,11 @@ pub(crate) fn digest_of(file: &mut File) -> std::io::Result<Digest> {
 /// Return [`digest_file`] of several files, computed on all CPUs.
 #[must_use]
 pub fn digest_files(paths: &[impl AsRef<Path> + Sync]) -> Vec<Result<Digest>> {
-    on_all_processors(paths, |path| digest_file(path.as_ref()))
+    map_on_all_cpus(paths, |path| digest_file(path.as_ref()))
 }
 
 /// Apply `work` to each of `items` on all CPUs; return the results in order.
-pub(crate) fn on_all_processors<I: Sync, O: Send>(
+pub(crate) fn map_on_all_cpus<I: Sync, O: Send>(
     items: &[I],
     work: impl Fn(&I) -> O + Sync,
 ) -> Vec<O> {

@@ -23,7 +23,7 @@ use uflip_core::{Bytes, Error, ErrorKind, Io, Mode, Result, SECTOR_BYTES_MIN};
 use uflip_engine::{Columns, IoList, PatternSpec, Resolved, Trace};
 
 use crate::contain::contained;
-use crate::digest::{Digest, digest, digest_of, on_all_processors};
+use crate::digest::{Digest, digest, digest_of, map_on_all_cpus};
 use crate::groups::{BEFORE_CAUSES, ByteSource, Groups, constant_value};
 use crate::stored::StoredTrace;
 use crate::write::{ColumnKind, LIST_COLUMNS, trace_kinds};
@@ -124,7 +124,7 @@ fn read(
 /// Check that each file is a plausible trace, on all CPUs.
 #[must_use]
 pub fn check_traces(paths: &[impl AsRef<Path> + Sync]) -> Vec<Result<()>> {
-    on_all_processors(paths, |path| read_trace(path.as_ref(), None).map(drop))
+    map_on_all_cpus(paths, |path| read_trace(path.as_ref(), None).map(drop))
 }
 
 /// Return the metadata of the run of a trace file, without checking the file; `None` if it has

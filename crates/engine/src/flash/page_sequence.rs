@@ -76,7 +76,7 @@ impl PageSequence {
 mod tests {
     use super::*;
 
-    fn visited(round_robin: bool) -> Vec<(u8, u32, u32)> {
+    fn visit_order(round_robin: bool) -> Vec<(u8, u32, u32)> {
         let pages = PageSequence {
             units: vec![(0, 0), (1, 0)],
             first_block: 4,
@@ -99,7 +99,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(visited(true), expected);
+        assert_eq!(visit_order(true), expected);
         expected.clear();
         for channel in 0..2 {
             for block in 4..6 {
@@ -108,6 +108,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(visited(false), expected);
+        assert_eq!(visit_order(false), expected);
     }
 }

@@ -78,7 +78,7 @@ fn resolve_part(
         }
     };
     if part_stop.is_some() {
-        return Err(Error::usage("Patterns side by side end together")
+        return Err(Error::usage("The patterns of a parallel pattern end together")
             .at("stop")
             .got("'stop' in one of 'patterns'")
             .action("give 'stop' to the parallel pattern itself, beside 'patterns'"));

@@ -134,13 +134,13 @@ pub(crate) fn admit_file_system(
     location: &str,
 ) -> Result<FileSystem> {
     let system = FileSystem::containing(machine, file);
-    if system.keeps_files {
+    if system.stores_files {
         return Ok(system);
     }
     let kind = if system.kind.is_empty() { "an unknown one" } else { &system.kind };
     Err(Error::new(
         ErrorKind::Refused,
-        "This file system keeps no files: it shows the kernel's state",
+        "This file system does not store files: it shows the kernel's state",
     )
     .at(location)
     .got(kind.to_owned())

@@ -1,7 +1,7 @@
 //! The kind of file that may be written: a regular file in a file system that stores files.
 //!
 //! The rule: a file system on a block device, according to the kernel's list, or one of the known
-//! ones that store files elsewhere ([`KEEPS_FILES`]). All others (procfs, sysfs, devtmpfs, debugfs,
+//! ones that store files elsewhere ([`STORAGE_FILE_SYSTEMS`]). All others (procfs, sysfs, devtmpfs, debugfs,
 //! cgroups, …) show the kernel's state as files, and a write there is a command to the kernel.
 
 use std::fs::File;
@@ -11,7 +11,7 @@ use super::machine::Machine;
 use super::{Roots, attribute, mounts};
 
 /// File systems without a block device of their own that store files.
-const KEEPS_FILES: [&str; 24] = [
+const STORAGE_FILE_SYSTEMS: [&str; 24] = [
     "9p", "afs", "bcachefs", "beegfs", "btrfs", "ceph", "cifs", "ecryptfs", "fuse", "gfs2",
     "jffs2", "lustre", "nfs", "nfs4", "ocfs2", "orangefs", "overlay", "ramfs", "smb3", "smbfs",
     "tmpfs", "ubifs", "virtiofs", "zfs",
@@ -25,7 +25,7 @@ const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
 pub(crate) struct FileSystem {
     /// The kernel's name for it; empty if unknown.
     pub(crate) kind: String,
-    pub(crate) keeps_files: bool,
+    pub(crate) stores_files: bool,
 }
 
 impl FileSystem {
@@ -33,7 +33,7 @@ impl FileSystem {
     pub(crate) fn containing(machine: &Machine, file: &File) -> FileSystem {
         let kind = mount_id(file).and_then(|id| mounts::by_id(&machine.mounts, id));
         let kind = kind.map(|mount| mount.kind.clone()).unwrap_or_default();
-        FileSystem { keeps_files: keeps_files(&machine.roots, &kind), kind }
+        FileSystem { stores_files: stores_files(&machine.roots, &kind), kind }
     }
 
     pub(crate) fn in_memory(&self) -> bool {
@@ -41,10 +41,10 @@ impl FileSystem {
     }
 }
 
-fn keeps_files(roots: &Roots, kind: &str) -> bool {
+fn stores_files(roots: &Roots, kind: &str) -> bool {
     // `nodev` before the name: not on a block device.
     let file_systems = attribute(&roots.proc.join("filesystems"));
-    KEEPS_FILES.contains(&kind)
+    STORAGE_FILE_SYSTEMS.contains(&kind)
         || file_systems.lines().any(|line| line.trim() == kind && !kind.is_empty())
 }
 

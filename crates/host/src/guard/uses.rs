@@ -82,12 +82,16 @@ impl Machine {
         }
         for target in node.backing.iter().flat_map(|backing| &backing.targets) {
             let backing_uses = self.uses_of_bytes(*target, Some(node));
-            uses.extend(backing_uses.iter().map(|user| format!("what it shows is {user}")));
+            uses.extend(
+                backing_uses.iter().map(|user| format!("its backing file or device is {user}")),
+            );
             if let BlockOrFile::Block(lower) = target
                 && visited.insert(*lower)
             {
                 uses.extend(
-                    self.direct_uses(*lower).iter().map(|user| format!("what it shows is {user}")),
+                    self.direct_uses(*lower)
+                        .iter()
+                        .map(|user| format!("its backing file or device is {user}")),
                 );
                 if let Some(lower) = self.nodes.get(lower) {
                     uses.extend(self.holder_uses(lower, visited));

@@ -293,7 +293,7 @@ impl<'a> Server<'a> {
             while let Some(completed) = self.devices[index].paced.next_completed() {
                 self.complete_io(index, completed);
             }
-            wake = sooner(wake, self.devices[index].paced.wake());
+            wake = earlier_wake(wake, self.devices[index].paced.wake());
         }
         wake
     }
@@ -373,7 +373,7 @@ impl<'a> Server<'a> {
         let exports = exports.map(|(index, (export, device))| {
             let mut waiting = self.active.iter().flatten();
             if waiting.all(|active| active.request.export != index) {
-                device.paced.rest(now);
+                device.paced.idle_until(now);
             }
             device.document(export, now)
         });
@@ -390,7 +390,7 @@ impl<'a> Server<'a> {
 }
 
 /// Return the earlier of two checks; a due completion comes before every sleep.
-fn sooner(one: Option<Wake>, other: Option<Wake>) -> Option<Wake> {
+fn earlier_wake(one: Option<Wake>, other: Option<Wake>) -> Option<Wake> {
     match (one, other) {
         (None, wake) | (wake, None) => wake,
         (Some(Wake::Due(a)), Some(Wake::Due(b))) => Some(Wake::Due(a.min(b))),

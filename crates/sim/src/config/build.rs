@@ -162,7 +162,7 @@ impl Profile {
             host_memory_read_ns: self.host_memory_read_ns(),
             multi_plane: self.geometry.multi_plane,
             keeps_history: self.cache.write_cache_bytes > 0,
-            in_turn: self.merges() && at_rate(part.channel_bytes_per_s) > 0,
+            has_plan_order: self.merges() && at_rate(part.channel_bytes_per_s) > 0,
         }
     }
 }

@@ -43,7 +43,7 @@ impl TimingPart {
     pub(super) fn find_invalid_cells(&self, invalid: &mut InvalidKeys) {
         let bits = self.bits();
         let mut reject = |key, got: Option<u64>, allowed: &str| {
-            let allowed = format!("{allowed}: there is no such page");
+            let allowed = format!("{allowed}: no page has this type");
             invalid.reject_if(got.is_some(), key, &got.unwrap_or(0), allowed);
         };
         if bits < 3 {

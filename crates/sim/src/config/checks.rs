@@ -93,9 +93,9 @@ impl Profile {
             &metadata,
             "0, or 1 if a block has more pages",
         );
-        let most = PAGES_PER_BLOCK_MAX / self.units().max(1);
-        let too_many = part.pages_per_block > most;
-        let allowed = format!("at most {most}");
+        let max_pages = PAGES_PER_BLOCK_MAX / self.units().max(1);
+        let too_many = part.pages_per_block > max_pages;
+        let allowed = format!("at most {max_pages}");
         invalid.reject_if(too_many, "pages_per_block", &part.pages_per_block, allowed);
         let (sector, page) = (u64::from(part.sector_bytes), u64::from(part.page_bytes));
         let invalid_sector = !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN;
@@ -191,7 +191,7 @@ impl Profile {
         Err(Error::usage(format!("Profile key '{key}' has an invalid value"))
             .at(source)
             .got(format!(
-                "{moved} pages to move of a block that holds {data_pages}: nothing is gained"
+                "{moved} pages to move of a block that holds {data_pages}: no page would be freed"
             ))
             .allowed(format!("0 to {}", data_pages - 1))
             .action("change it, or make larger blocks"))

@@ -138,12 +138,12 @@ impl Key {
             None => named.get(below(named.len().max(1) as u64) as usize).map_or(0.into(), |name| {
                 name.parse::<bool>().map_or_else(|_| Value::from(*name), Value::from)
             }),
-            Some(NumberRange { least, from: false, most, .. }) => {
-                (least.midpoint(most.min(least + 2.0))).into()
+            Some(NumberRange { min, from: false, max, .. }) => {
+                (min.midpoint(max.min(min + 2.0))).into()
             }
-            Some(NumberRange { least, most, to, .. }) => {
-                let many = (most - least).min(DRAWN_SPAN) + f64::from(u8::from(to));
-                (least as u64 + below((many as u64).max(1))).into()
+            Some(NumberRange { min, max, to, .. }) => {
+                let many = (max - min).min(DRAWN_SPAN) + f64::from(u8::from(to));
+                (min as u64 + below((many as u64).max(1))).into()
             }
         }
     }
@@ -162,10 +162,10 @@ fn describe(value: &Value) -> String {
 /// A range of numbers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct NumberRange {
-    least: f64,
+    min: f64,
     /// Whether the lower end is included.
     from: bool,
-    most: f64,
+    max: f64,
     to: bool,
 }
 
@@ -175,31 +175,24 @@ impl NumberRange {
         let words: Vec<&str> =
             allowed.split_whitespace().map(|word| word.trim_end_matches([',', ';'])).collect();
         let number = |word: &str| word.parse::<f64>().ok();
-        let range = |least: &str, from: bool, most: Option<f64>, to: bool| {
-            Some(NumberRange {
-                least: number(least)?,
-                from,
-                most: most.unwrap_or(f64::INFINITY),
-                to,
-            })
+        let range = |min: &str, from: bool, max: Option<f64>, to: bool| {
+            Some(NumberRange { min: number(min)?, from, max: max.unwrap_or(f64::INFINITY), to })
         };
         match words[..] {
-            ["above", least, "below", most, ..] => range(least, false, number(most), false),
-            ["above", least, "up", "to", most, ..] => range(least, false, number(most), true),
-            ["above", least, ..] => range(least, false, None, false),
-            [least, "up", "to", "not", "including", most, ..] => {
-                range(least, true, number(most), false)
-            }
-            [least, "to", most, ..] => range(least, true, number(most), true),
-            [least, "or", "more", ..] => range(least, true, None, false),
-            [least, "or", most, ..] => range(least, true, Some(number(most)?), true),
+            ["above", min, "below", max, ..] => range(min, false, number(max), false),
+            ["above", min, "up", "to", max, ..] => range(min, false, number(max), true),
+            ["above", min, ..] => range(min, false, None, false),
+            [min, "up", "to", "not", "including", max, ..] => range(min, true, number(max), false),
+            [min, "to", max, ..] => range(min, true, number(max), true),
+            [min, "or", "more", ..] => range(min, true, None, false),
+            [min, "or", max, ..] => range(min, true, Some(number(max)?), true),
             _ => None,
         }
     }
 
     fn contains(&self, number: f64) -> bool {
-        let above = number > self.least || self.from && number == self.least;
-        above && (number < self.most || self.to && number == self.most)
+        let above = number > self.min || self.from && number == self.min;
+        above && (number < self.max || self.to && number == self.max)
     }
 }
 
@@ -209,7 +202,7 @@ mod tests {
 
     #[test]
     fn range_is_parsed() {
-        let range = |least, from, most, to| Some(NumberRange { least, from, most, to });
+        let range = |min, from, max, to| Some(NumberRange { min, from, max, to });
         let open = f64::INFINITY;
         for (text, expected) in [
             ("1 or more", range(1.0, true, open, false)),

@@ -54,20 +54,20 @@ impl Profile {
     /// Check that segments divide a mapping page, and that one fits into the cache.
     fn check_cache(&self, source: &str, part: &MappingPart) -> Result<()> {
         let entries = part.mapping_segment_entries.unwrap_or(1);
-        let most = self.geometry().shape().page_bytes / 4;
-        if !most.is_multiple_of(entries) {
+        let max_entries = self.geometry().shape().page_bytes / 4;
+        if !max_entries.is_multiple_of(entries) {
             return Err(Error::usage("The map segments do not divide a mapping page")
                 .at(source)
                 .got(format!("mapping_segment_entries = {entries}"))
-                .allowed(format!("a divisor of {most}, the entries of a mapping page"))
+                .allowed(format!("a divisor of {max_entries}, the entries of a mapping page"))
                 .action("change mapping_segment_entries"));
         }
-        let least = segment_bytes(entries);
-        if part.mapping_cache_bytes < least {
+        let min_bytes = segment_bytes(entries);
+        if part.mapping_cache_bytes < min_bytes {
             return Err(Error::usage("The mapping cache holds no entry")
                 .at(source)
                 .got(format!("mapping_cache_bytes = {}", part.mapping_cache_bytes))
-                .allowed(format!("{least} or more"))
+                .allowed(format!("{min_bytes} or more"))
                 .action("raise mapping_cache_bytes"));
         }
         Ok(())

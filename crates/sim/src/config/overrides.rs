@@ -134,7 +134,7 @@ fn add<P: DeserializeOwned>(
         Err(error) => Err(Error::usage("The overrides do not complete a table of the profile")
             .at(names.join(", "))
             .got(error.to_string())
-            .allowed(format!("every key of a table that {source} leaves out, each of its kind"))
+            .allowed(format!("every key of a table that {source} omits, each of its type"))
             .action("see docs/reference/profiles.md for the tables and their keys")),
     }
 }

@@ -20,18 +20,18 @@ impl Profile {
     pub(super) fn find_invalid_power_loss(&self, invalid: &mut InvalidKeys) {
         // Another check reports that zones exclude this table.
         let Some(part) = self.power_loss.filter(|_| !self.is_zoned()) else { return };
-        let most = self.geometry.page_bytes.saturating_add(self.geometry.spare_bytes);
+        let max_bytes = self.geometry.page_bytes.saturating_add(self.geometry.spare_bytes);
         let bytes = part.spare_read_bytes;
-        let allowed = format!("1 to {most}, a page with its spare area");
-        invalid.reject_if(!(1..=most).contains(&bytes), "spare_read_bytes", &bytes, allowed);
+        let allowed = format!("1 to {max_bytes}, a page with its spare area");
+        invalid.reject_if(!(1..=max_bytes).contains(&bytes), "spare_read_bytes", &bytes, allowed);
         let exactly = self.gc.as_ref().and_then(|gc| gc.relocate_exactly);
         let got = exactly.unwrap_or(0);
-        let allowed = "no such key with [power_loss]: it gives up data anyway";
+        let allowed = "no such key with [power_loss]: a fixed number of moved pages discards data";
         invalid.reject_if(exactly.is_some(), "relocate_exactly", &got, allowed);
-        let least = self.gc.as_ref().map_or(0, |gc| gc.relocate_at_least);
-        let allowed = "0 with [power_loss]: pages that are moved for nothing take the room of those that a \
-                       collection cut short has still to move";
-        invalid.reject_if(least > 0, "relocate_at_least", &least, allowed);
+        let min_blocks = self.gc.as_ref().map_or(0, |gc| gc.relocate_at_least);
+        let allowed = "0 with [power_loss]: additional moved pages take the space that an interrupted \
+                       collection needs";
+        invalid.reject_if(min_blocks > 0, "relocate_at_least", &min_blocks, allowed);
         let volatile = !part.power_loss_protection;
         let register = volatile && self.timing.cache_program;
         let allowed =

@@ -91,7 +91,7 @@ impl Profile {
             Some(history) => wear_out.with_history(history),
             None => wear_out,
         };
-        let flash = flash.wearing_out(wear_out, &self.bad_blocks(), recovery.fail_uncorrectable);
+        let flash = flash.with_wear(wear_out, &self.bad_blocks(), recovery.fail_uncorrectable);
         Ok(match self.replacement_table() {
             Some(replaced) => flash.replacing(self.levelled(ordered(replaced))),
             None => flash,
@@ -139,7 +139,7 @@ impl Profile {
             if self.merges() {
                 return wrong(
                     format!("[recovery] without replacement_blocks, with ftl = \"{name}\""),
-                    "blocks of a die that are kept to replace those that fail".into(),
+                    "blocks of a die that are reserved to replace failed ones".into(),
                     "add replacement_blocks, for example 2 % of blocks_per_die",
                 );
             }
@@ -148,7 +148,7 @@ impl Profile {
         if !self.merges() {
             return wrong(
                 format!("replacement_blocks = {replacement_blocks} with ftl = \"{name}\""),
-                "an FTL that merges: others go on with fewer blocks".into(),
+                "an FTL that merges: other FTLs continue with fewer blocks".into(),
                 "take replacement_blocks out",
             );
         }
@@ -156,8 +156,8 @@ impl Profile {
             let retire = serde_json::to_value(recovery.retire).expect("serializable");
             return wrong(
                 format!("retire = {retire} with ftl = \"{name}\""),
-                "\"nothing\" or \"blocks\": a block that lacks pages has no place for all that \
-                 belongs in it"
+                "\"nothing\" or \"blocks\": a block with retired pages cannot hold all pages \
+                 of its logical block"
                     .into(),
                 "change retire, or choose a page map",
             );
@@ -256,9 +256,9 @@ impl Profile {
     pub(super) fn find_invalid_recovery(&self, invalid: &mut InvalidKeys) {
         let Some(part) = &self.recovery else { return };
         let shape = &self.geometry;
-        let most = shape.pages_per_block.saturating_sub(shape.metadata_pages);
-        let allowed = format!("1 to {most}, the data pages of a block");
-        let least = part.usable_pages_min;
-        invalid.reject_if(least > most, "usable_pages_min", &least, allowed);
+        let max_pages = shape.pages_per_block.saturating_sub(shape.metadata_pages);
+        let allowed = format!("1 to {max_pages}, the data pages of a block");
+        let min_pages = part.usable_pages_min;
+        invalid.reject_if(min_pages > max_pages, "usable_pages_min", &min_pages, allowed);
     }
 }

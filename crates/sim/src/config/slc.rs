@@ -47,9 +47,9 @@ impl Profile {
         let pages = self.geometry.pages_per_block - self.geometry.metadata_pages.min(1);
         let allowed = "2 or more with [slc_cache], and as many pages in a block";
         invalid.reject_if(bits < 2 || pages < bits, "bits_per_cell", &bits, allowed);
-        let most = self.geometry.blocks_per_die;
-        let range = part.slc_blocks.max(1)..=most;
-        let allowed = format!("{} to {most}: at least slc_blocks, and 1", range.start());
+        let max_blocks = self.geometry.blocks_per_die;
+        let range = part.slc_blocks.max(1)..=max_blocks;
+        let allowed = format!("{} to {max_blocks}: at least slc_blocks, and 1", range.start());
         invalid.reject_if(
             !range.contains(&part.slc_blocks_max),
             "slc_blocks_max",

@@ -68,7 +68,7 @@ impl KeySource {
                 Some("values: the ids of what it was fitted to")
             }
             DataSheet | Paper | Guess | Off if !self.values.is_empty() => {
-                Some("no values: what used some was fitted, chosen or inferred")
+                Some("no values: only fitted, chosen and inferred constants have them")
             }
             DataSheet | Paper if self.detail.is_empty() => Some("detail: which one, and where"),
             Inferred if self.detail.is_empty() && self.values.is_empty() => {

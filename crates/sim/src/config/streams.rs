@@ -21,10 +21,10 @@ impl Profile {
         let allowed = "2 with [hot_cold]: hot and cold";
         invalid.reject_if(streams != 2, "write_streams", &streams, allowed);
         let filters = u64::from(part.bloom_filters);
-        let most = filters * (filters + 1) / 2;
-        let allowed = format!("1 to {most}, what all filters weigh together");
+        let max_weight = filters * (filters + 1) / 2;
+        let allowed = format!("1 to {max_weight}, the sum of the weights of all filters");
         invalid.reject_if(
-            u64::from(part.hot_weight) > most,
+            u64::from(part.hot_weight) > max_weight,
             "hot_weight",
             &part.hot_weight,
             allowed,

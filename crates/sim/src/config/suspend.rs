@@ -27,7 +27,7 @@ impl Profile {
         self.suspend.map(|part| Suspend {
             program_ns: part.program_suspend_ns,
             erase_ns: part.erase_suspend_ns,
-            most: part.suspensions_max,
+            max_suspensions: part.suspensions_max,
         })
     }
 
@@ -47,7 +47,7 @@ impl Profile {
         let allowed = "\"reads_first\" with [suspend]: in other queues a read never goes first";
         invalid.reject_if(queue != DieQueue::ReadsFirst, "die_queue", &queue.name(), allowed);
         let cached = self.timing.cache_program;
-        let allowed = "false with [suspend]: a read finds no register that is free";
+        let allowed = "false with [suspend]: a suspended program occupies the register";
         invalid.reject_if(cached, "cache_program", &cached, allowed);
     }
 }

@@ -48,7 +48,7 @@ fn json_of(value: toml::Value) -> std::result::Result<Value, String> {
         toml::Value::String(text) => Value::String(text),
         toml::Value::Integer(number) => Value::from(number),
         toml::Value::Float(number) if number.is_finite() => Value::from(number),
-        toml::Value::Float(number) => return Err(format!("{number}, which is no number")),
+        toml::Value::Float(number) => return Err(format!("{number}, which is not a number")),
         toml::Value::Boolean(truth) => Value::Bool(truth),
         toml::Value::Datetime(time) => return Err(format!("{time}, a date or a time")),
         toml::Value::Array(parts) => {

@@ -26,8 +26,9 @@ impl Profile {
         self.find_invalid_zone_layout(&part, invalid);
         let geometry = &self.geometry;
         let unit = geometry.page_bytes / self.units().max(1);
-        let allowed =
-            format!("{unit} with [zones], what the map counts in: nothing is read to be changed");
+        let allowed = format!(
+            "{unit} with [zones], the mapping unit: zones are written without read-modify-write"
+        );
         invalid.reject_if(
             geometry.sector_bytes != unit,
             "sector_bytes",
@@ -35,8 +36,7 @@ impl Profile {
             allowed,
         );
         let spare = self.ftl.spare_factor;
-        let allowed =
-            "0 with [zones]: what the host cannot use is zone_bytes beyond what a zone holds";
+        let allowed = "0 with [zones]: the spare flash is zone_bytes beyond the capacity of a zone";
         invalid.reject_if(spare != 0.0, "spare_factor", &spare, allowed);
         let metadata = geometry.metadata_pages;
         invalid.reject_if(metadata > 0, "metadata_pages", &metadata, "0 with [zones]");
@@ -44,10 +44,11 @@ impl Profile {
         let allowed = "\"empty\" or \"sequential\" with [zones], which are written in order";
         invalid.reject_if(random, "state", &"one of random writes", allowed);
         let lazy = self.cache.write_cache_bytes > 0 && self.cache.flush != FlushPolicy::Eager;
-        let allowed = "\"eager\" with [zones]: what is reset must not be on its way";
+        let allowed = "\"eager\" with [zones]: a reset requires that the cache is flushed";
         invalid.reject_if(lazy, "flush", &"when_needed", allowed);
         if let Some(recovery) = &self.recovery {
-            let allowed = "0 with [zones]: no block stands in for another; what ends a zone is erase_steps_max";
+            let allowed =
+                "0 with [zones]: blocks are not replaced; erase_steps_max ends the life of a zone";
             for (key, share) in [
                 ("factory_bad_share", recovery.factory_bad_share),
                 ("program_failures", recovery.program_failures),
@@ -88,10 +89,10 @@ impl Profile {
             allowed,
         );
         let page = u64::from(geometry.page_bytes).max(1);
-        let least = self.zone_capacity_bytes().unwrap_or(u64::MAX);
-        let fits = part.zone_bytes >= least && part.zone_bytes.is_multiple_of(page);
+        let min_bytes = self.zone_capacity_bytes().unwrap_or(u64::MAX);
+        let fits = part.zone_bytes >= min_bytes && part.zone_bytes.is_multiple_of(page);
         let allowed =
-            format!("at least {least}, the capacity of a zone; whole pages of {page} bytes");
+            format!("at least {min_bytes}, the capacity of a zone; whole pages of {page} bytes");
         invalid.reject_if(!fits, "zone_bytes", &part.zone_bytes, allowed);
         let (open, active) = (part.max_open_zones, part.max_active_zones);
         let wrong_limit = active > 0 && (open == 0 || open > active);

@@ -116,7 +116,7 @@ pub(crate) trait Backend {
     }
 
     /// Return the error of a read-only device.
-    fn why_read_only(&self) -> Error;
+    fn read_only_error(&self) -> Error;
 
     /// Complete the work in progress; untimed mode follows.
     fn end_untimed(&mut self, flash: &mut Flash);

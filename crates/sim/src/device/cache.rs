@@ -197,7 +197,7 @@ impl WriteCache {
     }
 
     /// Return whether all pages that were to be flushed by the end of `epoch` are on flash.
-    pub(crate) fn is_over(&self, epoch: Epoch) -> bool {
+    pub(crate) fn is_flushed(&self, epoch: Epoch) -> bool {
         epoch.wrapping_sub(self.oldest) as usize >= self.epochs.len()
     }
 
@@ -296,9 +296,12 @@ mod tests {
         let second = cache.end_epoch().expect("pages are in flight");
         cache.flushed(Lpn(3), three);
         cache.flushed(Lpn(1), one);
-        assert!(!cache.is_over(first) && !cache.is_over(second), "an older page is in flight");
+        assert!(
+            !cache.is_flushed(first) && !cache.is_flushed(second),
+            "an older page is in flight"
+        );
         cache.flushed(Lpn(2), two);
-        assert!(cache.is_over(first) && cache.is_over(second));
+        assert!(cache.is_flushed(first) && cache.is_flushed(second));
         assert_eq!(cache.end_epoch(), None, "everything is on flash");
     }
 

@@ -57,7 +57,7 @@ impl SimDevice {
         let cache = self.cache.as_mut().expect("a flushed page came from the cache");
         cache.flushed(page, epoch);
         while let Some(cache) = &self.cache
-            && let Some(held) = self.durable.release(|until| cache.is_over(until))
+            && let Some(held) = self.durable.release(|until| cache.is_flushed(until))
         {
             self.record_cache_wait(held.page, held.since, page, at);
             self.fail_if_worn_out(held.page);

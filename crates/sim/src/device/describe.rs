@@ -9,12 +9,12 @@ use crate::snapshot::not_described;
 
 /// Return the history that brought the device into its state.
 pub(crate) fn history(flash: &Flash) -> Value {
-    let (least, mean, most) = flash.nand.wear();
+    let (min_erases, mean, max_erases) = flash.nand.wear();
     json!({
         "pages_written": flash.counters.host_pages_written,
         "pages_programmed": flash.counters.pages_programmed,
         "blocks_erased": flash.counters.blocks_erased,
-        "erases_of_a_block": {"least": least, "mean": mean, "most": most},
+        "erases_of_a_block": {"least": min_erases, "mean": mean, "most": max_erases},
     })
 }
 

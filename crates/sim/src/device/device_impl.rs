@@ -77,7 +77,7 @@ impl Device for SimDevice {
             return Err(self.failure(request));
         }
         if now >= self.refuses_from {
-            return Err(self.why_refused());
+            return Err(self.refusal_error());
         }
         let admitted;
         let mut request = request;

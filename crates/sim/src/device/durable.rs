@@ -101,9 +101,9 @@ impl Durable {
         self.held.front().map(|held| held.since)
     }
 
-    /// Remove and return the oldest waiting I/O if `is_over` holds for its epoch.
-    pub(crate) fn release(&mut self, is_over: impl Fn(Epoch) -> bool) -> Option<HeldCompletion> {
-        let over = is_over(self.held.front()?.until);
+    /// Remove and return the oldest waiting I/O if `is_flushed` holds for its epoch.
+    pub(crate) fn release(&mut self, is_flushed: impl Fn(Epoch) -> bool) -> Option<HeldCompletion> {
+        let over = is_flushed(self.held.front()?.until);
         if over { self.held.pop_front() } else { None }
     }
 }

@@ -211,7 +211,7 @@ impl CompletionTarget {
     #[inline]
     pub(crate) fn op(self) -> Op<EventTag> {
         let CompletionTarget { token, report, account } = self;
-        Op { report, account, ..Op::timed_elsewhere(token) }
+        Op { report, account, ..Op::without_flash_time(token) }
     }
 
     /// Return the same target for work that failed.

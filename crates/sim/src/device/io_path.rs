@@ -235,7 +235,7 @@ impl SimDevice {
             && (self.cache.is_none() || write_through)
             && self.backend.plans_whole_writes()
         {
-            return self.write_as_one(index, io, extent, at);
+            return self.write_contiguously(index, io, extent, at);
         }
         for page in extent.touched().map(Lpn) {
             let (of_host, end) = self.send::<M>(index, io, page, at);
@@ -245,7 +245,7 @@ impl SimDevice {
 
     /// Write the pages of an I/O back to back, without pages of another I/O between them.
     #[inline(always)]
-    fn write_as_one(&mut self, index: IoIdx, io: &Io, extent: PageExtent, at: u64) {
+    fn write_contiguously(&mut self, index: IoIdx, io: &Io, extent: PageExtent, at: u64) {
         self.events.advance_to(at);
         for page in extent.touched().map(Lpn) {
             let (of_host, end) = self.send::<AllFeatures>(index, io, page, at);

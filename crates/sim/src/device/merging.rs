@@ -149,7 +149,7 @@ impl MergingBackend {
         let reclaimed = self.ftl.reclaim(&mut self.plan);
         hardware.flash.counters.merges_idle += self.plan.merges();
         self.execute(Written::Nothing, hardware);
-        if !self.plan.is_timeless() {
+        if !self.plan.takes_no_time() {
             let request = PlanRequest { ready, target: None, read_bytes: None, scrubs: false };
             self.jobs.queue(
                 &mut self.plan,
@@ -283,7 +283,7 @@ impl Backend for MergingBackend {
         self.read_only
     }
 
-    fn why_read_only(&self) -> Error {
+    fn read_only_error(&self) -> Error {
         read_only()
     }
 

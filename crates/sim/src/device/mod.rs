@@ -241,7 +241,7 @@ impl SimDevice {
             .at(at)
             .got("more wrong bits than the ECC corrects, after all retries")
             .action("set fail_uncorrectable = false to count such reads, or wear the device less"),
-            _ => dispatch!(&self.backend, backend => backend.why_read_only()).at(at),
+            _ => dispatch!(&self.backend, backend => backend.read_only_error()).at(at),
         }
     }
 

@@ -233,7 +233,7 @@ impl PageBuffer {
     }
 
     /// Let `write` wait until its unit has been read for an earlier write.
-    pub(crate) fn queue_behind(&mut self, write: Write, at: u64) {
+    pub(crate) fn queue_after_read(&mut self, write: Write, at: u64) {
         self.behind.push((write, at));
     }
 

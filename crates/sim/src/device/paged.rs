@@ -96,7 +96,7 @@ impl PageMapBackend {
         let mut media = TimedFlash::<M>::for_path(hardware.flash, hardware.events, at, *target);
         if !M::MINIMAL {
             media = media.with_page_buffer(self.gather.as_deref_mut());
-            media.through = *through;
+            media.write_through = *through;
         }
         if !self.ftl.write_to(plane, *page, whole, &mut media) {
             return hardware.events.end(at, at, target.failed().op());
@@ -246,8 +246,8 @@ impl Backend for PageMapBackend {
         self.ftl.is_read_only()
     }
 
-    fn why_read_only(&self) -> Error {
-        self.ftl.why_read_only()
+    fn read_only_error(&self) -> Error {
+        self.ftl.read_only_error()
     }
 
     fn end_untimed(&mut self, flash: &mut Flash) {

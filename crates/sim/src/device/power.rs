@@ -111,7 +111,7 @@ impl SimDevice {
 
     /// Return the error of a submission to a device without power or time left.
     #[cold]
-    pub(super) fn why_refused(&self) -> Error {
+    pub(super) fn refusal_error(&self) -> Error {
         if self.refuses_from == CLOCK_END_NS {
             return clock_overflow().at(&self.info.url);
         }
@@ -145,7 +145,7 @@ impl SimDevice {
                 .at(&self.info.url)
                 .got(format!("{} ns", at.0))
                 .allowed(format!("{latest} ns and later: earlier events are simulated already"))
-                .action("cut it now, or look ahead no further than the cut"));
+                .action("cut it now, or simulate no further than the time of the cut"));
         }
         self.advance(at.0);
         let trimmed = self.unmapped();

@@ -32,7 +32,7 @@ impl MergingBackend {
                 continue;
             }
             hardware.flash.scrub(block, &mut self.plan);
-            if !self.plan.is_timeless() {
+            if !self.plan.takes_no_time() {
                 self.note_scrub(hardware);
                 let order = PlanRequest::of_scrub(at);
                 let line = MergingBackend::idle_class(hardware);

@@ -106,7 +106,7 @@ impl PageMapBackend {
     pub(super) fn gather(&mut self, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target, write_through: through } = *write;
         if let Some(gather) = self.gather.as_mut().filter(|gather| gather.modifies_unit(page)) {
-            return gather.queue_behind(*write, at);
+            return gather.queue_after_read(*write, at);
         }
         let old = if extent.covers(page) { None } else { self.ftl.lookup(page) };
         let old = old.filter(|from| !self.ftl.is_in_open_flash_page(*from));
@@ -122,7 +122,7 @@ impl PageMapBackend {
     }
 
     /// Write the units that waited for the read of `unit`.
-    fn write_queued_behind(&mut self, unit: Lpn, at: u64, hardware: &mut Hardware<'_>) {
+    fn write_units_after_read(&mut self, unit: Lpn, at: u64, hardware: &mut Hardware<'_>) {
         while let Some((write, since)) =
             self.gather.as_mut().and_then(|gather| gather.next_behind(unit))
         {
@@ -212,7 +212,7 @@ impl PageMapBackend {
                     self.allocate_and_write::<AllFeatures>(write, at, hardware);
                 }
                 self.pad_late_unit(write.is_some_and(|write| write.write_through), at, hardware);
-                self.write_queued_behind(unit, at, hardware);
+                self.write_units_after_read(unit, at, hardware);
             }
             DeviceEvent::GatheredPageProgrammed(number) => {
                 let Programmed { waits, drained } = gather.programmed(number);

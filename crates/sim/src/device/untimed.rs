@@ -54,7 +54,7 @@ pub(crate) fn apply<B: Backend>(
         batch.iter().for_each(|piece| backend.prefetch_old(piece.page));
         backend.apply(&batch, flash);
         if batch.iter().any(|piece| piece.mode == Mode::Write) && backend.is_read_only() {
-            return Err(backend.why_read_only());
+            return Err(backend.read_only_error());
         }
         if let Some(error) = refused {
             return Err(error);

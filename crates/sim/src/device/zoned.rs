@@ -337,7 +337,7 @@ impl Backend for ZonedBackend {
     }
 
     /// An accepted I/O fails if its zone is lost meanwhile.
-    fn why_read_only(&self) -> Error {
+    fn read_only_error(&self) -> Error {
         ZoneStatus::Offline.error("command")
     }
 

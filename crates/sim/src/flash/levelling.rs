@@ -94,9 +94,9 @@ impl Levelling {
         let plane = self.plane_of(block);
         let erased = &mut self.erased[plane];
         erased.remove(&(wear, block));
-        let least = erased.first().filter(|(least, _)| self.dynamic && *least < wear);
-        let (least, other) = *least?;
-        erased.remove(&(least, other));
+        let least_worn = erased.first().filter(|(erases, _)| self.dynamic && *erases < wear);
+        let (erases, other) = *least_worn?;
+        erased.remove(&(erases, other));
         erased.insert((wear, other));
         self.wear[other as usize] = wear;
         Some(BlockIdx(other))
@@ -125,10 +125,10 @@ impl Levelling {
         }
         self.since[plane] = 0;
         let all = || self.logical.blocks_of(PlaneIdx(plane as u32));
-        let most = all().map(&wear).max()?;
+        let max_wear = all().map(&wear).max()?;
         let held = all().filter(|block| self.wear[block.0 as usize] == HOLDS_DATA);
         let cold = held.min_by_key(|block| wear(*block))?;
-        if most - wear(cold) <= self.static_threshold {
+        if max_wear - wear(cold) <= self.static_threshold {
             return None;
         }
         let (_, free) = self.erased[plane].pop_last()?;

@@ -134,7 +134,7 @@ impl FlashPlan {
     }
 
     /// Return whether no command takes time.
-    pub(crate) fn is_timeless(&self) -> bool {
+    pub(crate) fn takes_no_time(&self) -> bool {
         self.timed == 0
     }
 

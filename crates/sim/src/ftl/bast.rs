@@ -32,7 +32,8 @@ use crate::ftl::extent::PageExtent;
 pub(crate) struct Bast {
     geometry: Geometry,
     data: DataBlocks,
-    most: usize,
+    #[serde(rename = "most")]
+    max_log_blocks: usize,
     /// Log blocks in use; `unused` lists the free entries.
     logs: Vec<BastLog>,
     unused: Vec<u32>,
@@ -73,7 +74,7 @@ impl MergingFtl for Bast {
         Bast {
             geometry: options.geometry,
             data: DataBlocks::new(options.geometry),
-            most: part.log_blocks as usize,
+            max_log_blocks: part.log_blocks as usize,
             logs: Vec::with_capacity(part.log_blocks as usize),
             unused: Vec::new(),
             log_of: vec![NONE; blocks as usize],
@@ -113,14 +114,14 @@ impl MergingFtl for Bast {
     fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut FlashPlan) {
         // In the order in which they were opened: the order of their last writes is lost.
         let mut logs: Vec<(u32, BlockIdx)> = Vec::new();
-        let most = self.most;
+        let max_log_blocks = self.max_log_blocks;
         self.data.restore(survey, plan, |data, blocks| {
             let (of_data, log) = match *blocks {
                 [(log, Holding::Of(logical))] => (None, (logical, log)),
                 [(block, Holding::InPlace(logical)), (log, _)] => (Some(block), (logical, log)),
                 _ => return false,
             };
-            let fits = logs.len() < most;
+            let fits = logs.len() < max_log_blocks;
             if fits {
                 of_data.into_iter().for_each(|block| data.adopt(log.0, block, survey));
                 logs.push(log);
@@ -173,7 +174,7 @@ impl Bast {
 
     /// Open a log block for `logical`, which has none.
     fn open(&mut self, logical: u32, plan: &mut FlashPlan) -> u32 {
-        if self.order.len() as usize == self.most {
+        if self.order.len() as usize == self.max_log_blocks {
             plan.begin_reclaim();
             self.merge(self.order.oldest().expect("all log blocks are in use"), plan);
         }

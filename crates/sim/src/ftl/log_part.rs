@@ -32,17 +32,17 @@ pub enum Compat {
     Flashsim2010,
 }
 
-/// Check that the device has the configured log blocks, and at least `least`.
+/// Check that the device has the configured log blocks, and at least `min_blocks`.
 ///
 /// # Errors
 /// Fewer, or more than fit on the device.
-pub(super) fn check_log(options: &FtlOptions<'_, LogPart>, least: u32) -> Result<()> {
+pub(super) fn check_log(options: &FtlOptions<'_, LogPart>, min_blocks: u32) -> Result<()> {
     let part = options.table;
     let blocks = options.geometry.blocks();
-    if part.log_blocks < least || part.log_blocks >= blocks {
+    if part.log_blocks < min_blocks || part.log_blocks >= blocks {
         return Err(Error::usage("The number of log blocks is out of range")
             .got(format!("log_blocks = {} of {blocks} blocks", part.log_blocks))
-            .allowed(format!("{least} or more, and fewer than there are blocks"))
+            .allowed(format!("{min_blocks} or more, and fewer than the blocks of the device"))
             .action("change log_blocks"));
     }
     if part.compat != Compat::None && options.name != "fast" {

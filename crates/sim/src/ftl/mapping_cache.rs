@@ -182,16 +182,16 @@ impl MappingCache {
 
     /// Note that `mapping_page` was programmed to evict an entry. That entry and, with batch updates, every
     /// changed entry of the page is now on flash.
-    pub(crate) fn wrote_back(&mut self, mapping_page: u32) {
+    pub(crate) fn mark_written_back(&mut self, mapping_page: u32) {
         if self.batch {
-            self.wrote_all(mapping_page);
+            self.mark_all_clean(mapping_page);
         } else if let Some(slot) = self.leaves_next() {
             self.forget_change(slot as u32);
         }
     }
 
     /// Note that every changed entry of `mapping_page` is now on flash.
-    pub(crate) fn wrote_all(&mut self, mapping_page: u32) {
+    pub(crate) fn mark_all_clean(&mut self, mapping_page: u32) {
         while let Some(slot) = self.changed_of[mapping_page as usize].newest() {
             assert!(self.slots[slot as usize].changed, "listed entries have changed");
             self.forget_change(slot);
@@ -293,7 +293,7 @@ mod tests {
                 if !hit {
                     let leaves = cache.leaves_changed();
                     if let Some(mapping_page) = leaves {
-                        cache.wrote_back(mapping_page);
+                        cache.mark_written_back(mapping_page);
                     }
                     cache.insert(page);
                     prop_assert_eq!(leaves, naive.insert(page));
@@ -304,7 +304,7 @@ mod tests {
                     naive.changed.push(page);
                 }
                 if all < 10 {
-                    cache.wrote_all(all);
+                    cache.mark_all_clean(all);
                     naive.changed.retain(|other| other / ENTRIES != all);
                 }
             }

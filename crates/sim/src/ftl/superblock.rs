@@ -34,7 +34,8 @@ pub(crate) struct Superblock {
     geometry: Geometry,
     free: FreePool,
     logical_blocks: u32,
-    most_updates: u32,
+    #[serde(rename = "most_updates")]
+    max_update_blocks: u32,
     updates: u32,
     groups: Vec<SuperblockGroup>,
     /// Per logical page: its address; per flash page: its logical page.
@@ -85,7 +86,7 @@ impl MergingFtl for Superblock {
             geometry,
             free: FreePool::full(shape.planes, shape.blocks_per_plane),
             logical_blocks: per_group,
-            most_updates: part.log_blocks,
+            max_update_blocks: part.log_blocks,
             updates: 0,
             groups: (0..blocks).step_by(per_group as usize).map(group).collect(),
             map: huge::filled(shape.logical_pages as usize, UNMAPPED),
@@ -142,7 +143,7 @@ impl MergingFtl for Superblock {
             (group.next, group.written) = (survey.programmed(block), self.writes);
             self.updates += u32::from(group.blocks.len() as u32 > group.own_blocks);
         }
-        while self.updates > self.most_updates {
+        while self.updates > self.max_update_blocks {
             self.shrink_oldest(plan);
         }
     }
@@ -160,7 +161,7 @@ impl MergingFtl for Superblock {
         let over =
             |group: &SuperblockGroup| (group.blocks.len() as u32).saturating_sub(group.own_blocks);
         assert_eq!(self.groups.iter().map(over).sum::<u32>(), self.updates);
-        assert!(self.updates <= self.most_updates);
+        assert!(self.updates <= self.max_update_blocks);
     }
 }
 
@@ -202,7 +203,7 @@ impl Superblock {
             self.open(group);
             return;
         }
-        if self.updates == self.most_updates {
+        if self.updates == self.max_update_blocks {
             plan.begin_reclaim();
             if self.groups[group].blocks.len() as u32 > self.groups[group].own_blocks {
                 self.collect(group, plan);
@@ -333,7 +334,7 @@ mod tests {
         };
         (0..4).for_each(|page| write(&mut ftl, page));
         ftl.groups[0].own_blocks = 1;
-        ftl.updates = ftl.most_updates;
+        ftl.updates = ftl.max_update_blocks;
         write(&mut ftl, 2);
     }
 }

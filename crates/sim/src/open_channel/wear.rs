@@ -67,6 +67,6 @@ impl OpenChannelProfile {
         let share = chance(failures.map_or(0.0, |part| part.factory_bad_share));
         let is_bad = |block: &BlockIdx| WearOut::is_factory_bad(seed, share, *block);
         let bad: Vec<BlockIdx> = (0..blocks).map(BlockIdx).filter(is_bad).collect();
-        Ok(Flash::new(geometry, PageOrder::Ascending).wearing_out(wear_out, &bad, false))
+        Ok(Flash::new(geometry, PageOrder::Ascending).with_wear(wear_out, &bad, false))
     }
 }

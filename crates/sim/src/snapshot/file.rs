@@ -80,7 +80,7 @@ impl SnapshotFile {
         Error::new(ErrorKind::Results, "The snapshot is damaged")
             .at(self.location())
             .got(got)
-            .action("make it again; nothing of it can be relied on")
+            .action("make it again; a damaged snapshot cannot be used")
     }
 
     fn read(&mut self, at: u64, part: SnapshotSection) -> Result<Vec<u8>> {
@@ -96,7 +96,7 @@ impl SnapshotFile {
         let read = seek.and_then(|_| file.read_to_end(&mut bytes));
         read.map_err(|error| self.damaged(&error.to_string()))?;
         if XxHash3_64::oneshot(&bytes) != part.hash {
-            return Err(self.damaged("bytes that are not those that were written"));
+            return Err(self.damaged("bytes that do not match their checksum"));
         }
         Ok(bytes)
     }
@@ -106,7 +106,7 @@ impl SnapshotFile {
         let header: Header =
             serde_json::from_slice(&bytes).map_err(|error| self.damaged(&error.to_string()))?;
         if !matches!(header.history, Value::Null | Value::Object(_)) {
-            return Err(self.damaged("a history that is no table"));
+            return Err(self.damaged("a history that is not a table"));
         }
         if header.schema != SCHEMA {
             return Err(Error::new(ErrorKind::Results, "The snapshot is of another version")

@@ -200,7 +200,7 @@ pub(crate) fn restore<D: Snapshot>(path: &Path) -> Result<D> {
     let device: D =
         postcard::from_bytes(&state).map_err(|error| file.damaged(&error.to_string()))?;
     if !device.matches_profile(&profile) {
-        return Err(file.damaged("a state of another device than the one that is described"));
+        return Err(file.damaged("a state that does not match the described device"));
     }
     Ok(device.with_description(info))
 }
@@ -230,7 +230,7 @@ fn write_to<D: Snapshot>(
 }
 
 fn exists(path: &Path) -> Error {
-    Error::new(ErrorKind::Results, "The file exists already; nothing is ever overwritten")
+    Error::new(ErrorKind::Results, "The file exists; uflip never overwrites files")
         .at(path.display().to_string())
         .action("choose another name, or move the file away")
 }

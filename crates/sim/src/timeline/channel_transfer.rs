@@ -12,7 +12,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// die for `after` longer than the channel.
     #[inline(always)]
     pub(super) fn announce<M: FastPath>(&mut self, at: u64, after: u64, op: Op<T>) {
-        let length = self.timing.over_channel::<M, T>(&op);
+        let length = self.timing.channel_ns_of::<M, T>(&op);
         let die = &mut self.dies[op.die.0 as usize];
         die.free_at = UNKNOWN;
         let channel = die.channel as usize;
@@ -79,8 +79,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Return the next operation to serve on `channel`, if it is certain by `now`.
     #[inline]
     fn next_served<M: FastPath>(&mut self, channel: usize, now: u64) -> Option<(u64, u32)> {
-        if !M::MINIMAL && self.timing.in_turn {
-            self.next_in_turn(channel, now)
+        if !M::MINIMAL && self.timing.has_plan_order {
+            self.next_in_plan_order(channel, now)
         } else {
             self.channels[channel].take(now)
         }
@@ -89,7 +89,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Like `next_served`, for operations with an order within a plan. Separate, to keep the usual
     /// case fast.
     #[inline(never)]
-    fn next_in_turn(&mut self, channel: usize, now: u64) -> Option<(u64, u32)> {
+    fn next_in_plan_order(&mut self, channel: usize, now: u64) -> Option<(u64, u32)> {
         let Timeline { ops, channels, .. } = self;
         let index =
             channels[channel].take_in_plan_order(now, |index| ops[index as usize].plan_turn())?;
@@ -153,7 +153,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline(never)]
     fn reschedule(&mut self, index: u32) {
         let op = &self.ops[index as usize];
-        let length = self.timing.over_channel::<AllFeatures, T>(op);
+        let length = self.timing.channel_ns_of::<AllFeatures, T>(op);
         let after = self.after(op);
         let lane = self.channels[self.dies[op.die.0 as usize].channel as usize].lane;
         self.calendar.arrive(lane.free_at + length + after, index);
@@ -231,7 +231,7 @@ impl Timing {
 
     /// Return the channel time of the operation.
     #[inline(always)]
-    fn over_channel<M: FastPath, T>(&self, op: &Op<T>) -> u64 {
+    fn channel_ns_of<M: FastPath, T>(&self, op: &Op<T>) -> u64 {
         let once = self.transfer::<M>(op.transfers);
         if M::MINIMAL { once } else { once + self.retry_time(op, once) }
     }

@@ -75,7 +75,8 @@ pub(super) struct Descriptors<T> {
     dies: Vec<DieRings<T>>,
     /// Requests that wait in the firmware, in order: the TX ring of the first is full.
     held: VecDeque<Op<T>>,
-    over: BTreeMap<NoticeOrder, Op<T>>,
+    #[serde(rename = "over")]
+    completed: BTreeMap<NoticeOrder, Op<T>>,
     /// Number of completions so far.
     posted: u64,
 }
@@ -93,17 +94,17 @@ struct DieRings<T> {
 impl<T> Descriptors<T> {
     pub(super) fn new(rings: Rings, dies: u32) -> Descriptors<T> {
         let dies = (0..dies).map(|_| DieRings { tx: VecDeque::new(), running: 0 }).collect();
-        Descriptors { rings, dies, held: VecDeque::new(), over: BTreeMap::new(), posted: 0 }
+        Descriptors { rings, dies, held: VecDeque::new(), completed: BTreeMap::new(), posted: 0 }
     }
 
     /// Start the next request of `die` if the RX ring has a free entry.
     fn begin(&mut self, die: DieIdx) -> Option<Op<T>> {
-        let DieRings { tx, running: begun } = &mut self.dies[die.0 as usize];
-        if *begun == self.rings.rx_entries {
+        let DieRings { tx, running } = &mut self.dies[die.0 as usize];
+        if *running == self.rings.rx_entries {
             return None;
         }
         let next = tx.pop_front()?;
-        *begun += 1;
+        *running += 1;
         Some(next)
     }
 
@@ -120,7 +121,7 @@ impl<T> Descriptors<T> {
 
     /// Return the next completion that the firmware has noticed by `now`.
     fn notice(&mut self, now: u64) -> Option<Op<T>> {
-        let first = self.over.first_entry().filter(|first| first.key().0 <= now)?;
+        let first = self.completed.first_entry().filter(|first| first.key().0 <= now)?;
         let op = first.remove();
         self.dies[op.die.0 as usize].running -= 1;
         Some(op)
@@ -176,8 +177,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let descriptors = self.descriptors();
         let noticed = descriptors.rings.noticed(end);
         let all = (noticed, DieIdx(0), 0, 0)..=(noticed, DieIdx(u32::MAX), u64::MAX, u64::MAX);
-        let first = descriptors.over.range(all).next().is_none();
-        descriptors.over.insert((noticed, op.die, end, descriptors.posted), op);
+        let first = descriptors.completed.range(all).next().is_none();
+        descriptors.completed.insert((noticed, op.die, end, descriptors.posted), op);
         descriptors.posted += 1;
         self.charge(&op, Cause::Controller, noticed - end);
         if first {

@@ -126,7 +126,8 @@ pub(crate) struct Timing {
     pub(crate) suspend: Option<Suspend>,
     /// Operations may have an order within a plan: the next on a channel is certain only when it
     /// begins.
-    pub(crate) in_turn: bool,
+    #[serde(rename = "in_turn")]
+    pub(crate) has_plan_order: bool,
     /// Multi-plane operations of a die.
     pub(crate) multi_plane: MultiPlane,
     /// Additional processor time of a read that is not sequential to the last one.
@@ -222,10 +223,10 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Return whether the device has only FIFO dies, channels, a processor and the link, and
     /// nothing records their work.
     pub(crate) fn is_minimal(&self) -> bool {
-        let Timing { die_queue, cache_program, suspend, in_turn, rings, .. } = self.timing;
+        let Timing { die_queue, cache_program, suspend, has_plan_order, rings, .. } = self.timing;
         let parts = self.timing.transfer_parts > 0;
         let shared = parts || !self.buses.is_empty() || self.geometry.has_planes_in_step();
-        let preferred = die_queue != DieQueue::Fifo || suspend.is_some() || in_turn;
+        let preferred = die_queue != DieQueue::Fifo || suspend.is_some() || has_plan_order;
         !(shared || preferred || cache_program || rings.is_some() || self.writes_down)
     }
 
@@ -240,10 +241,10 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.calendar.now
     }
 
-    /// Set the event budget: at most `most` events until the next call; more mean an endless loop.
+    /// Set the event budget: at most `max_events` events until the next call; more mean an endless loop.
     #[inline]
-    pub(crate) fn set_event_budget(&mut self, most: u64) {
-        self.calendar.set_event_budget(most);
+    pub(crate) fn set_event_budget(&mut self, max_events: u64) {
+        self.calendar.set_event_budget(max_events);
     }
 
     /// Advance the clock to `at`: no event before it is left or will be added.

@@ -108,7 +108,8 @@ pub(crate) struct Op<T> {
     pub(crate) account: Option<AccountIdx>,
     /// It belongs to a plan. Its token contains the plan in the upper half and its position in the
     /// lower; a channel serves the operations of a plan in this order.
-    pub(crate) in_turn: bool,
+    #[serde(rename = "in_turn")]
+    pub(crate) has_plan_order: bool,
     /// Everything is charged to this cause, if given.
     #[serde(rename = "lump")]
     pub(crate) charge_as: Option<Cause>,
@@ -163,7 +164,7 @@ impl<T: Copy + Into<u64>> Op<T> {
     #[inline]
     pub(crate) fn plan_turn(&self) -> Option<(u32, u32)> {
         let token: u64 = self.token.into();
-        self.in_turn.then_some(((token >> 32) as u32, token as u32))
+        self.has_plan_order.then_some(((token >> 32) as u32, token as u32))
     }
 }
 
@@ -181,7 +182,7 @@ impl<T: Copy> Op<T> {
             transfers: 1,
             retries: 0,
             account: None,
-            in_turn: false,
+            has_plan_order: false,
             charge_as: None,
             link_bytes: 0,
             writes: 0,
@@ -207,14 +208,14 @@ impl<T: Copy> Op<T> {
     }
 
     /// Remove the channel transfer: half of a copy-back.
-    pub(crate) fn inside_the_die(self) -> Op<T> {
+    pub(crate) fn without_transfer(self) -> Op<T> {
         Op { kind: OpKind::Inside, stage: Stage::Ring, ..self }
     }
 
     /// Create an operation whose time is determined elsewhere: only its end is reported, or its
     /// data goes over the link.
     #[inline]
-    pub(crate) fn timed_elsewhere(token: T) -> Op<T> {
+    pub(crate) fn without_flash_time(token: T) -> Op<T> {
         Op { stage: Stage::Link, ..Op::read(DieIdx(0), 0, Purpose::HostRead, token) }
     }
 }

@@ -245,8 +245,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 self.serve::<M>(channel, at);
                 // Another operation of its plan may arrive at this very time.
                 if !M::MINIMAL
-                    && self.timing.in_turn
-                    && (op.in_turn || self.channels[channel].is_taken(at))
+                    && self.timing.has_plan_order
+                    && (op.has_plan_order || self.channels[channel].is_taken(at))
                 {
                     cold_path();
                     return self.announce_arrived(at, op);

@@ -8,7 +8,7 @@
 //! A read that comes while the die erases or programs waits until that has stopped, `program_ns` or
 //! `erase_ns` later. Host reads that come meanwhile follow. Then the rest continues before any
 //! other waiting operation, because it occupies the die's register. An operation that would end
-//! before it stops is not suspended, nor one that was suspended `most` times.
+//! before it stops is not suspended, nor one that was suspended `max_suspensions` times.
 //!
 //! **Source**: G. Wu, X. He, Reducing SSD Read Latency via NAND Flash Program and Erase Suspension
 //! (FAST 2012); S. Kim et al., Practical Erase Suspension for Modern Low-latency SSDs (USENIX ATC
@@ -33,7 +33,8 @@ pub(crate) struct Suspend {
     pub(crate) program_ns: Option<u64>,
     pub(crate) erase_ns: Option<u64>,
     /// Maximum number of suspensions of one operation.
-    pub(crate) most: u32,
+    #[serde(rename = "most")]
+    pub(crate) max_suspensions: u32,
 }
 
 impl Suspend {
@@ -113,7 +114,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     pub(super) fn suspend(&mut self, now: u64, die: DieIdx) {
         let state = &mut self.dies[die.0 as usize];
         let RunningOp { index, ends, suspended } = state.running;
-        let Some(suspend) = self.timing.suspend.filter(|suspend| suspended < suspend.most) else {
+        let Some(suspend) =
+            self.timing.suspend.filter(|suspend| suspended < suspend.max_suspensions)
+        else {
             return;
         };
         if state.free_at != ends || ends <= now {

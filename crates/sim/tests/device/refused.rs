@@ -96,7 +96,10 @@ fn invalid_merging_ftl_is_refused_with_reason() {
         assert!(message(ftl, "", "{}").contains("without a table [log]"));
         assert!(message(ftl, log, r#"{"log_blocks": 256}"#).contains("log_blocks = 256 of 256"));
         assert!(message(ftl, log, r#"{"log_blocks": 60}"#).contains("too few blocks"));
-        assert!(message(ftl, log, r#"{"log_blocks": 0}"#).contains("fewer than there are blocks"));
+        assert!(
+            message(ftl, log, r#"{"log_blocks": 0}"#)
+                .contains("fewer than the blocks of the device")
+        );
     }
     assert!(
         message("bast", log, r#"{"compat": "flashsim2010"}"#)

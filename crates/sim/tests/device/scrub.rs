@@ -110,9 +110,9 @@ fn scrub_programs_match_read_rate() {
         let counters = counters_of(&device).since(&before);
         let reads = counters.pages_read - counters.pages_relocated;
         assert_eq!(reads, rounds * blocks * PAGES, "{ftl}");
-        let (moved, most) = (counters.blocks_scrubbed, reads / LIMIT);
-        let least = reads / LIMIT - (blocks + 2) - moved * PAGES / LIMIT;
-        assert!((least..=most).contains(&moved), "{ftl}: {moved} of {least} to {most}");
+        let (moved, upper) = (counters.blocks_scrubbed, reads / LIMIT);
+        let lower = reads / LIMIT - (blocks + 2) - moved * PAGES / LIMIT;
+        assert!((lower..=upper).contains(&moved), "{ftl}: {moved} of {lower} to {upper}");
         assert_eq!(counters.pages_programmed, PAGES * moved, "{ftl}");
         let amplification = counters.pages_programmed as f64 / reads as f64;
         let expected = PAGES as f64 / LIMIT as f64;

@@ -38,14 +38,14 @@ enum JobEvent {
 #[derive(Default)]
 struct LunQueue {
     queue: VecDeque<usize>,
-    works: bool,
+    busy: bool,
 }
 
 #[derive(Default)]
 struct ChannelQueue {
     queue: VecDeque<usize>,
     held_by: Option<usize>,
-    sends: bool,
+    sending: bool,
     wrote: Option<u8>,
     thread: u64,
     last_request: Option<u64>,
@@ -141,19 +141,19 @@ impl CardQueues {
         let Some(&first) = self.luns[lun].queue.front() else { return };
         let media = &self.profile.media;
         let next_event = match self.jobs[first].op {
-            _ if self.luns[lun].works => return,
+            _ if self.luns[lun].busy => return,
             FlashOp::Write => return,
             FlashOp::Read => (self.now + media.read_ns, JobEvent::HasData(first)),
             FlashOp::Erase => (self.now + media.erase_ns, JobEvent::IsOver(first)),
         };
-        self.luns[lun].works = true;
+        self.luns[lun].busy = true;
         self.plan(next_event.0, next_event.1);
     }
 
     fn release_channel(&mut self, job: usize) {
         let number = usize::from(self.jobs[job].at.channel);
         let channel = &mut self.channels[number];
-        if channel.sends {
+        if channel.sending {
             return;
         }
         let next = match channel.held_by {
@@ -169,7 +169,7 @@ impl CardQueues {
         self.channels[number].held_by = Some(next);
         let lun = &self.luns[self.lun(next)];
         let first = *lun.queue.front().expect("the queue has the write");
-        if first == next && !lun.works {
+        if first == next && !lun.busy {
             return self.send(next);
         }
         let channel = &mut self.channels[number];
@@ -186,7 +186,7 @@ impl CardQueues {
         let bytes = u64::from(geometry.planes * geometry.sectors_per_page * geometry.sector_bytes);
         let once = bytes * 1_000_000_000 / controller.channel_bytes_per_s;
         let channel = &mut self.channels[usize::from(at.channel)];
-        channel.sends = true;
+        channel.sending = true;
         let more = match op {
             FlashOp::Write if channel.wrote.is_some_and(|last| last != at.lun) => {
                 controller.lun_switch_ns
@@ -199,14 +199,14 @@ impl CardQueues {
         };
         if op == FlashOp::Write {
             channel.wrote = Some(at.lun);
-            self.luns[lun].works = true;
+            self.luns[lun].busy = true;
         }
         self.plan(self.now + once + more, JobEvent::IsSent(job));
     }
 
     fn is_sent(&mut self, job: usize) {
         let PageJob { op, at, .. } = self.jobs[job];
-        self.channels[usize::from(at.channel)].sends = false;
+        self.channels[usize::from(at.channel)].sending = false;
         if op == FlashOp::Read {
             return self.page_sent(job);
         }
@@ -222,7 +222,7 @@ impl CardQueues {
             self.jobs[job].end = self.now;
         }
         self.luns[lun].queue.pop_front();
-        self.luns[lun].works = false;
+        self.luns[lun].busy = false;
         self.release_lun(job);
         self.release_channel(job);
     }

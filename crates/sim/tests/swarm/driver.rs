@@ -62,9 +62,9 @@ impl HostDriver<'_> {
     /// Check that the flash work per I/O is at most a few device sizes.
     pub fn check_work(&mut self, device: &SimDevice, ios: u64) {
         let before = std::mem::replace(&mut self.work, work(device));
-        let most = ios * 64 * (16 * self.pages + 1_000);
+        let max_work = ios * 64 * (16 * self.pages + 1_000);
         assert!(
-            self.work - before <= most,
+            self.work - before <= max_work,
             "{} flash operations for {ios} I/Os",
             self.work - before
         );

@@ -144,7 +144,7 @@ fn run_case(case: &SwarmCase, limited: bool) -> CaseOutcome {
             return CaseOutcome::Refused(text.lines().next().unwrap_or_default().to_owned());
         }
     };
-    if limited && (flash_pages(&profile) > PAGES_MAX || is_laborious(&profile, case)) {
+    if limited && (flash_pages(&profile) > PAGES_MAX || is_too_slow(&profile, case)) {
         return CaseOutcome::Large;
     }
     let mut device = match SimDevice::new("swarm", profile) {
@@ -186,7 +186,7 @@ pub fn flash_pages(profile: &Profile) -> u64 {
 }
 
 /// Return whether preconditioning of `profile` exceeds the limit.
-fn is_laborious(profile: &Profile, case: &SwarmCase) -> bool {
+fn is_too_slow(profile: &Profile, case: &SwarmCase) -> bool {
     let overwrites = match profile.state.state {
         InitialState::Empty => return false,
         InitialState::Sequential => 0.0,

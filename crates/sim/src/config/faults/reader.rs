@@ -47,7 +47,7 @@ impl<'a> NodeDeserializer<'a> {
             format!("`{}` is {}", self.key(), content.describe())
         };
         let path = self.path.iter().rev().cloned().collect();
-        ReadError { path, line: Some(self.line), got, allowed: allowed.into(), named: true }
+        ReadError { path, line: Some(self.line), got, allowed: allowed.into(), has_path: true }
     }
 
     /// Return the allowed forms of a whole number at this key.
@@ -97,20 +97,20 @@ pub(super) struct ReadError {
     pub(super) got: String,
     pub(super) allowed: String,
     /// Whether the path is complete.
-    pub(super) named: bool,
+    pub(super) has_path: bool,
 }
 
 impl ReadError {
     fn new(got: impl Display, allowed: impl Into<String>) -> ReadError {
         let (got, allowed) = (got.to_string(), allowed.into());
-        ReadError { path: KeyPath::new(), line: None, got, allowed, named: false }
+        ReadError { path: KeyPath::new(), line: None, got, allowed, has_path: false }
     }
 
     /// Add the key of `at` to the path.
     fn inside(mut self, at: &NodeDeserializer) -> ReadError {
-        if !self.named {
+        if !self.has_path {
             self.path.extend(at.path.iter().rev().cloned());
-            (self.line, self.named) = (Some(at.line), true);
+            (self.line, self.has_path) = (Some(at.line), true);
         }
         self
     }

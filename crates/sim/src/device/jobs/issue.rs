@@ -119,8 +119,8 @@ fn issue(
     let report = if waited_for { Report::AtEnd } else { Report::Never };
     // Firmware work is charged as a whole at its end.
     let account = account.filter(|_| step.purpose == Purpose::HostWrite);
-    let in_turn = step.purpose != Purpose::HostWrite;
-    let op = Op { report, account, in_turn, ..step.op(token, &events.timing) };
+    let has_plan_order = step.purpose != Purpose::HostWrite;
+    let op = Op { report, account, has_plan_order, ..step.op(token, &events.timing) };
     match step.rest_read(account, token, &events.timing) {
         None => events.issue(at, op),
         Some(before) => {

@@ -26,7 +26,7 @@ pub(crate) struct TimedFlash<'a, M: FastPath = AllFeatures> {
     /// The moved unit was read together with another one.
     pub(crate) is_shared_read: bool,
     /// Write-through: a host unit waits until it is on flash.
-    pub(crate) through: bool,
+    pub(crate) write_through: bool,
     /// Purpose of page moves.
     pub(crate) moves: Purpose,
     /// Number of transfers of a page read: a unit, sectors, or the whole page.
@@ -66,13 +66,13 @@ impl<'a, M: FastPath> TimedFlash<'a, M> {
         target: CompletionTarget,
     ) -> TimedFlash<'a, M> {
         let units_read = events.timing.read_transfers;
-        let (is_shared_read, through, read_bytes, before) = (false, false, 0, Vec::new());
+        let (is_shared_read, write_through, read_bytes, before) = (false, false, 0, Vec::new());
         TimedFlash {
             flash,
             events,
             gather: None,
             is_shared_read,
-            through,
+            write_through,
             moves: Purpose::Relocation,
             units_read,
             at,
@@ -250,7 +250,7 @@ impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
         let op = self.program_op(to, self.relocation_purpose(), self.target.token);
         let op = Op { writes, ..op };
         let inside = self.events.timing.copy_back && from.plane == to.plane;
-        let op = if inside { op.inside_the_die() } else { op };
+        let op = if inside { op.without_transfer() } else { op };
         if M::MINIMAL {
             self.events.issue_of::<M>(self.at, op);
             return programmed;

@@ -47,7 +47,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         self.note(to, None, programmed);
         let fills = self.flash.geometry.ends_flash_page(to.page);
         let gather = self.gather.as_mut().expect("the device has page buffers");
-        if programmed && gather.add(to, self.target, self.at, fills || self.through) {
+        if programmed && gather.add(to, self.target, self.at, fills || self.write_through) {
             self.events.end(self.at, self.at, self.target.op());
         }
         self.gathered(to, false);

@@ -35,7 +35,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         self.later = self.events.timing.host_memory_read_ns;
         self.events.charge_account(account, Cause::Mapping, self.later);
         let (report, lump) = (Report::Never, Some(Cause::Mapping));
-        let op = Op { link_bytes: HOST_LINE_BYTES, ..Op::timed_elsewhere(token) };
+        let op = Op { link_bytes: HOST_LINE_BYTES, ..Op::without_flash_time(token) };
         self.before.push(Op { report, account, charge_as: lump, ..op });
     }
 

@@ -46,14 +46,15 @@ pub(crate) struct Defects {
     /// One bit a page.
     pages: Vec<u64>,
     /// Blocks that cannot be erased.
-    broken: Vec<bool>,
+    #[serde(rename = "broken")]
+    unerasable: Vec<bool>,
 }
 
 impl Defects {
     fn new(geometry: &Geometry) -> Defects {
         let none = vec![false; geometry.blocks() as usize];
         let pages = vec![0; geometry.pages().div_ceil(64) as usize];
-        Defects { blocks: none.clone(), programs: none.clone(), pages, broken: none }
+        Defects { blocks: none.clone(), programs: none.clone(), pages, unerasable: none }
     }
 
     /// Return whether `block` is listed as a whole.
@@ -153,12 +154,12 @@ impl Contents {
 
     /// Record that `block` cannot be erased.
     pub(crate) fn cannot_be_erased(&mut self, block: BlockIdx) {
-        self.defects.iter_mut().for_each(|defects| defects.broken[block.0 as usize] = true);
+        self.defects.iter_mut().for_each(|defects| defects.unerasable[block.0 as usize] = true);
     }
 
     /// Return whether an erase of `block` has failed.
     pub(crate) fn is_broken(&self, block: BlockIdx) -> bool {
-        self.defects.as_ref().is_some_and(|defects| defects.broken[block.0 as usize])
+        self.defects.as_ref().is_some_and(|defects| defects.unerasable[block.0 as usize])
     }
 
     /// Return whether `block` is listed as a whole.

@@ -58,7 +58,7 @@ impl Flash {
     }
 
     /// Return this flash with wear and these bad blocks.
-    pub(crate) fn wearing_out(
+    pub(crate) fn with_wear(
         mut self,
         wear_out: WearOut,
         bad: &[BlockIdx],

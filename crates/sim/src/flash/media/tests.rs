@@ -52,7 +52,7 @@ fn flash(cycles_before: u32, failures: f64) -> Flash {
     };
     let laws = Reliability::new(&laws, 4096).expect("valid parameters");
     let wear_out = WearOut::new(laws, geometry, options);
-    Flash::new(geometry, PageOrder::Ascending).wearing_out(wear_out, &[], false)
+    Flash::new(geometry, PageOrder::Ascending).with_wear(wear_out, &[], false)
 }
 
 /// An erase of each front end; false if it fails.

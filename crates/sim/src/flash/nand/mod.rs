@@ -303,10 +303,10 @@ impl Nand {
 
     /// Return the least, mean and most erases of a block.
     pub(crate) fn wear(&self) -> (u32, f64, u32) {
-        let least = self.erase_count.iter().min().copied().unwrap_or(0);
-        let most = self.erase_count.iter().max().copied().unwrap_or(0);
+        let min = self.erase_count.iter().min().copied().unwrap_or(0);
+        let max = self.erase_count.iter().max().copied().unwrap_or(0);
         let sum: u64 = self.erase_count.iter().map(|count| u64::from(*count)).sum();
-        (least, sum as f64 / self.erase_count.len().max(1) as f64, most)
+        (min, sum as f64 / self.erase_count.len().max(1) as f64, max)
     }
 }
 

@@ -225,7 +225,7 @@ impl Reliability {
 
     /// Return how much longer than the first the longest successful erase takes [ns].
     #[must_use]
-    pub fn erase_extra_most_ns(&self) -> u64 {
+    pub fn max_erase_extra_ns(&self) -> u64 {
         u64::from(self.erase_steps_max) * self.erase_step_ns
     }
 }

@@ -237,7 +237,7 @@ impl WearOut {
     pub(crate) fn erase_extra_ns(&self, erases: u32) -> u64 {
         let cycles = self.cycles_before.saturating_add(erases);
         // A failing erase takes as long as the longest successful one.
-        self.laws.erase_extra_ns(cycles).unwrap_or_else(|| self.laws.erase_extra_most_ns())
+        self.laws.erase_extra_ns(cycles).unwrap_or_else(|| self.laws.max_erase_extra_ns())
     }
 
     /// Return whether `page` has too many errors to be programmed again.

@@ -211,7 +211,7 @@ impl Fast {
             self.random.open(ring, LogBlock::new(block, &self.geometry));
             return;
         }
-        for ring in self.random.run_out_with(ring) {
+        for ring in self.random.full_rings(ring) {
             let mut log = self.random.take_oldest(ring);
             plan.begin_reclaim();
             self.reclaim(&log, plan);

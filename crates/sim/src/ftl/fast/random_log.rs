@@ -21,7 +21,8 @@ pub(crate) struct RandomLog {
     per_plane: bool,
     rings: Vec<Ring>,
     /// Maximum number of blocks of a ring.
-    most: usize,
+    #[serde(rename = "most")]
+    max_blocks: usize,
     /// Per logical page: the address of its newest version, or [`UNMAPPED`].
     logged: Vec<u32>,
     /// The same, one bit a page.
@@ -56,17 +57,17 @@ impl RandomLog {
     /// Create a log of `blocks` blocks in all.
     pub(crate) fn new(geometry: Geometry, blocks: u32, per_plane: bool) -> RandomLog {
         let rings = if per_plane { geometry.shape().planes as usize } else { 1 };
-        let most = blocks as usize / rings;
+        let max_blocks = blocks as usize / rings;
         let pages = geometry.shape().logical_pages as usize;
         let ring = Ring {
-            blocks: VecDeque::with_capacity(most + 1),
+            blocks: VecDeque::with_capacity(max_blocks + 1),
             next: geometry.shape().pages_per_block,
         };
         RandomLog {
             geometry,
             per_plane,
             rings: vec![ring; rings],
-            most,
+            max_blocks,
             logged: huge::filled(pages, UNMAPPED),
             is_logged: vec![0; pages.div_ceil(64)],
         }
@@ -120,11 +121,11 @@ impl RandomLog {
 
     /// Return whether `ring` may have another block.
     pub(crate) fn may_grow(&self, ring: usize) -> bool {
-        self.rings[ring].blocks.len() < self.most
+        self.rings[ring].blocks.len() < self.max_blocks
     }
 
     /// Return `ring`, which has run out, and the other rings that have as well.
-    pub(crate) fn run_out_with(&self, ring: usize) -> Vec<usize> {
+    pub(crate) fn full_rings(&self, ring: usize) -> Vec<usize> {
         let rings = self.rings.len();
         let after = (0..rings).map(|step| (ring + step) % rings);
         after.filter(|ring| self.is_filled(*ring) && !self.may_grow(*ring)).collect()
@@ -215,6 +216,6 @@ impl RandomLog {
         for (page, address) in self.logged.iter().enumerate() {
             assert_eq!(*address != UNMAPPED, bits::has(&self.is_logged, page));
         }
-        assert!(self.rings.iter().all(|ring| ring.blocks.len() <= self.most));
+        assert!(self.rings.iter().all(|ring| ring.blocks.len() <= self.max_blocks));
     }
 }

@@ -38,7 +38,7 @@ pub struct ReplacementPart {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ReplacementBlock {
     data: DataBlocks,
-    most: usize,
+    max_replacements: usize,
     replacements: VecDeque<Replacement>,
 }
 
@@ -55,14 +55,18 @@ impl MergingFtl for ReplacementBlock {
     type Table = ReplacementPart;
 
     fn check(options: &FtlOptions<'_, ReplacementPart>) -> Result<()> {
-        let most = options.table.replaced_at_once;
-        DataBlocks::check(options, most.into(), &format!("{most} for replacements"))
+        let max_replacements = options.table.replaced_at_once;
+        DataBlocks::check(
+            options,
+            max_replacements.into(),
+            &format!("{max_replacements} for replacements"),
+        )
     }
 
     fn new(options: &FtlOptions<'_, ReplacementPart>) -> ReplacementBlock {
-        let most = options.table.replaced_at_once as usize;
+        let max_replacements = options.table.replaced_at_once as usize;
         let data = DataBlocks::new(options.geometry);
-        ReplacementBlock { data, most, replacements: VecDeque::new() }
+        ReplacementBlock { data, max_replacements, replacements: VecDeque::new() }
     }
 
     fn lookup(&self, page: Lpn) -> Option<PageAddress> {
@@ -87,7 +91,7 @@ impl MergingFtl for ReplacementBlock {
         let own = self.replacement_of(logical);
         let takes = |at: &usize| !bits::has(&self.replacements[*at].programmed, offset);
         let at = own.filter(takes).unwrap_or_else(|| {
-            let full = self.replacements.len() == self.most;
+            let full = self.replacements.len() == self.max_replacements;
             own.or(full.then_some(0)).into_iter().for_each(|at| self.fold(at, plan));
             self.begin(logical)
         });

@@ -88,7 +88,7 @@ impl PageMap {
         if self.is_urgent() {
             return self.urgent_victim(plane);
         }
-        let most = self.pages_for_any_victim();
+        let max_pages = self.pages_for_any_victim();
         if self.on_flash.is_some() {
             if let Some(victim) = self.mapping_victim(plane) {
                 return Some((victim, PageStream::Mapping));
@@ -102,7 +102,8 @@ impl PageMap {
             if !self.fits_streams(host_streams, None, Some((None, block))) {
                 return None;
             }
-        } else if self.blocks.pages_for_relocation() < self.reserved + most + self.padding_reserve()
+        } else if self.blocks.pages_for_relocation()
+            < self.reserved + max_pages + self.padding_reserve()
         {
             self.reserve_for_next();
             return None;

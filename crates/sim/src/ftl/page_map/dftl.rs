@@ -236,7 +236,7 @@ impl PageMap {
         let mut written = leaves.map(|_| WrittenBack::NoSpace);
         if let (Some(mapping_page), true) = (leaves, has_free_page) {
             written = self.write_mapping_page(mapping_page, media).map(WrittenBack::To);
-            self.flash_map_mut().cache.wrote_back(mapping_page);
+            self.flash_map_mut().cache.mark_written_back(mapping_page);
         }
         let flash_map = self.flash_map();
         let mapping_page = Lpn(flash_map.first + flash_map.cache.mapping_page_of(segment));
@@ -295,7 +295,7 @@ impl PageMap {
         for mapping_page in &pages {
             self.flash_map_mut().reserved -= 1;
             self.write_mapping_page(*mapping_page, media);
-            self.flash_map_mut().cache.wrote_all(*mapping_page);
+            self.flash_map_mut().cache.mark_all_clean(*mapping_page);
         }
         pages.clear();
         let flash_map = self.flash_map_mut();
@@ -323,9 +323,9 @@ impl PageMap {
 
     /// Return the relocated and the mapping pages that the collections in progress and one more may need.
     fn needed_to_collect(&self) -> (u32, u32) {
-        let most = self.options.geometry.data_pages();
+        let max_pages = self.options.geometry.data_pages();
         let flash_map = self.flash_map();
-        (self.reserved + most, flash_map.reserved + flash_map.mapping_pages().min(most))
+        (self.reserved + max_pages, flash_map.reserved + flash_map.mapping_pages().min(max_pages))
     }
 
     /// Return a mapping block of `plane` that should be collected before any other block, and remove it from

@@ -53,8 +53,9 @@ impl PageMap {
             collection.reserved_mapping = valid;
         } else {
             collection.reserved = self.pages_for_victim(valid);
-            let most = self.on_flash.as_ref().map_or(0, |flash_map| flash_map.mapping_pages());
-            collection.reserved_mapping = collection.reserved.min(most);
+            let mapping_pages =
+                self.on_flash.as_ref().map_or(0, |flash_map| flash_map.mapping_pages());
+            collection.reserved_mapping = collection.reserved.min(mapping_pages);
         }
         self.reserved += collection.reserved;
         self.reserved_for_next = 0;

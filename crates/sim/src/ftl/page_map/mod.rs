@@ -167,7 +167,7 @@ impl PageMap {
     pub(crate) fn new(options: PageMapOptions) -> PageMap {
         let geometry = options.geometry;
         let retirement = options.retirement.as_ref();
-        let (bad, least) = match retirement {
+        let (bad, least_usable) = match retirement {
             Some(retirement) => {
                 (&retirement.bad[..], retirement.usable_pages_min.clamp(1, geometry.data_pages()))
             }
@@ -185,7 +185,7 @@ impl PageMap {
             relocation,
             mapping: on_flash.is_some(),
         };
-        let mut blocks = Blocks::new(geometry, streams, options.free_order, bad, least);
+        let mut blocks = Blocks::new(geometry, streams, options.free_order, bad, least_usable);
         if options.hot_cold.is_some() {
             blocks.set_first_cold();
         }

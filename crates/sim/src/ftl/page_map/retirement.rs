@@ -107,7 +107,7 @@ impl PageMap {
 
     /// Return the error that explains why the device is read-only.
     #[cold]
-    pub(crate) fn why_read_only(&self) -> Error {
+    pub(crate) fn read_only_error(&self) -> Error {
         if !self.full {
             return read_only();
         }

@@ -112,9 +112,9 @@ impl PageMap {
         }
         self.since_static[plane.0 as usize] = 0;
         let blocks = || self.options.geometry.blocks_of(plane);
-        let most = blocks().map(|block| self.blocks.wear(block)).max()?;
+        let max_wear = blocks().map(|block| self.blocks.wear(block)).max()?;
         let closed = blocks().filter(|block| self.is_full(plane, *block));
-        let least = closed.min_by_key(|block| self.blocks.wear(*block))?;
-        (most - self.blocks.wear(least) > gap).then_some(least)
+        let coldest = closed.min_by_key(|block| self.blocks.wear(*block))?;
+        (max_wear - self.blocks.wear(coldest) > gap).then_some(coldest)
     }
 }

@@ -135,11 +135,12 @@ impl PageMap {
     /// division.
     #[inline]
     fn fits_easily(&self, host_streams: &HostStreams, opens: bool, more: u32) -> bool {
-        let least = u64::from(self.blocks.least_usable());
+        let min_usable = u64::from(self.blocks.least_usable());
         let reserved: u64 = host_streams.reserved.iter().map(|pages| u64::from(*pages)).sum();
         let begun = host_streams.reserved.len() as u64 + 1;
-        let most = reserved + u64::from(more) + begun * least;
-        most + u64::from(opens) * least <= u64::from(self.blocks.free_blocks()) * least
+        let max_needed = reserved + u64::from(more) + begun * min_usable;
+        max_needed + u64::from(opens) * min_usable
+            <= u64::from(self.blocks.free_blocks()) * min_usable
     }
 
     /// [`PageMap::fits_streams`], counted stream by stream.
@@ -150,7 +151,7 @@ impl PageMap {
         request: Option<PageRequest>,
         more: Option<(Option<BlockIdx>, u32)>,
     ) -> bool {
-        let least = self.blocks.least_usable();
+        let min_usable = self.blocks.least_usable();
         let opens = request.as_ref().is_some_and(|request| request.opens);
         let Some(free) = self.blocks.free_blocks().checked_sub(u32::from(opens)) else {
             return false;
@@ -163,17 +164,18 @@ impl PageMap {
             };
             let is_opened =
                 request.as_ref().is_some_and(|request| request.opens && request.kind == kind);
-            let opened = u32::from(is_opened) * least;
+            let opened = u32::from(is_opened) * min_usable;
             let left = (open + opened).saturating_sub(allocated);
             let own = |(victim, _): &(Option<BlockIdx>, u32)| {
                 victim
                     .is_some_and(|victim| usize::from(self.blocks.relocation_role(victim)) == kind)
             };
             let moved = more.filter(own).map_or(0, |(_, pages)| pages);
-            needed += (host_streams.reserved[kind] + moved).saturating_sub(left).div_ceil(least);
+            needed +=
+                (host_streams.reserved[kind] + moved).saturating_sub(left).div_ceil(min_usable);
         }
         if let Some((None, pages)) = more {
-            needed += pages.div_ceil(least);
+            needed += pages.div_ceil(min_usable);
         }
         needed <= free
     }
@@ -187,7 +189,7 @@ impl PageMap {
             return true;
         }
         let kind = usize::from(self.blocks.selected_role());
-        let request = PageRequest { kind, pages: self.pages_taken(plane), opens };
+        let request = PageRequest { kind, pages: self.pages_for_host_page(plane), opens };
         self.fits_counted(host_streams, Some(request), (next > 0).then_some((None, next)))
     }
 

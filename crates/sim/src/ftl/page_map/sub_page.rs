@@ -72,9 +72,9 @@ impl PageMap {
     /// Return how many pages for relocation a host page may consume: the pages that it takes, or none if
     /// relocated pages have blocks of their own.
     #[inline]
-    pub(super) fn cost_on<M: FastPath>(&self, plane: PlaneIdx, opens: bool) -> u32 {
+    pub(super) fn relocation_pages_used<M: FastPath>(&self, plane: PlaneIdx, opens: bool) -> u32 {
         match self.blocks.cost_of_host_page(opens) {
-            1 if !M::MINIMAL => self.pages_taken(plane),
+            1 if !M::MINIMAL => self.pages_for_host_page(plane),
             cost => cost,
         }
     }
@@ -82,7 +82,7 @@ impl PageMap {
     /// Return how many pages of its block a host page may take: those to the end of its flash page, since the
     /// rest may have to stay empty.
     #[inline]
-    pub(super) fn pages_taken(&self, plane: PlaneIdx) -> u32 {
+    pub(super) fn pages_for_host_page(&self, plane: PlaneIdx) -> u32 {
         if !self.packs_units() {
             return 1;
         }
@@ -102,8 +102,9 @@ impl PageMap {
         let (left, needed) =
             (self.blocks.pages_for_relocation(), self.reserved + self.reserved_for_next);
         let cost = self.blocks.cost_of_host_page(false);
-        let most = cost * self.options.geometry.units();
-        left < needed + cost || left < needed + most && left < needed + self.least_taken()
+        let max_needed = cost * self.options.geometry.units();
+        left < needed + cost
+            || left < needed + max_needed && left < needed + self.min_pages_for_host_page()
     }
 
     /// Return whether [`PageMap::has_free_page`] is certainly false for `plane`, which has no open page and
@@ -143,17 +144,20 @@ impl PageMap {
         self.blocks.supply_changes()
     }
 
-    /// Return the fewest pages that a host page may take on any plane; see [`PageMap::cost_on`]. They are
+    /// Return the fewest pages that a host page may take on any plane; see [`PageMap::relocation_pages_used`]. They are
     /// fewer than a whole flash page only where one is partly filled. If relocated pages stay on their plane,
     /// each plane may have a partly filled one.
-    fn least_taken(&self) -> u32 {
+    fn min_pages_for_host_page(&self) -> u32 {
         let cost = self.blocks.cost_of_host_page(false);
         if cost == 0 || !self.packs_units() || self.options.same_die {
             return cost;
         }
         let begun = |plane: &PlaneIdx| self.blocks.has_open_flash_page(*plane, PageStream::Host);
         let planes = self.last_plane.iter().copied().filter(begun);
-        planes.map(|plane| self.pages_taken(plane)).min().unwrap_or(self.options.geometry.units())
+        planes
+            .map(|plane| self.pages_for_host_page(plane))
+            .min()
+            .unwrap_or(self.options.geometry.units())
     }
 
     /// Return the pages that may have to stay empty after the host's last unit.

@@ -81,7 +81,8 @@ impl PageMap {
         if !M::MINIMAL && self.host_streams.is_some() {
             return self.fits_host_page(plane, opens);
         }
-        let needed = self.reserved + self.reserved_for_next + self.cost_on::<M>(plane, opens);
+        let needed =
+            self.reserved + self.reserved_for_next + self.relocation_pages_used::<M>(plane, opens);
         self.blocks.pages_for_relocation() >= needed
     }
 

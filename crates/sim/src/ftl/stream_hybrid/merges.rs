@@ -59,7 +59,7 @@ impl StreamHybrid {
         let offsets = first..(first + self.layout.cluster_pages).min(end);
         let to = self.layout.addresses_from(merge.target, first);
         if merge.existing.pages() == 0
-            && let Some((from, pages)) = self.in_one_place(merge.logical, offsets.clone())
+            && let Some((from, pages)) = self.contiguous_addresses(merge.logical, offsets.clone())
         {
             return plan.copy_row(PageRow { from, to, pages });
         }
@@ -74,7 +74,11 @@ impl StreamHybrid {
     /// Return the addresses and the bit mask of the live pages among `offsets`, the lowest bit for the first
     /// one. `None` unless all of them are consecutive in one unit, or in one cluster of the log.
     #[inline]
-    fn in_one_place(&self, logical: u32, offsets: Range<u32>) -> Option<(PageAddresses, u64)> {
+    fn contiguous_addresses(
+        &self,
+        logical: u32,
+        offsets: Range<u32>,
+    ) -> Option<(PageAddresses, u64)> {
         if offsets.is_empty() || self.streams.iter().any(|stream| stream.logical == logical) {
             return None;
         }
@@ -144,10 +148,10 @@ impl StreamHybrid {
         let (logical, offset) = self.unit_of(page);
         let target = self.free.take(self.layout.home(logical), plan);
         let first = logical * self.layout.unit_pages;
-        let places = self.layout.addresses_from(target, 0);
+        let addresses = self.layout.addresses_from(target, 0);
         let newest = self.newest(logical, 0..self.layout.unit_pages);
         // No rows: the host's page is programmed last, so blocks are not in order afterwards.
-        for ((other, to), from) in (first..).map(Lpn).zip(places).zip(newest) {
+        for ((other, to), from) in (first..).map(Lpn).zip(addresses).zip(newest) {
             let remains = other != page && !extent.covers_part_later(page, other);
             if let Some(from) = from.filter(|_| remains) {
                 plan.copy(from, to);

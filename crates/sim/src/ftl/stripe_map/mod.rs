@@ -48,18 +48,21 @@ pub(crate) struct StripeMap {
     #[serde(with = "crate::collections::huge::flat")]
     reverse: Vec<u32>,
     /// Maximum number of stripes with pages of the map.
-    most_map_stripes: u32,
+    #[serde(rename = "most_map_stripes")]
+    max_map_stripes: u32,
     entries_a_page: u32,
     /// Pages of the map in memory, each as one entry.
     cache: MappingCache,
     /// Map pages that changed since they were programmed, in that order; and the same, one bit each.
     changed: Vec<u32>,
     is_changed: Vec<u64>,
-    most_changed: usize,
+    #[serde(rename = "most_changed")]
+    max_changed: usize,
     /// Buffers, reused to avoid allocation: the moves of a collection, the map pages that they change, and
     /// the addresses of stored map pages.
     moves: Vec<(PageAddress, PageAddress)>,
-    concerned: Vec<u32>,
+    #[serde(rename = "concerned")]
+    changed_by_moves: Vec<u32>,
     stored: Vec<(PageAddress, Option<PageAddress>)>,
 }
 
@@ -77,7 +80,7 @@ impl MergingFtl for StripeMap {
         let (part, geometry) = (options.table, options.geometry);
         let shape = geometry.shape();
         let stripe_pages = Stripes::pages_of(&geometry, part.stripe_dies);
-        let (map_pages, most_map_stripes) = map_size(&geometry, stripe_pages);
+        let (map_pages, max_map_stripes) = map_size(&geometry, stripe_pages);
         let in_pages = |bytes: u64| (bytes / u64::from(shape.page_bytes)) as usize;
         let cached = in_pages(part.map_memory_bytes);
         StripeMap {
@@ -85,14 +88,14 @@ impl MergingFtl for StripeMap {
             stripes: Stripes::new(geometry, part.stripe_dies),
             map: huge::filled((shape.logical_pages + map_pages) as usize, UNMAPPED),
             reverse: huge::filled(geometry.pages() as usize, UNMAPPED),
-            most_map_stripes,
+            max_map_stripes,
             entries_a_page: shape.page_bytes / ENTRY_BYTES,
             cache: MappingCache::new(map_pages, cached, 1, CachePolicy::Lru, true),
             changed: Vec::new(),
             is_changed: vec![0; map_pages.div_ceil(64) as usize],
-            most_changed: in_pages(part.map_changed_bytes),
+            max_changed: in_pages(part.map_changed_bytes),
             moves: Vec::new(),
-            concerned: Vec::new(),
+            changed_by_moves: Vec::new(),
             stored: Vec::new(),
         }
     }
@@ -111,7 +114,7 @@ impl MergingFtl for StripeMap {
     fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let map_page = page.0 / self.entries_a_page;
         self.load_map_page(map_page, plan);
-        if self.changed.len() >= self.most_changed {
+        if self.changed.len() >= self.max_changed {
             self.store_changed(plan);
         }
         if self.stripes.is_filled(StripeContent::Data) {
@@ -179,8 +182,8 @@ impl MergingFtl for StripeMap {
         for (page, at) in (0u32..).zip(&self.map).filter(|(_, at)| **at != UNMAPPED) {
             assert_eq!(self.reverse[*at as usize], page);
         }
-        assert!(self.stripes.stripes_with(StripeContent::Map) <= self.most_map_stripes);
-        assert!(self.changed.len() <= self.most_changed);
+        assert!(self.stripes.stripes_with(StripeContent::Map) <= self.max_map_stripes);
+        assert!(self.changed.len() <= self.max_changed);
         assert!(self.changed.iter().all(|page| bits::has(&self.is_changed, *page as usize)));
     }
 }
@@ -255,7 +258,7 @@ impl StripeMap {
         let old = if self.cache.has(map_page) { None } else { self.lookup(page) };
         let to = self.stripes.take_page(StripeContent::Map);
         self.map_page(page, to);
-        self.cache.wrote_all(map_page);
+        self.cache.mark_all_clean(map_page);
         bits::remove(&mut self.is_changed, map_page as usize);
         (to, old)
     }
@@ -282,21 +285,21 @@ impl StripeMap {
     /// Open a stripe for data. If too few are left then, the valid pages of the emptiest one are moved to it.
     fn open_data(&mut self, plan: &mut FlashPlan) {
         self.stripes.open(StripeContent::Data);
-        let for_map = self.most_map_stripes - self.stripes.stripes_with(StripeContent::Map);
+        let for_map = self.max_map_stripes - self.stripes.stripes_with(StripeContent::Map);
         if self.stripes.free() >= RESERVE + for_map {
             return;
         }
         plan.begin_reclaim();
         let victim = self.stripes.emptiest(StripeContent::Data).expect("a full data stripe");
-        let mut concerned = std::mem::take(&mut self.concerned);
+        let mut changed_by_moves = std::mem::take(&mut self.changed_by_moves);
         self.move_all(victim, StripeContent::Data, plan);
         let pages = self.moves.iter().map(|(from, _)| self.reverse[from.page.0 as usize]);
-        concerned.extend(pages.map(|page| page / self.entries_a_page));
-        concerned.sort_unstable();
-        concerned.dedup();
-        self.store(&concerned, plan);
-        concerned.clear();
-        self.concerned = concerned;
+        changed_by_moves.extend(pages.map(|page| page / self.entries_a_page));
+        changed_by_moves.sort_unstable();
+        changed_by_moves.dedup();
+        self.store(&changed_by_moves, plan);
+        changed_by_moves.clear();
+        self.changed_by_moves = changed_by_moves;
         let StripeMap { changed, is_changed, .. } = self;
         changed.retain(|page| bits::has(is_changed, *page as usize));
         self.erase(victim, plan);
@@ -305,7 +308,7 @@ impl StripeMap {
     /// Open a stripe for pages of the map. If they have reached their limit, the valid pages of the emptiest
     /// one are moved to it.
     fn open_map(&mut self, plan: &mut FlashPlan) {
-        let all = self.stripes.stripes_with(StripeContent::Map) == self.most_map_stripes;
+        let all = self.stripes.stripes_with(StripeContent::Map) == self.max_map_stripes;
         self.stripes.open(StripeContent::Map);
         if all {
             let victim = self.stripes.emptiest(StripeContent::Map).expect("a full map stripe");

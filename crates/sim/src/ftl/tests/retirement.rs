@@ -81,7 +81,7 @@ pub(super) fn device(variant: Variant, wear: WearRate, victims: &str) -> Option<
         return None;
     }
     let mut media = Shadow::new(geometry, PageOrder::Ascending);
-    media.flash = media.flash.wearing_out(wears_out, &bad, false);
+    media.flash = media.flash.with_wear(wears_out, &bad, false);
     let retirement = RetirementOptions {
         retire: wear.retire,
         partial_blocks_max: wear.partial_blocks_max,

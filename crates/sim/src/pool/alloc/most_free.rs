@@ -28,8 +28,9 @@ impl WriteAllocator for MostFree {
         if !blocks.has_open_page(plane, PageStream::Host) {
             let candidate = |other: u32| PlaneIdx((self.next + other) % self.planes);
             // The first of several maxima, hence the reversed order.
-            let most = (0..self.planes).rev().max_by_key(|other| blocks.free_in(candidate(*other)));
-            plane = candidate(most.unwrap_or(0));
+            let emptiest =
+                (0..self.planes).rev().max_by_key(|other| blocks.free_in(candidate(*other)));
+            plane = candidate(emptiest.unwrap_or(0));
         }
         self.next = if plane.0 + 1 == self.planes { 0 } else { plane.0 + 1 };
         plane

@@ -25,8 +25,8 @@ pub(crate) struct DChoices {
 
 impl VictimPolicy for DChoices {
     fn new(options: &PolicyOptions) -> Result<DChoices> {
-        let most = options.geometry.shape().blocks_per_plane;
-        let choices = options.parameter_of("d_choices", "number of draws", CHOICES.min(most))?;
+        let max = options.geometry.shape().blocks_per_plane;
+        let choices = options.parameter_of("d_choices", "number of draws", CHOICES.min(max))?;
         Ok(DChoices::with_choices(choices, options))
     }
 

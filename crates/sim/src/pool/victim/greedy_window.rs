@@ -25,8 +25,8 @@ pub(crate) struct GreedyWindow {
 
 impl VictimPolicy for GreedyWindow {
     fn new(options: &PolicyOptions) -> Result<GreedyWindow> {
-        let most = options.geometry.shape().blocks_per_plane;
-        let window = options.parameter_of("greedy_window", "window", WINDOW.min(most))?;
+        let max = options.geometry.shape().blocks_per_plane;
+        let window = options.parameter_of("greedy_window", "window", WINDOW.min(max))?;
         let rings = vec![VecDeque::new(); options.geometry.shape().planes as usize];
         Ok(GreedyWindow { window: window as usize, rings })
     }

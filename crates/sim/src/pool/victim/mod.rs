@@ -51,14 +51,14 @@ impl PolicyOptions {
     /// Return the parameter of a policy that examines this number of blocks of a plane.
     fn parameter_of(&self, name: &str, meaning: &str, default: u32) -> Result<u32> {
         let value = self.parameter.unwrap_or(default);
-        let most = self.geometry.shape().blocks_per_plane;
-        if value == 0 || value > most {
+        let max = self.geometry.shape().blocks_per_plane;
+        if value == 0 || value > max {
             return Err(Error::usage(format!("The {meaning} of '{name}' is out of range"))
                 .got(format!("'{name}:{value}'"))
-                .allowed(format!("1 to {most}, the blocks of a die"))
+                .allowed(format!("1 to {max}, the blocks of a die"))
                 .action(format!(
                     "write {name}:{} or another number in that range",
-                    default.min(most)
+                    default.min(max)
                 )));
         }
         Ok(value)

@@ -187,10 +187,10 @@ impl Calendar {
             self.events_left.checked_sub(1).expect("one host call causes too many events");
     }
 
-    /// Set the event budget to `most`.
+    /// Set the event budget to `max_events`.
     #[inline]
-    pub(super) fn set_event_budget(&mut self, most: u64) {
-        self.events_left = most;
+    pub(super) fn set_event_budget(&mut self, max_events: u64) {
+        self.events_left = max_events;
     }
 
     /// Advance the clock to `at`: no earlier event is left.

@@ -42,7 +42,7 @@ pub(super) struct RandomOp {
     pub(super) transfers: u16,
     kind: u8,
     pub(super) die: u32,
-    pub(super) then: Option<u32>,
+    pub(super) successor: Option<u32>,
     pub(super) purpose: usize,
     /// Its plan, if any: a channel serves the operations of a plan in order.
     pub(super) plan: Option<u32>,
@@ -92,7 +92,7 @@ pub(super) fn op(job: &RandomOp, number: usize, timing: &Timing) -> Op<u64> {
         3 => Op::inside(die, timing.erase_ns, purpose, token),
         _ => Op::read(die, 2 * READ_NS, purpose, token),
     };
-    if job.then.is_some() {
+    if job.successor.is_some() {
         op.link_bytes = 0;
     }
     op.purpose = purpose_of(op, timing);
@@ -101,7 +101,7 @@ pub(super) fn op(job: &RandomOp, number: usize, timing: &Timing) -> Op<u64> {
     op.transfers = job.transfers;
     op.account = Some(AccountIdx::new(number as u32));
     op.report = Report::AtEnd;
-    op.in_turn = timing.in_turn && job.plan.is_some();
+    op.has_plan_order = timing.has_plan_order && job.plan.is_some();
     op
 }
 
@@ -113,20 +113,20 @@ fn extra_ns(job: &RandomOp, timing: &Timing) -> u64 {
 
 /// Return the program that follows a job, if it is a read to be programmed elsewhere.
 pub(super) fn follow_up(job: &RandomOp, number: usize, timing: &Timing) -> Option<Op<u64>> {
-    let die = DieIdx(job.then?);
+    let die = DieIdx(job.successor?);
     let program_ns =
         PROGRAM_HIGH_NS + extra_ns(&RandomOp { die: die.0, ..job.clone() }, timing) / 2;
     let op = Op::program(die, program_ns, PURPOSES[job.purpose], job.token(number));
     let op = on(op, job.at);
     let account = Some(AccountIdx::new(number as u32));
-    let in_turn = timing.in_turn && job.plan.is_some();
+    let has_plan_order = timing.has_plan_order && job.plan.is_some();
     let purpose = purpose_of(op, timing);
     Some(Op {
         purpose,
         account,
         report: Report::AtEnd,
         transfers: job.transfers / 2,
-        in_turn,
+        has_plan_order,
         ..op
     })
 }
@@ -154,18 +154,20 @@ pub(super) fn job() -> impl Strategy<Value = RandomOp> {
     });
     let at = (prop::option::weighted(0.9, at), any::<bool>());
     let plain = (times, operation, at).prop_map(
-        |((after, extra_ns, transfers), (kind, die, then, purpose, plan), (at, alike))| RandomOp {
-            after,
-            extra_ns,
-            transfers,
-            kind,
-            die,
-            then,
-            purpose,
-            plan,
-            at,
-            alike,
-            follow: None,
+        |((after, extra_ns, transfers), (kind, die, successor, purpose, plan), (at, alike))| {
+            RandomOp {
+                after,
+                extra_ns,
+                transfers,
+                kind,
+                die,
+                successor,
+                purpose,
+                plan,
+                at,
+                alike,
+                follow: None,
+            }
         },
     );
     plain.prop_recursive(3, 4, 1, |inner| {

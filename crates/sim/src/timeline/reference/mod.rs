@@ -17,7 +17,7 @@ use queues::Reference;
 
 const QUEUES: [DieQueue; 3] = [DieQueue::Fifo, DieQueue::CollectionFirst, DieQueue::ReadsFirst];
 
-fn timing(buses: u32, queue: usize, cache_program: bool, in_turn: bool) -> Timing {
+fn timing(buses: u32, queue: usize, cache_program: bool, has_plan_order: bool) -> Timing {
     Timing {
         erase_ns: 90 * LONG,
         transfer_ns: LONG / 1000,
@@ -26,7 +26,7 @@ fn timing(buses: u32, queue: usize, cache_program: bool, in_turn: bool) -> Timin
         link_bytes_per_s: 1_000_000_000 * u64::from(PAGE) / LINK_NS,
         die_queue: QUEUES[queue],
         cache_program,
-        in_turn,
+        has_plan_order,
         ..Timing::default()
     }
 }
@@ -151,18 +151,18 @@ proptest! {
     fn suspend_and_resume_match_queue_model(
         jobs in prop::collection::vec(job(), 1..60),
         buses in 0u32..3,
-        in_turn in any::<bool>(),
+        has_plan_order in any::<bool>(),
         ringed in any::<bool>(),
         program_ns in prop::option::of(0..9 * LONG),
         erase_ns in prop::option::of(0..30 * LONG),
-        most in 1u32..4,
+        max_suspensions in 1u32..4,
     ) {
         let completion = CompletionNotice::Interrupt;
         let rings = Rings { tx_entries: 3, rx_entries: 3, completion, completion_ns: 11 * LONG + 1 };
         let timing = Timing {
-            suspend: Some(Suspend { program_ns, erase_ns, most }),
-            rings: (ringed && !in_turn).then_some(rings),
-            ..timing(buses, 2, false, in_turn)
+            suspend: Some(Suspend { program_ns, erase_ns, max_suspensions }),
+            rings: (ringed && !has_plan_order).then_some(rings),
+            ..timing(buses, 2, false, has_plan_order)
         };
         let TestedTimeline { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
         prop_assert_eq!(&ends, &reference(&jobs, timing));
@@ -179,7 +179,7 @@ proptest! {
         buses in 0u32..3,
         queue in 0usize..3,
         rule in 0usize..3,
-        in_turn in any::<bool>(),
+        has_plan_order in any::<bool>(),
         ringed in any::<bool>(),
     ) {
         let completion = CompletionNotice::Interrupt;
@@ -187,8 +187,8 @@ proptest! {
         let rules = [MultiPlane::AnyPage, MultiPlane::SamePage, MultiPlane::SameBlock];
         let timing = Timing {
             multi_plane: rules[rule],
-            rings: (ringed && !in_turn).then_some(rings),
-            ..timing(buses, queue, false, in_turn)
+            rings: (ringed && !has_plan_order).then_some(rings),
+            ..timing(buses, queue, false, has_plan_order)
         };
         // On few dies more operations coincide.
         let jobs: Vec<RandomOp> = jobs.into_iter().map(|job| limit_dies(job, few)).collect();
@@ -206,9 +206,9 @@ proptest! {
         buses in 0u32..3,
         queue in 0usize..3,
         cache_program in any::<bool>(),
-        in_turn in any::<bool>(),
+        has_plan_order in any::<bool>(),
     ) {
-        let timing = timing(buses, queue, cache_program, in_turn);
+        let timing = timing(buses, queue, cache_program, has_plan_order);
         let TestedTimeline { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
         prop_assert_eq!(&ends, &reference(&jobs, timing));
         for ((begin, end), parts) in begins.iter().zip(&ends).zip(&timeline.accounts) {

@@ -55,7 +55,7 @@ pub(super) struct Reference {
     dies: Vec<Resource>,
     ops: Vec<Op<u64>>,
     /// The successor of each operation, which starts before the end is reported.
-    then: Vec<Option<Op<u64>>>,
+    successors: Vec<Option<Op<u64>>>,
     pub(super) ends: Vec<Option<u64>>,
     follows: Vec<Option<Box<RandomOp>>>,
     reports: VecDeque<usize>,
@@ -64,7 +64,7 @@ pub(super) struct Reference {
     held: VecDeque<usize>,
     sent: Vec<VecDeque<usize>>,
     ring_begun: Vec<u32>,
-    over: Vec<(u64, u32, u64, usize)>,
+    completions: Vec<(u64, u32, u64, usize)>,
     noticed: Vec<bool>,
     /// The suspendable operation of each die; and the suspended one, its remaining time, and its
     /// number of suspensions.
@@ -86,14 +86,14 @@ impl Reference {
             lanes: (0..lanes).map(|_| Resource::default()).collect(),
             dies: (0..DIES).map(|_| Resource::default()).collect(),
             ops: Vec::new(),
-            then: Vec::new(),
+            successors: Vec::new(),
             ends: Vec::new(),
             follows: Vec::new(),
             reports: VecDeque::new(),
             held: VecDeque::new(),
             sent: vec![VecDeque::new(); DIES as usize],
             ring_begun: vec![0; DIES as usize],
-            over: Vec::new(),
+            completions: Vec::new(),
             noticed: Vec::new(),
             suspendable: vec![None; DIES as usize],
             suspended: vec![None; DIES as usize],
@@ -109,7 +109,7 @@ impl Reference {
     pub(super) fn issue(&mut self, job: &RandomOp) {
         let number = self.ops.len();
         self.ops.push(op(job, number, &self.timing));
-        self.then.push(follow_up(job, number, &self.timing));
+        self.successors.push(follow_up(job, number, &self.timing));
         self.ends.push(None);
         self.follows.push(job.follow.clone());
         self.noticed.push(false);
@@ -249,12 +249,12 @@ impl Reference {
     }
 
     fn end(&mut self, number: usize) {
-        if self.is_over(number) {
+        if self.post_completion(number) {
             return;
         }
-        match self.then[number].take() {
-            Some(then) => {
-                self.ops[number] = then;
+        match self.successors[number].take() {
+            Some(successors) => {
+                self.ops[number] = successors;
                 self.submit(number);
             }
             None => self.reports.push_back(number),

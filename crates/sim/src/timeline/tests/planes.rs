@@ -82,7 +82,7 @@ fn copy_back_uses_all_planes() {
         let mut timeline = die(planes, rule);
         for (row, plane) in (0..ROWS).flat_map(|row| (0..planes).map(move |plane| (row, plane))) {
             let read = Op::inside(DIE, READ, Purpose::Relocation, 0).on(at(plane, 0, row));
-            let program = Op::program(DIE, PROGRAM, Purpose::Relocation, 0).inside_the_die();
+            let program = Op::program(DIE, PROGRAM, Purpose::Relocation, 0).without_transfer();
             let program = Op { report: Report::AtEnd, ..program.on(at(plane, 1, row)) };
             timeline.issue_after(0, &[read], program);
         }

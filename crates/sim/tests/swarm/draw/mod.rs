@@ -291,13 +291,13 @@ fn draw_edge_values(draw: &mut CaseRng, case: &mut SwarmCase) {
         * count("pages_per_block");
     let step = number("unit_bytes").map_or(1, |unit| unit / count("page_bytes"));
     let spare = |pages_of_host: u64| 1.0 - (pages_of_host as f64 + 0.5) / pages as f64;
-    let (mut least, mut most) = (0, pages / step + 1);
-    while most - least > 1 {
-        let middle = least.midpoint(most);
-        *(if tries(spare(middle * step)) { &mut least } else { &mut most }) = middle;
+    let (mut lower, mut upper) = (0, pages / step + 1);
+    while upper - lower > 1 {
+        let middle = lower.midpoint(upper);
+        *(if tries(spare(middle * step)) { &mut lower } else { &mut upper }) = middle;
     }
-    if least > 0 {
-        let host = least.saturating_sub(draw.choose(&[0, 0, 0, 1, 2, 5])).max(1);
+    if lower > 0 {
+        let host = lower.saturating_sub(draw.choose(&[0, 0, 0, 1, 2, 5])).max(1);
         set(&mut case.overrides, "spare_factor", spare(host * step));
     }
 }

@@ -33,8 +33,8 @@ fn spread(name: &str, dynamic: bool, threshold: u32) -> (u32, u64, u64) {
             - wear.iter().min().expect("a plane has blocks")
     };
     let planes = (0..geometry.shape().planes).map(crate::flash::geometry::PlaneIdx);
-    let most = planes.map(of_plane).max().expect("at least one plane");
-    (most, flash.counters.blocks_levelled, flash.counters.blocks_erased)
+    let max_spread = planes.map(of_plane).max().expect("at least one plane");
+    (max_spread, flash.counters.blocks_levelled, flash.counters.blocks_erased)
 }
 
 /// Three quarters of the data are cold: their blocks are never erased unless levelling moves them. With a

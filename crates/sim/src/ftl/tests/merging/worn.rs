@@ -25,7 +25,7 @@ fn flash(ftl_geometry: Geometry, spares: u32, wear: WearRate, order: PageOrder) 
         (false, 0) => replaced,
         (dynamic, gap) => replaced.levelled(dynamic, gap),
     };
-    let flash = Flash::new(whole, order).wearing_out(wears_out, &bad, false);
+    let flash = Flash::new(whole, order).with_wear(wears_out, &bad, false);
     Some(flash.replacing(match order {
         PageOrder::Ascending => replaced.in_order(),
         PageOrder::Any => replaced,

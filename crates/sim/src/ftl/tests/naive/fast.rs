@@ -8,7 +8,7 @@ use super::{MergeCounts, NaiveBlock, NaivePage, valid};
 /// them for all, or one for every plane: the data block b belongs to ring b mod rings.
 pub(super) struct NaiveFast {
     pub(super) pages: usize,
-    pub(super) most_random: usize,
+    pub(super) max_random_blocks: usize,
     pub(super) lossy: bool,
     pub(super) superblock: usize,
     pub(super) data: Vec<NaiveBlock>,
@@ -107,13 +107,13 @@ impl NaiveFast {
     fn append(&mut self, page: u32) {
         let ring = page as usize / self.pages % self.rings.len();
         if self.is_filled(ring) {
-            if self.rings[ring].len() < self.most_random {
+            if self.rings[ring].len() < self.max_random_blocks {
                 self.rings[ring].push_back(Vec::new());
             } else {
                 // It, and the other rings that have run out too.
                 for step in 0..self.rings.len() {
                     let ring = (ring + step) % self.rings.len();
-                    if self.is_filled(ring) && self.rings[ring].len() == self.most_random {
+                    if self.is_filled(ring) && self.rings[ring].len() == self.max_random_blocks {
                         self.reclaim(ring);
                         self.rings[ring].push_back(Vec::new());
                     }

@@ -60,7 +60,7 @@ fn block_map(trace: &[u32], blocks: usize, pages: usize) -> MergeCounts {
 }
 
 /// BAST: logs as lists of offsets, the one written last at the end.
-fn bast(trace: &[u32], blocks: usize, pages: usize, most: usize) -> MergeCounts {
+fn bast(trace: &[u32], blocks: usize, pages: usize, max_log_blocks: usize) -> MergeCounts {
     let mut data: Vec<NaiveBlock> = vec![vec![NaivePage::Free; pages]; blocks];
     let mut logs: Vec<(usize, Vec<usize>)> = Vec::new();
     let mut tally = MergeCounts::default();
@@ -94,7 +94,7 @@ fn bast(trace: &[u32], blocks: usize, pages: usize, most: usize) -> MergeCounts 
         let mut log = match logs.iter().position(|(owner, _)| *owner == block) {
             Some(index) => logs.remove(index),
             None => {
-                if logs.len() == most {
+                if logs.len() == max_log_blocks {
                     merge(&mut data, logs.remove(0), &mut tally);
                 }
                 (block, Vec::new())
@@ -185,7 +185,7 @@ proptest! {
             let rings = if per_plane { planes as usize } else { 1 };
             if logs as usize > rings {
                 let mut naive = NaiveFast {
-                    pages: in_block, most_random: (logs as usize - 1) / rings,
+                    pages: in_block, max_random_blocks: (logs as usize - 1) / rings,
                     lossy: compat == Compat::Flashsim2010, superblock: superblock as usize,
                     data: vec![vec![NaivePage::Free; in_block]; block_count], sequential: None, completed: None,
                     rings: vec![VecDeque::new(); rings], tally: MergeCounts::default(),

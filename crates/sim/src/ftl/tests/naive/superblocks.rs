@@ -7,7 +7,7 @@ use super::MergeCounts;
 pub(super) struct NaiveSuperblocks {
     pub(super) pages: usize,
     pub(super) data_blocks: Vec<usize>,
-    pub(super) most_updates: usize,
+    pub(super) max_update_blocks: usize,
     /// Per superblock: its flash blocks, the open one last.
     pub(super) groups: Vec<Vec<Vec<(u32, u64)>>>,
     /// Per logical page and per superblock: the number of the last write.
@@ -21,7 +21,7 @@ impl NaiveSuperblocks {
         blocks: usize,
         pages: usize,
         superblock_blocks: usize,
-        most_updates: usize,
+        max_update_blocks: usize,
     ) -> NaiveSuperblocks {
         let data_blocks: Vec<usize> = (0..blocks)
             .step_by(superblock_blocks)
@@ -29,7 +29,7 @@ impl NaiveSuperblocks {
             .collect();
         NaiveSuperblocks {
             pages,
-            most_updates,
+            max_update_blocks,
             groups: vec![Vec::new(); data_blocks.len()],
             newest: vec![0; blocks * pages],
             written: vec![0; data_blocks.len()],
@@ -68,7 +68,7 @@ impl NaiveSuperblocks {
         self.tally.switch += empty.len() as u64;
         self.tally.erases += empty.len() as u64;
         let all = (0..self.groups.len()).map(|group| self.updates(group)).sum::<usize>();
-        if self.groups[group].len() >= self.data_blocks[group] && all == self.most_updates {
+        if self.groups[group].len() >= self.data_blocks[group] && all == self.max_update_blocks {
             if self.updates(group) > 0 {
                 return self.collect(group);
             }

@@ -43,8 +43,13 @@ impl Reference {
 
     /// Notice completions: die by die, in the order of their ends.
     pub(super) fn notice(&mut self) {
-        let mut now: Vec<_> = self.over.iter().filter(|over| over.0 <= self.now).copied().collect();
-        self.over.retain(|over| over.0 > self.now);
+        let mut now: Vec<_> = self
+            .completions
+            .iter()
+            .filter(|completions| completions.0 <= self.now)
+            .copied()
+            .collect();
+        self.completions.retain(|completions| completions.0 > self.now);
         // Completions of one die at equal times keep their order.
         now.sort_by_key(|(noticed, die, end, _)| (*noticed, *die, *end));
         for (_, die, _, number) in now {
@@ -61,12 +66,12 @@ impl Reference {
     }
 
     /// Post the completion if there are rings; return whether it must be noticed first.
-    pub(super) fn is_over(&mut self, number: usize) -> bool {
+    pub(super) fn post_completion(&mut self, number: usize) -> bool {
         let Some(rings) = self.timing.rings.filter(|_| !self.noticed[number]) else {
             return false;
         };
         let noticed = rings.noticed(self.now);
-        self.over.push((noticed, self.ops[number].die.0, self.now, number));
+        self.completions.push((noticed, self.ops[number].die.0, self.now, number));
         self.events.push((noticed, 100, ReferenceEvent::Notice));
         true
     }

@@ -53,8 +53,8 @@ impl Reference {
         };
         let Some(stop_ns) = self.stop_ns(number) else { return };
         let stopped = self.now.max(begin);
-        let most = self.timing.suspend.expect("suspension is enabled").most;
-        if self.now >= end || times == most || end - stopped <= stop_ns {
+        let max_suspensions = self.timing.suspend.expect("suspension is enabled").max_suspensions;
+        if self.now >= end || times == max_suspensions || end - stopped <= stop_ns {
             return;
         }
         self.events.retain(|(_, _, happens)| match happens {
