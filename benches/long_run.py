@@ -73,9 +73,9 @@ def reading(path: Path, ios: int) -> list[float]:
     """Return times to read response times somewhere in a stored run [ms]."""
     from uflip import _native
 
-    trace, somewhere, durations_ms = _native.read_trace(str(path)), random.Random(1), []
+    trace, rng, durations_ms = _native.read_trace(str(path)), random.Random(1), []
     for _ in range(WINDOWS):
-        first = somewhere.randrange(ios - WINDOW)
+        first = rng.randrange(ios - WINDOW)
         begin = time.perf_counter()
         column = memoryview(trace.column("response_time_ns", first, first + WINDOW))
         durations_ms.append((time.perf_counter() - begin) * 1e3)

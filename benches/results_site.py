@@ -43,18 +43,18 @@ STATES = ("random", "sequential", "as-is")
 
 def fill(site: Site, results: int) -> None:
     """Write rows as submissions write them."""
-    random_ = random.Random(1)
+    rng = random.Random(1)
     with site.sessions.begin() as session:
         new_token(session, "bench", "submitter")
         account = session.scalars(select(Account.id)).one()
         devices = [
-            {"slug": f"device-{n}", "kind": random_.choice(["block", "sim", "file"]),
+            {"slug": f"device-{n}", "kind": rng.choice(["block", "sim", "file"]),
              "model": f"Maker Model {n}", "capacity_bytes": (1 + n % 7) << 36}
             for n in range(DEVICES)
         ]  # fmt: skip
         session.execute(insert(DeviceRecord), devices)
     for begin in range(0, results, 10_000):
-        rows = [_row(random_, account, n) for n in range(begin, min(begin + 10_000, results))]
+        rows = [_row(rng, account, n) for n in range(begin, min(begin + 10_000, results))]
         with site.sessions.begin() as session:
             session.execute(insert(ResultRecord), rows)
     with site.sessions.begin() as session:
@@ -62,22 +62,22 @@ def fill(site: Site, results: int) -> None:
             update_device(session, device)
 
 
-def _row(random_: random.Random, account: int, number: int) -> dict[str, object]:
-    day = f"2026-{random_.randint(1, 12):02}-{random_.randint(1, 28):02}T00:00:00Z"
-    means = {f"{name}_ms": random_.lognormvariate(0, 1) for name in ("sr", "rr", "sw", "rw")}
+def _row(rng: random.Random, account: int, number: int) -> dict[str, object]:
+    day = f"2026-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}T00:00:00Z"
+    means = {f"{name}_ms": rng.lognormvariate(0, 1) for name in ("sr", "rr", "sw", "rw")}
     result, device = (
         hashlib.sha256(str(number).encode()).hexdigest()[:12],
-        random_.randrange(DEVICES),
+        rng.randrange(DEVICES),
     )
-    firmware = f"FW{random_.randrange(9)}"
+    firmware = f"FW{rng.randrange(9)}"
     return {
         "id": result, "account_id": account, "device_id": 1 + device,
         "folder_id": f"{number:032x}", "submitted_utc": day, "created_utc": day,
-        "published_utc": day if random_.random() < 0.9 else None, "uflip_version": "0.1.0",
+        "published_utc": day if rng.random() < 0.9 else None, "uflip_version": "0.1.0",
         "firmware": firmware, "words": words_of(f"Maker Model {device}", firmware, result),
-        "device_class": random_.choice([*CLASSES]), "scale": random_.choice(["quick", "standard"]),
-        "state": random_.choice(STATES), "durability": "cached", "status": "complete",
-        "runs": 900, "experiments": 310, "known": 250, "warnings": random_.randrange(9),
+        "device_class": rng.choice([*CLASSES]), "scale": rng.choice(["quick", "standard"]),
+        "state": rng.choice(STATES), "durability": "cached", "status": "complete",
+        "runs": 900, "experiments": 310, "known": 250, "warnings": rng.randrange(9),
         "cells": ["1", "1", "1", "5", "5 s", "8 MB (=)", "4 (x2)", "x3", "=", "x4"],
         "bytes": 10_000_000,
     } | means  # fmt: skip
@@ -100,17 +100,17 @@ def response_times(url: str, name: str) -> list[float]:
     end = time.monotonic() + SECONDS
 
     def client(number: int) -> None:
-        random_ = random.Random(number)
+        rng = random.Random(number)
         with httpx.Client(base_url=url, timeout=60) as http:
-            time.sleep(random_.expovariate(1.0))  # clients do not start at the same instant
+            time.sleep(rng.expovariate(1.0))  # clients do not start at the same instant
             page = ""
             while time.monotonic() < end:
                 begin = time.perf_counter()
-                answer = http.get(page or ADDRESSES[name](random_)).raise_for_status()
+                answer = http.get(page or ADDRESSES[name](rng)).raise_for_status()
                 durations.append(time.perf_counter() - begin)
                 next_page = NEXT.search(answer.text) if name == "list" else None
                 page = f"/{html.unescape(next_page[1])}" if next_page else ""
-                time.sleep(random_.expovariate(1.0))  # the user reads the page
+                time.sleep(rng.expovariate(1.0))  # the user reads the page
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
     for thread in threads:

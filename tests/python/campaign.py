@@ -70,13 +70,13 @@ class Tally:
 
 def make_case(seed: int, number: int, documents_dir: Path) -> Case:
     """Make case `number` of a seed: a mutated document, or a mutated command line."""
-    source = random.Random(f"{seed}:{number}")
+    rng = random.Random(f"{seed}:{number}")
     location = f"{seed}:{number}"
-    if source.random() < 0.35:
-        return Case(location, "either", _command(source))
-    path, commands = source.choice(_files(documents_dir))
-    lines = tuple(_edits(source, _document_path(path, documents_dir)))
-    return Case(location, "either", source.choice(commands), Edit(path, lines))
+    if rng.random() < 0.35:
+        return Case(location, "either", _command(rng))
+    path, commands = rng.choice(_files(documents_dir))
+    lines = tuple(_edits(rng, _document_path(path, documents_dir)))
+    return Case(location, "either", rng.choice(commands), Edit(path, lines))
 
 
 def _files(documents_dir: Path) -> list[tuple[str, list[str]]]:
@@ -92,14 +92,14 @@ def _document_path(path: str, documents_dir: Path) -> Path:
     return (HOSTILE / "files" if inside == path else documents_dir) / inside
 
 
-def _edits(source: random.Random, path: Path) -> Iterator[str]:
+def _edits(rng: random.Random, path: Path) -> Iterator[str]:
     """Make a few edits of one document."""
     content = _content(path)
-    for _ in range(source.choice((1, 1, 1, 2, 3))):
-        if content is None or source.random() < 0.25:
-            yield _byte_edit(source)
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        if content is None or rng.random() < 0.25:
+            yield _byte_edit(rng)
         else:
-            yield _value_edit(source, content)
+            yield _value_edit(rng, content)
 
 
 def _content(path: Path) -> Any:
@@ -109,36 +109,34 @@ def _content(path: Path) -> Any:
     return tomllib.loads(path.read_text()) if path.suffix == ".toml" else None
 
 
-def _byte_edit(source: random.Random) -> str:
+def _byte_edit(rng: random.Random) -> str:
     # Half of all offsets are near the end, where a Parquet file has its footer.
-    at = source.choice(
-        (source.randrange(1_000_001), 1_000_000 - int(source.expovariate(1 / 30_000)))
-    )
-    at, to = max(at, 0), source.randrange(1_000_001)
-    length = source.choice((1, 2, 4, 8, 16, 100, 1000))
-    return source.choice(
+    at = rng.choice((rng.randrange(1_000_001), 1_000_000 - int(rng.expovariate(1 / 30_000))))
+    at, to = max(at, 0), rng.randrange(1_000_001)
+    length = rng.choice((1, 2, 4, 8, 16, 100, 1000))
+    return rng.choice(
         (
-            f"flip {at} {source.randrange(8)}",
-            f"flip {at} {source.randrange(8)}",
+            f"flip {at} {rng.randrange(8)}",
+            f"flip {at} {rng.randrange(8)}",
             f"zero {at} {length}",
             f"copy {at} {length} {to}",
             f"cut {at}",
-            f"append {source.choice(APPENDED)}",
+            f"append {rng.choice(APPENDED)}",
         )
     )
 
 
-def _value_edit(source: random.Random, content: Any) -> str:
+def _value_edit(rng: random.Random, content: Any) -> str:
     pointers = list(_pointers(content))
-    pointer, value = source.choice(pointers)
-    kind = source.randrange(10)
+    pointer, value = rng.choice(pointers)
+    kind = rng.randrange(10)
     if kind == 0:
         return f"delete {pointer}"
     if kind == 1 and not pointer.rpartition("/")[2].isdecimal():  # an unknown key beside it
-        return f"{pointer.rpartition('/')[0]}/extra = {_odd_value(source, value)}"
+        return f"{pointer.rpartition('/')[0]}/extra = {_odd_value(rng, value)}"
     if kind == 2:  # the value of another key
-        return f"{pointer} = {json.dumps(source.choice(pointers)[1])}"
-    return f"{pointer} = {_odd_value(source, value)}"
+        return f"{pointer} = {json.dumps(rng.choice(pointers)[1])}"
+    return f"{pointer} = {_odd_value(rng, value)}"
 
 
 def _pointers(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
@@ -152,44 +150,44 @@ def _pointers(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
         yield from _pointers(inner, f"{pointer}/{key}")
 
 
-def _odd_value(source: random.Random, value: Any) -> str:
+def _odd_value(rng: random.Random, value: Any) -> str:
     """Return an unusual value: near the existing one, or far from it."""
-    if isinstance(value, int) and not isinstance(value, bool) and source.random() < 0.4:
+    if isinstance(value, int) and not isinstance(value, bool) and rng.random() < 0.4:
         near = (value + 1, value - 1, value * 2, -value, value // 2, value * 1000, float(value))
-        return str(source.choice(near))
-    if isinstance(value, str) and source.random() < 0.3:
-        return json.dumps(_scramble(source, value))
-    return source.choice(source.choice((NUMBERS, NUMBERS, TEXTS, TEXTS, OTHERS)))
+        return str(rng.choice(near))
+    if isinstance(value, str) and rng.random() < 0.3:
+        return json.dumps(_scramble(rng, value))
+    return rng.choice(rng.choice((NUMBERS, NUMBERS, TEXTS, TEXTS, OTHERS)))
 
 
-def _scramble(source: random.Random, text: str) -> str:
-    at = source.randrange(len(text) + 1)
-    inserted = source.choice(("", "x", "\0", " ", "é", "/", "\n", '"', "<", text))
-    return text[:at] + inserted + text[at + source.randrange(3) :]
+def _scramble(rng: random.Random, text: str) -> str:
+    at = rng.randrange(len(text) + 1)
+    inserted = rng.choice(("", "x", "\0", " ", "é", "/", "\n", '"', "<", text))
+    return text[:at] + inserted + text[at + rng.randrange(3) :]
 
 
-def _command(source: random.Random) -> str:
+def _command(rng: random.Random) -> str:
     """Mutate one of the command lines, maybe with a word of another."""
-    words, other = (shlex.split(source.choice(_commands())) for _ in range(2))
+    words, other = (shlex.split(rng.choice(_commands())) for _ in range(2))
     # The redirection of standard input stays at the end.
     at = words.index("<") if "<" in words else len(words)
     words, redirected = words[:at], words[at:]
     options = [word for word in other if word.startswith("--")]
-    for _ in range(source.choice((1, 1, 2, 3))):
-        at = source.randrange(1, len(words) + 1)
-        step = source.randrange(6)
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        at = rng.randrange(1, len(words) + 1)
+        step = rng.randrange(6)
         if step == 0:
             words[at : at + 1] = []
         elif step == 1:
-            words[at:at] = words[at : at + source.choice((1, 2))]
+            words[at:at] = words[at : at + rng.choice((1, 2))]
         elif step == 2:
             words[at : at + 2] = reversed(words[at : at + 2])
         elif step == 3 and options:
-            words[at:at] = [source.choice(options), source.choice(ODD_WORDS)]
+            words[at:at] = [rng.choice(options), rng.choice(ODD_WORDS)]
         elif step == 4 and at < len(words) and "@" not in words[at] and "{" not in words[at]:
-            words[at] = _scramble(source, words[at]).replace("\0", "{char 0}")
+            words[at] = _scramble(rng, words[at]).replace("\0", "{char 0}")
         else:
-            words[at : at + 1] = [source.choice(ODD_WORDS)]
+            words[at : at + 1] = [rng.choice(ODD_WORDS)]
     words = ["<<" if word == "<" else word for word in words]
     return shlex.join([*words, *redirected])
 

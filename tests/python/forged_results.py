@@ -1,4 +1,4 @@
-"""Forged results with a valid ledger: the ledger is no signature."""
+"""Forged results with a valid ledger: a ledger is not a signature."""
 
 import json
 from collections.abc import Callable

@@ -186,33 +186,33 @@ class Recording:
             at += data
         return cls(root, calls)
 
-    def crash(self, random_: random.Random, into: Path) -> list[str]:
+    def crash(self, rng: random.Random, into: Path) -> list[str]:
         """Restore the state after some call into a new folder; return what was acknowledged."""
         # More can be lost after an acknowledgement than between two writes.
         marks = [at for at, call in enumerate(self.calls) if call.kind == MARK]
-        after = random_.choice(marks) + 1 if marks and random_.random() < 0.3 else None
-        end = random_.randint(0, len(self.calls)) if after is None else after
+        after = rng.choice(marks) + 1 if marks and rng.random() < 0.3 else None
+        end = rng.randint(0, len(self.calls)) if after is None else after
         disk = Disk(self.root)
         for call in self.calls[:end]:
             disk.do(call)
-        names = _survivors(disk, random_)
-        _RemainingFiles(disk, names, _draw_keep(random_)).make(self.root, into)
+        names = _survivors(disk, rng)
+        _RemainingFiles(disk, names, _draw_keep(rng)).make(self.root, into)
         return disk.acknowledged
 
 
-def _draw_keep(random_: random.Random) -> Callable[[], bool]:
+def _draw_keep(rng: random.Random) -> Callable[[], bool]:
     """Draw the share that survives: all, nothing, or each part with some probability."""
-    share = random_.choice((0.0, 0.0, 0.1, 0.5, 0.9, 1.0))
-    return lambda: random_.random() < share
+    share = rng.choice((0.0, 0.0, 0.1, 0.5, 0.9, 1.0))
+    return lambda: rng.random() < share
 
 
-def _survivors(disk: Disk, random_: random.Random) -> dict[tuple[int, str], int]:
+def _survivors(disk: Disk, rng: random.Random) -> dict[tuple[int, str], int]:
     names = dict(disk.durable)
-    if random_.random() < 0.4:  # a journal keeps their order
-        for change in disk.pending[: random_.randint(0, len(disk.pending))]:
+    if rng.random() < 0.4:  # a journal keeps their order
+        for change in disk.pending[: rng.randint(0, len(disk.pending))]:
             _apply(change, names)
         return names
-    keeps = _draw_keep(random_)
+    keeps = _draw_keep(rng)
     lost: set[tuple[int, str]] = set()
     for change in disk.pending:
         if lost.isdisjoint(change.names) and keeps():

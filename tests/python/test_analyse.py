@@ -249,7 +249,7 @@ def test_parallel_processes_are_averaged_or_refused(workdir: Path) -> None:
         ("run,response_time_ns\n" + "a,5\nb,6\n" * 20, (), ["several runs", "2 runs"]),
         ("x\n" + "5\n6\n" * 20, ("--confidence", "2"), ["confidence", "0.5 to 0.999"]),
         ("PAR1 and then nothing", (), ["Parquet"]),
-        ("\x94\0\1\n\0" * 20, (), ["neither a table nor a log", "bytes that are no text"]),
+        ("\x94\0\1\n\0" * 20, (), ["neither a table nor a log", "bytes that are not text"]),
     ],
 )
 def test_bad_file_is_named_with_its_fault(

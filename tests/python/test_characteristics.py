@@ -143,7 +143,7 @@ def test_expensive_area_ends_at_a_significant_cost_increase() -> None:
     means = {MIB: 10.0, 8 * MIB: 24.0, 16 * MIB: 25.0, 32 * MIB: 130.0}
     row = characteristics(slow, {"locality": curve("RW", means)})
     assert row.locality.value == 8 * MIB
-    # Half the cost of a random write is no cheap area, however flat.
+    # Half the cost of a random write is not a cheap area, however flat.
     means = {MIB: 135.0, 8 * MIB: 135.0, 32 * MIB: 270.0}
     row = characteristics(slow, {"locality": curve("RW", means)})
     assert row.locality.verdict == "none"
@@ -151,7 +151,7 @@ def test_expensive_area_ends_at_a_significant_cost_increase() -> None:
 
 def test_no_locality_area() -> None:
     row = characteristics_with(locality=curve("RW", {32768: 0.1, MIB: 8.0, 2 * MIB: 9.0}))
-    assert row.locality == Finding("none", None, pytest.approx(20.0)), "one I/O size is no area"
+    assert row.locality == Finding("none", None, pytest.approx(20.0)), "one I/O size is not an area"
     assert key_row.cells(row.as_dict())[5] == "no"
 
 

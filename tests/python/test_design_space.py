@@ -36,14 +36,14 @@ def sweep_row(values: dict[str, Any], **measured: Any) -> SweepRow:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_front_matches_exhaustive_comparison(seed: int) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     # Few values, so that many rows are equal in some objective or in all.
     rows = [
         sweep_row(
             {},
-            spare_bytes=chance.randrange(12),
-            memory_bytes=chance.choice([None, *range(6)]),
-            ios_per_s=float(chance.randrange(12)),
+            spare_bytes=rng.randrange(12),
+            memory_bytes=rng.choice([None, *range(6)]),
+            ios_per_s=float(rng.randrange(12)),
         )
         for _ in range(120)
     ]

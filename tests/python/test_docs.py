@@ -438,7 +438,7 @@ def test_columns_causes_and_counters_are_documented() -> None:
 
 
 def test_warnings_are_documented() -> None:
-    # Warnings that are no checks of single runs are found in the sources.
+    # Warnings that are not checks of single runs are found in the sources.
     code_pattern = re.compile(r'"code": "(\w+)"|StoredWarning\(\s*"(\w+)"')
     sources = (ROOT / "python" / "uflip").rglob("*.py")
     codes_in_source = {

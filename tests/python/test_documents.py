@@ -256,13 +256,13 @@ def test_nesting_depth_matches_a_bytewise_reader(
     monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
     monkeypatch.setattr("uflip.data.document._CHUNK", chunk)
-    generator = random.Random(chunk)
+    rng = random.Random(chunk)
     for _ in range(2000):
-        texts = ["".join(generator.choices('[]{}a\\"', k=generator.randrange(8))) for _ in range(4)]
-        parts = ["".join(generator.choices("[]{},", k=3)) + json.dumps(text) for text in texts]
+        texts = ["".join(rng.choices('[]{}a\\"', k=rng.randrange(8))) for _ in range(4)]
+        parts = ["".join(rng.choices("[]{},", k=3)) + json.dumps(text) for text in texts]
         content = "".join(parts).encode()
         # Some contents are truncated, so that the last string does not end.
-        content = content[: len(content) - generator.choice([0, 0, 1])]
+        content = content[: len(content) - rng.choice([0, 0, 1])]
         assert nesting_depth(content) == _naive_nesting_depth(content), content
 
 

@@ -54,16 +54,16 @@ def test_fault_at_any_call_ends_in_order_and_can_be_resumed(
 ) -> None:
     arguments = ("run", *PLANS[plan], "--out", OUT, "-q")
     calls = injector.calls(*arguments, log=in_memory / "calls")
-    random_ = random.Random(f"{SEED} {plan}")
+    rng = random.Random(f"{SEED} {plan}")
     # I/Os of the target are many and equal, so most moments are drawn from the other calls.
     ios = [call for call in calls if call.name.startswith(("pread", "pwrite"))]
     others = [call for call in calls if not call.name.startswith(("pread", "pwrite"))]
-    drawn = others if SOAK else random_.sample(others, MOMENTS)
-    drawn += random_.sample(ios, min(len(ios), 200 if SOAK else MOMENTS // 3))
+    drawn = others if SOAK else rng.sample(others, MOMENTS)
+    drawn += rng.sample(ios, min(len(ios), 200 if SOAK else MOMENTS // 3))
     for call in drawn:
-        error = random_.choice(call.errors())
+        error = rng.choice(call.errors())
         # An interrupted call is repeated: no real fault interrupts it for ever.
-        persistent = random_.randrange(2) if error != "EINTR" else 0
+        persistent = rng.randrange(2) if error != "EINTR" else 0
         settings = {"at": call.number, "errno": errno_of(error), "from": persistent}
         context = f"UFLIP_SEED={SEED} {call} {error} {settings}"
         clear()

@@ -98,7 +98,7 @@ def check(outcome: Outcome, *codes: int) -> None:
     assert outcome.out == ""
 
 
-# Paths that are no regular files
+# Paths that are not regular files
 
 
 def make_pipe(name: Path) -> Path:

@@ -34,12 +34,12 @@ def finished() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted((OUT / "runs").glob("0*.parquet"))}
 
 
-def run_and_kill(random_: random.Random, *arguments: object) -> int:
+def run_and_kill(rng: random.Random, *arguments: object) -> int:
     """Start a command and kill it; return its exit code."""
     process = start(*arguments, program=program(*BENCHMARKS))
-    wait_s = random_.choice((0.3, 1.0, 2.0)) * random_.random()
+    wait_s = rng.choice((0.3, 1.0, 2.0)) * rng.random()
     deadline = time.monotonic() + wait_s
-    if random_.random() < 0.5:  # when the next file appears
+    if rng.random() < 0.5:  # when the next file appears
         file_count = len(list(OUT.rglob("*")))
         while len(list(OUT.rglob("*"))) == file_count and time.monotonic() < deadline + 2:
             time.sleep(0.001)
@@ -52,7 +52,7 @@ def run_and_kill(random_: random.Random, *arguments: object) -> int:
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_kills_lose_no_acknowledged_run(in_memory: Path, plan: str) -> None:
-    random_ = random.Random(f"{SEED} {plan}")
+    rng = random.Random(f"{SEED} {plan}")
     for point in range(POINTS):
         context = f"UFLIP_SEED={SEED} {plan} point {point}"
         shutil.rmtree(OUT, ignore_errors=True)
@@ -61,9 +61,9 @@ def test_kills_lose_no_acknowledged_run(in_memory: Path, plan: str) -> None:
         begin = ("run", *PLANS[plan], "--out", OUT, "-q")
         record = ("--record", "record.json") if "record.json" in begin else ()
         acknowledged: dict[str, bytes] = {}
-        for _ in range(1 + random_.randrange(3)):
+        for _ in range(1 + rng.randrange(3)):
             command = (*RESUME, *record) if OUT.exists() else begin
-            run_and_kill(random_, *command)
+            run_and_kill(rng, *command)
             now = finished()
             assert {name: now.get(name) for name in acknowledged} == acknowledged, context
             acknowledged = now

@@ -199,7 +199,7 @@ def test_document_of_another_folder_is_refused(folder: Path, tmp_path: Path, nam
 
 
 def test_manifest_rollback_is_detected(folder: Path) -> None:
-    """A kill between line and file looks the same, once; twice it is no kill."""
+    """A kill between line and file looks the same once; twice, it was not a kill."""
     for worth in ("unproven", "damaged"):
         current = read_ledger(folder)
         assert current is not None
@@ -334,7 +334,7 @@ PLAN = [msgspec.to_builtins(run) for run in RUNS]
 
 
 def check_unharmed(folder: Path) -> None:
-    """All is proven, but that a kill may have kept a manifest from its name after its line."""
+    """Check that every file is proven, except a manifest that a kill left without its name."""
     verdicts = [each for each in examine(folder).verdicts if each.state != "proven"]
     assert all("which was lost or never completed" in each.reason for each in verdicts), (
         folder,
@@ -511,7 +511,7 @@ def test_verify_reports_state_of_each_file(folder: Path) -> None:
 
 def test_verify_reports_files_without_planned_run(folder: Path, tmp_path: Path) -> None:
     assert uflip("verify", folder).code == 0
-    # A run of another benchmark, and a file that is no run.
+    # A run of another benchmark, and a file that is not a run.
     stored.results(tmp_path / "other", [stored.baseline_run(9, "RR")], status="interrupted")
     foreign_run = next((tmp_path / "other" / "runs").iterdir())
     shutil.copy(foreign_run, folder / "runs")

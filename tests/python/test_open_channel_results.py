@@ -105,13 +105,13 @@ def test_corrupted_log_is_refused_or_unchanged(folder: Path, tmp_path: Path) -> 
     """As those of patterns: without a digest to hold them against."""
     content = (folder / "runs" / "0003-oc0-WRWR.parquet").read_bytes()
     before = _native.read_flash_trace(str(folder / "runs" / "0003-oc0-WRWR.parquet"))
-    path, draw, refused = tmp_path / "x.parquet", random.Random(5), 0
+    path, rng, refused = tmp_path / "x.parquet", random.Random(5), 0
     for case in range(400):
         changed = bytearray(content)
         if case % 4 == 0:
-            del changed[draw.randrange(len(changed)) :]
+            del changed[rng.randrange(len(changed)) :]
         else:
-            changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
+            changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
         path.write_bytes(changed)
         try:
             log = _native.read_flash_trace(str(path))

@@ -42,7 +42,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def refused(path: Path) -> str:
-    """Return why a file is no trace; it must be an error of kind results."""
+    """Return why a file is not a trace; it must be an error of kind results."""
     with pytest.raises(_native.NativeError) as caught:
         _native.read_trace(str(path))
     kind, what, where, got, _, action = caught.value.args

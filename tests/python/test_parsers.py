@@ -25,30 +25,30 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[bytes]]:
     return documents(tmp_path_factory.mktemp("corpus"))
 
 
-def changed(corpus: Sequence[bytes], draw: random.Random) -> bytes:
+def changed(corpus: Sequence[bytes], rng: random.Random) -> bytes:
     """One of the documents, changed in one to four places."""
-    data = bytearray(draw.choice(corpus))
-    for _ in range(draw.choice((1, 1, 2, 4))):
-        at = draw.randrange(len(data) + 1)
-        end = min(at + draw.randrange(1, 17), len(data))
-        kind = draw.randrange(6)
+    data = bytearray(rng.choice(corpus))
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        at = rng.randrange(len(data) + 1)
+        end = min(at + rng.randrange(1, 17), len(data))
+        kind = rng.randrange(6)
         if kind == 0 and at < len(data):
-            data[at] ^= 1 << draw.randrange(8)
+            data[at] ^= 1 << rng.randrange(8)
         elif kind == 1:
             del data[at:end]
         elif kind == 2:
             data[at:at] = data[at:end]
-        elif kind == 3 and draw.randrange(4) == 0:
+        elif kind == 3 and rng.randrange(4) == 0:
             del data[at:]
         elif kind == 4:
-            other = draw.choice(corpus)
-            begin = draw.randrange(len(other) + 1)
+            other = rng.choice(corpus)
+            begin = rng.randrange(len(other) + 1)
             data[at:end] = other[begin : begin + 32]
         else:
             # Mostly replace a value by a value: a valid document tests more code.
             offsets = [n for n, byte in enumerate(data) if byte in b"0123456789"] or [at]
-            offset = draw.choice(offsets)
-            data[offset : offset + 1] = draw.choice(ODD)
+            offset = rng.choice(offsets)
+            data[offset : offset + 1] = rng.choice(ODD)
     return bytes(data)
 
 

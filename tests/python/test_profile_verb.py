@@ -88,7 +88,7 @@ def test_profile_accepts_units_like_url(tmp_path: Path) -> None:
 
 
 def test_missing_profile_is_a_usage_error(workdir: Path) -> None:
-    """As a plan and a specification that are not there: it is no device that fails."""
+    """The error is that of a missing plan or specification, not that of a failed device."""
     outcome = uflip("profile", "check", "missing.toml")
     assert outcome.code == 2
     assert "no such file" in outcome.err

@@ -105,7 +105,7 @@ def test_exponential_approach_is_covered_or_abstained() -> None:
 
 @pytest.mark.parametrize("change", [0.08, 0.1, 0.12, 0.15])
 def test_slow_drift_is_no_startup(change: float) -> None:
-    """For steps as small as these the start-up is found: a step is no drift."""
+    """For steps as small as these the start-up is found: a step is not a drift."""
     random = np.random.default_rng(6)
     drifting = [analyse(make.drifting(change)(random, 8192).times) for _ in range(30)]
     assert sum(each.startup_ios > 0 for each in drifting) <= 2

@@ -92,7 +92,7 @@ def test_quiet_prints_results_only(
     def done(name: str, *options: str) -> tuple[list[str], str]:
         outcome = uflip(*(word.replace("{new}", name) for word in words), *options)
         assert outcome.code == 0, outcome.err
-        # How long it took is no result.
+        # The elapsed time is not a result.
         return [line.partition(" · in ")[0] for line in outcome.out.splitlines()], outcome.err
 
     full, _ = done("loud")

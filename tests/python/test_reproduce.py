@@ -125,7 +125,7 @@ def rows_of(outcome: Outcome) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("name", QUICK)
 def test_reproduced_values_match_except_known_misses(name: str, reproduced: Run) -> None:
     outcome = reproduced(name)
-    assert outcome.code == 0, "a miss is no error"
+    assert outcome.code == 0, "a miss is not an error"
     assert outcome.err == ""
     rows = rows_of(outcome)
     assert {what for what, row in rows.items() if not row["within"]} == MISSES[name]

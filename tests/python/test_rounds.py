@@ -261,7 +261,7 @@ def test_intervals_of_rounds_cover_true_mean(case: int) -> None:
         (2.0, 3.0, 1.0, 12, 18),  # something else speaks against it
         (7.5, 3.0, 1.0, 12, 26),  # 12 · 1.5² · (2.50 / 2.72)², Student's of both, and a tenth more
         (7.5, 3.0, 2.0, 12, 52),  # neighbours may have much in common
-        (7.5, 3.0, 9.0, 12, 100),  # which is no reason to give up
+        (7.5, 3.0, 9.0, 12, 100),  # which must not end the rounds
         (20.0, 3.0, 1.0, 12, None),  # by its scatter more than a hundred
     ],
 )

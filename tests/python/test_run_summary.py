@@ -107,10 +107,10 @@ def files(at: Path) -> list[Path]:
 def test_corrupted_cache_changes_no_number(
     copied: Path, expected: dict[str, Any], seed: int
 ) -> None:
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     for path in files(copied):
         content = bytearray(path.read_bytes())
-        content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
         path.write_bytes(content)
     results = Results.load(copied)
     assert summary(results) == expected

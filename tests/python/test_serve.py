@@ -54,12 +54,12 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.mark.parametrize("structured", [False, True])
 @pytest.mark.parametrize("name", [b"", SMALL.removeprefix("sim:").encode()])
 def test_written_data_is_read_back(quick: Path, name: bytes, structured: bool) -> None:
-    random_ = random.Random(7)
+    rng = random.Random(7)
     with Client(quick) as client:
         size, _ = client.go(name, structured=structured)
-        offsets = [0, size - 4096, *(random_.randrange(size // 512 - 256) * 512 for _ in range(20))]
+        offsets = [0, size - 4096, *(rng.randrange(size // 512 - 256) * 512 for _ in range(20))]
         for at in offsets:
-            data = random_.randbytes(min(size - at, 512 * random_.randint(1, 256)))
+            data = rng.randbytes(min(size - at, 512 * rng.randint(1, 256)))
             assert client.write(at, data) == 0
             assert client.read(at, len(data)) == data
             assert client.do(TRIM, at, len(data)) == 0
@@ -290,12 +290,12 @@ def test_statistics_are_served_on_status_socket(workdir: Path) -> None:
 
 def test_statistics_show_idle_collection(workdir: Path) -> None:
     """It collects while idle; the statistics show it without a further request."""
-    random_ = random.Random(3)
+    rng = random.Random(3)
     with serving(SMALL, "--stats", "stats") as process:
         with Client("s") as client:
             size, _ = client.go()
             for _ in range(600):
-                at = random_.randrange(size // (32 * KIB)) * 32 * KIB
+                at = rng.randrange(size // (32 * KIB)) * 32 * KIB
                 assert client.write(at, bytes(32 * KIB)) == 0
             before = read_statistics("stats")["exports"][0]["counters"]["blocks_collected_idle"]
             assert wait_until(

@@ -31,9 +31,9 @@ def working(workdir: Path) -> Iterator[Client]:
     """A client that has overwritten a full device, so that it collects garbage."""
     with serving(SMALL, "null", "--speed", "0", "--stats", "stats"), Client("s") as client:
         size, _ = client.go()
-        random_ = random.Random(5)
+        rng = random.Random(5)
         for _ in range(400):
-            at = random_.randrange(size // (64 * KIB)) * 64 * KIB
+            at = rng.randrange(size // (64 * KIB)) * 64 * KIB
             assert client.write(at, bytes(64 * KIB)) == 0
         assert client.do(FLUSH) == 0
         yield client
@@ -114,14 +114,14 @@ def test_nothing_is_served_without_socket(browser: "Browser", workdir: Path) -> 
 
 
 def test_recording_is_replayed_and_explored(workdir: Path) -> None:
-    random_ = random.Random(9)
+    rng = random.Random(9)
     done = []
     with serving(SMALL, "--speed", "0", "--record", "did.csv") as process:
         with Client("s") as client:
             client.go()
             for _ in range(200):
-                at, size = random_.randrange(500) * 4 * KIB, random_.choice((4, 8, 32)) * KIB
-                write = random_.random() < 0.5
+                at, size = rng.randrange(500) * 4 * KIB, rng.choice((4, 8, 32)) * KIB
+                write = rng.random() < 0.5
                 done.append((at, size, write))
                 if write:
                     assert client.write(at, bytes(size)) == 0

@@ -80,12 +80,12 @@ def other_beginnings() -> Iterator[list[bytes]]:
 def sessions() -> list[list[bytes]]:
     """Return `SESSIONS` sessions: each edge case once, the others mixed at random."""
     each = [*long_options(), *odd_requests(), *other_beginnings()]
-    random_ = random.Random(SEED)
+    rng = random.Random(SEED)
     mixed = []
     while len(each) + len(mixed) < SESSIONS:
-        picked = [part for _ in range(3) for part in random_.choice(each)[1:]]
-        random_.shuffle(picked)
-        cut = random_.randrange(1, len(picked[-1]) + 1)
+        picked = [part for _ in range(3) for part in rng.choice(each)[1:]]
+        rng.shuffle(picked)
+        cut = rng.randrange(1, len(picked[-1]) + 1)
         mixed.append([FLAGS, *picked[:-1], picked[-1][:cut]])
     return each + mixed
 

@@ -38,18 +38,18 @@ class Written:
         self.durable = dict(self.sent)
 
 
-def work(client: Client, random_: random.Random, written: Written, requests: int) -> None:
+def work(client: Client, rng: random.Random, written: Written, requests: int) -> None:
     """Write, flush, and write durably."""
     for number in range(1, requests + 1):
-        block = random_.randrange(BLOCKS)
-        durable = random_.random() < 0.1
+        block = rng.randrange(BLOCKS)
+        durable = rng.random() < 0.1
         written.sent[block] = number
         data = struct.pack(">Q", number) * (BLOCK // 8)
         acknowledged = dict(written.sent)
         assert client.write(block * BLOCK, data, nbd.FUA if durable else 0) == 0
         if durable:
             written.durable[block] = number
-        elif random_.random() < 0.1:
+        elif rng.random() < 0.1:
             assert client.do(nbd.FLUSH) == 0
             written.durable = acknowledged
 
@@ -78,15 +78,15 @@ def serving(folder: Path) -> Iterator[ForkServerProcess]:
 def test_flushed_blocks_survive_kill(in_memory: Path) -> None:
     checked = 0
     for trial in range(TRIALS):
-        random_ = random.Random(f"{SEED} {trial}")
+        rng = random.Random(f"{SEED} {trial}")
         written = Written()
         with serving(in_memory) as process, Client("s") as client:
             client.go()
-            work(client, random_, written, random_.randint(1, 100))
+            work(client, rng, written, rng.randint(1, 100))
             # Something is under way when it is killed.
             with suppress(BrokenPipeError, ConnectionResetError):
-                for _ in range(random_.randint(0, 20)):
-                    block = random_.randrange(BLOCKS)
+                for _ in range(rng.randint(0, 20)):
+                    block = rng.randrange(BLOCKS)
                     written.sent[block] = 10_000
                     data = struct.pack(">Q", 10_000) * (BLOCK // 8)
                     client.send(request(nbd.WRITE, block * BLOCK, BLOCK), data)

@@ -70,11 +70,11 @@ def has_signal_handlers(process: subprocess.Popen[str]) -> bool:
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
 @pytest.mark.parametrize("work", WORK)
 def test_signal_ends_a_command_in_order(workdir: Path, work: str, number: signal.Signals) -> None:
-    random_ = random.Random(f"{SEED} {work} {number}")
+    rng = random.Random(f"{SEED} {work} {number}")
     process = start(*WORK[work])
     while not has_signal_handlers(process):
         time.sleep(0.001)
-    time.sleep(random_.uniform(0, 1.5))
+    time.sleep(rng.uniform(0, 1.5))
     code, err = send_and_wait(process, number)
     context = f"{work}, {number.name}, UFLIP_SEED={SEED}: {err}"
     assert "Traceback" not in err, context
@@ -89,14 +89,14 @@ def test_signal_ends_a_command_in_order(workdir: Path, work: str, number: signal
 
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
 def test_signal_during_startup_ends_the_command(workdir: Path, number: signal.Signals) -> None:
-    random_ = random.Random(f"{SEED} first {number}")
+    rng = random.Random(f"{SEED} first {number}")
     for trial in range(4):
         # A folder each: on a fast machine the first one may exist already.
         out = f"out-{trial}"
         process = start("run", SMALL_SIM, "--scale", "quick", "--out", out, "-q")
         while not has_signal_handlers(process):
             time.sleep(0.001)
-        time.sleep(random_.uniform(0, 0.2))
+        time.sleep(rng.uniform(0, 0.2))
         code, err = send_and_wait(process, number)
         assert code == CODES[number], f"UFLIP_SEED={SEED}: {err}"
         assert err.startswith("error: Interrupted"), f"UFLIP_SEED={SEED}: {err}"

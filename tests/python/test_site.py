@@ -106,7 +106,7 @@ def test_result_is_submitted_checked_published_and_pulled(
     # The summary of the server equals that of the local folder.
     document = nobody.get(f"{address}/summary").json()
     assert document["micro_benchmarks"] == ours.summary["micro_benchmarks"]
-    # The same again is no other result.
+    # The same files again are not another result.
     resubmitted = submit(any_server, folder)
     assert (resubmitted["id"], resubmitted["new"]) == (first["id"], False)
     # Deleted is deleted.

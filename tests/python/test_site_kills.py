@@ -44,7 +44,7 @@ def variant(folder: Path, out: Path, number: int) -> Path:
 
 
 def test_kill_loses_no_acknowledged_result(tmp_path: Path) -> None:
-    random_ = random.Random(SEED)
+    rng = random.Random(SEED)
     seed_text = f"UFLIP_SEED={SEED}"
     outcome = uflip(
         "run", "sim:demo?blocks_per_die=32", "--scale", "quick", "--only", "order", "-q",
@@ -66,7 +66,7 @@ def test_kill_loses_no_acknowledged_result(tmp_path: Path) -> None:
                 server.begin()
                 _check(server, acknowledged, seed_text)
             dead = threading.Event()
-            patience_s = random_.uniform(0, usual_s) * 1.5**tried
+            patience_s = rng.uniform(0, usual_s) * 1.5**tried
             killer = threading.Thread(target=_kill_later, args=(server, patience_s, dead))
             killer.start()
             try:

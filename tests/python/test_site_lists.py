@@ -48,17 +48,17 @@ class Filled:
 
 def filled(site: Site) -> Filled:
     """Write rows like those of submissions; many have equal sort keys."""
-    random_ = random.Random(5)
+    rng = random.Random(5)
     devices = [
-        {"slug": f"d-{n}", "kind": random_.choice(["sim", "file"]), "published": 0,
-         "model": f"{random_.choice(MODELS)} {n % 3}", "capacity_bytes": (n + 1) << 30}
+        {"slug": f"d-{n}", "kind": rng.choice(["sim", "file"]), "published": 0,
+         "model": f"{rng.choice(MODELS)} {n % 3}", "capacity_bytes": (n + 1) << 30}
         for n in range(DEVICES)
     ]  # fmt: skip
     with site.sessions.begin() as session:
         for name in ("alice", "bob"):
             new_token(session, name, "submitter")
         session.execute(insert(DeviceRecord), devices)
-    rows = [_row(random_, devices) for _ in range(RESULTS)]
+    rows = [_row(rng, devices) for _ in range(RESULTS)]
     with site.sessions.begin() as session:
         session.execute(insert(ResultRecord), rows)
         for device in session.scalars(select(DeviceRecord.id)):
@@ -66,27 +66,27 @@ def filled(site: Site) -> Filled:
     return Filled(site, rows, devices)
 
 
-def _row(random_: random.Random, devices: list[dict[str, Any]]) -> dict[str, Any]:
-    day = f"202{random_.randrange(3)}-01-0{random_.randint(1, 9)}T00:00:00Z"
-    device = 1 + random_.randrange(DEVICES)
-    result, firmware = f"{random_.getrandbits(48):012x}", random_.choice(["", "FW1", "F\u00dcR"])
+def _row(rng: random.Random, devices: list[dict[str, Any]]) -> dict[str, Any]:
+    day = f"202{rng.randrange(3)}-01-0{rng.randint(1, 9)}T00:00:00Z"
+    device = 1 + rng.randrange(DEVICES)
+    result, firmware = f"{rng.getrandbits(48):012x}", rng.choice(["", "FW1", "F\u00dcR"])
     # Replays and benchmarks of other things have no baselines, and some lack one. Of some devices
     # there are no others, of some no standard ones.
-    lacks = {2: [random_.choice(BASELINES)], 3: BASELINES}.get(device % 4, ())
-    lacks = BASELINES if random_.random() < 0.5 else lacks
+    lacks = {2: [rng.choice(BASELINES)], 3: BASELINES}.get(device % 4, ())
+    lacks = BASELINES if rng.random() < 0.5 else lacks
     scales = ["quick", "replay"] if device % 4 == 1 else ["quick", "standard", "replay"]
     return {
-        "id": result, "account_id": random_.choice([1, 2]), "device_id": device, "folder_id": "f",
+        "id": result, "account_id": rng.choice([1, 2]), "device_id": device, "folder_id": "f",
         "submitted_utc": day, "created_utc": day, "uflip_version": "0",
-        "published_utc": day if random_.random() < 0.8 else None, "firmware": firmware,
-        "scale": random_.choice(scales),
-        "state": random_.choice(["random", "as-is"]),
-        "durability": "cached", "status": "complete", "runs": random_.randrange(3),
-        "experiments": 1, "known": 1, "warnings": random_.randrange(4), "cells": None, "bytes": 1,
-        "device_class": random_.choice(["usb", None]),
+        "published_utc": day if rng.random() < 0.8 else None, "firmware": firmware,
+        "scale": rng.choice(scales),
+        "state": rng.choice(["random", "as-is"]),
+        "durability": "cached", "status": "complete", "runs": rng.randrange(3),
+        "experiments": 1, "known": 1, "warnings": rng.randrange(4), "cells": None, "bytes": 1,
+        "device_class": rng.choice(["usb", None]),
         "words": words_of(devices[device - 1]["model"], firmware, result),
     } | {
-        name: None if name in lacks else random_.choice([0.1, 0.1 + 0.2, random_.random()])
+        name: None if name in lacks else rng.choice([0.1, 0.1 + 0.2, rng.random()])
         for name in BASELINES
     }  # fmt: skip
 
@@ -213,12 +213,12 @@ def test_count_stops_at_limit(filled_site: Filled, monkeypatch: pytest.MonkeyPat
 
 def test_device_table_matches_published_results(filled_site: Filled) -> None:
     """Anything may be published, withdrawn and deleted: the table is what a recount gives."""
-    random_ = random.Random(9)
+    rng = random.Random(9)
     remaining = {row["id"]: row for row in filled_site.rows}
     with filled_site.site.sessions.begin() as session:
         alice = session.scalars(select(Account).where(Account.name == "alice")).one()
     for step in range(120):
-        name = random_.choice([*remaining])
+        name = rng.choice([*remaining])
         with filled_site.site.sessions.begin() as session:
             result = session.get_one(ResultRecord, name)
             if step % 3 == 0:

@@ -17,8 +17,8 @@ def digest(content: bytes) -> str:
 
 
 def test_files_arrive_intact_in_any_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    random_ = random.Random(3)
-    contents = [random_.randbytes(random_.choice([0, 1, 999, 1000, 1001, 5000])) for _ in range(60)]
+    rng = random.Random(3)
+    contents = [rng.randbytes(rng.choice([0, 1, 999, 1000, 1001, 5000])) for _ in range(60)]
     files = []
     for number, content in enumerate(contents):
         path = tmp_path / f"{number}"

@@ -131,10 +131,10 @@ def test_period_is_no_drift() -> None:
 
 
 def test_noise_is_rarely_a_drift() -> None:
-    generator = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     alarms = 0
     for _ in range(300):
-        result = drift(generator.lognormal(0, 1, 1024))
+        result = drift(rng.lognormal(0, 1, 1024))
         assert result is not None
         alarms += abs(result.z) > 3 and abs(result.change) > 0.2
     assert alarms <= 6  # 2 %: beyond chance at three standard errors of twenty batches

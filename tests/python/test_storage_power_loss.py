@@ -49,8 +49,8 @@ def test_acknowledged_data_survives_power_loss(recorded: Path, name: str, in_mem
     assert marks, "something was acknowledged"
     lost = 0
     for number in range(SEEDS // len(SCENARIOS)):
-        random_ = random.Random(f"{SEED} {name} {number}")
-        acknowledged = recording.crash(random_, in_memory / "left")
+        rng = random.Random(f"{SEED} {name} {number}")
+        acknowledged = recording.crash(rng, in_memory / "left")
         try:
             SCENARIOS[name].check(in_memory / "left", acknowledged, work)
         except Exception as error:

@@ -187,7 +187,7 @@ def _first_line(path: Path, start: bytes) -> list[str]:
     if not more and len(start) >= MAX_LINE_BYTES:
         raise _not_a_table_error(path, f"no end of a line in the first {MAX_LINE_BYTES} bytes")
     if b"\0" in start:
-        raise _not_a_table_error(path, "bytes that are no text")
+        raise _not_a_table_error(path, "bytes that are not text")
     try:
         text = line.decode("utf-8", "replace")
         return next(csv.reader([text], skipinitialspace=True), [])

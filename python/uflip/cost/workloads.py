@@ -158,14 +158,14 @@ def _sort_ios(parameters: Parameters) -> Iterator[Io]:
         range(at, min(at + per_run, parameters.data), block)
         for at in range(0, parameters.data, per_run)
     ]
-    draw, source, target = random.Random(parameters.seed), areas[1], areas[2]
+    rng, source, target = random.Random(parameters.seed), areas[1], areas[2]
     while len(runs) > 1:
         merged, out = [], 0
         for first in range(0, len(runs), parameters.fan_in):
             inputs = [iter(run) for run in runs[first : first + parameters.fan_in]]
             begin = out
             while inputs:
-                chosen = draw.randrange(len(inputs))
+                chosen = rng.randrange(len(inputs))
                 offset = next(inputs[chosen], None)
                 if offset is None:
                     inputs.pop(chosen)
@@ -188,12 +188,12 @@ def _tree_parts(prices: Prices, parameters: Parameters) -> list[Part]:
 
 def _tree_ios(parameters: Parameters) -> Iterator[Io]:
     """Insert at random; memory, full of modified leaves, evicts the least recently used."""
-    leaves, draw = parameters.data // parameters.page, random.Random(parameters.seed)
+    leaves, rng = parameters.data // parameters.page, random.Random(parameters.seed)
     cached: OrderedDict[int, None] = OrderedDict()
-    for leaf in draw.sample(range(leaves), min(parameters.memory // parameters.page, leaves)):
+    for leaf in rng.sample(range(leaves), min(parameters.memory // parameters.page, leaves)):
         cached[leaf] = None
     for _ in range(parameters.operations):
-        leaf = draw.randrange(leaves)
+        leaf = rng.randrange(leaves)
         if leaf in cached:
             cached.move_to_end(leaf)
             continue
@@ -251,9 +251,9 @@ def _focus_parts(prices: Prices, parameters: Parameters) -> list[Part]:
 
 
 def _focus_ios(parameters: Parameters) -> Iterator[Io]:
-    draw, pages = random.Random(parameters.seed), parameters.area // parameters.page
+    rng, pages = random.Random(parameters.seed), parameters.area // parameters.page
     for _ in range(parameters.operations):
-        yield "write", draw.randrange(pages) * parameters.page, parameters.page
+        yield "write", rng.randrange(pages) * parameters.page, parameters.page
 
 
 WORKLOADS: Mapping[str, Workload] = {

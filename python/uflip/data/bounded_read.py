@@ -176,7 +176,7 @@ def file_type(mode: int) -> str:
         stat.S_IFCHR: "a character device",
         stat.S_IFBLK: "a block device",
     }
-    return names.get(stat.S_IFMT(mode), "something that is no file")
+    return names.get(stat.S_IFMT(mode), "not a file")
 
 
 def _size(path: Path, kind: DocumentKind, descriptor: int) -> int:

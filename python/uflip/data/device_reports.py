@@ -34,7 +34,7 @@ class KnownDevice(TypedDict):
 
 
 class Quantiles(TypedDict):
-    """Of durations [ns], null without any; `span_ns`: of the last whole stretch."""
+    """Quantiles of durations [ns], null without any; `span_ns`: length of the last interval."""
 
     count: Count
     mean_ns: Count | None

@@ -7,15 +7,15 @@
     {"kind":"run","run":"0001-…","bytes":…,"digest":…,"spec":…,"link":…}
 
 `digest` is that of the file, `spec` and `plan` are those of the request, and `link` is the digest
-of the previous link followed by the line up to its own. So a line proves its file, and the links
-prove that the lines belong to one folder and one plan, in this order.
+of the previous link followed by the line up to its own. So a line verifies its file, and the links
+verify that the lines belong to one folder and one plan, in this order.
 
 A line is written and synced before the file gets its name. A kill in between leaves a last line
 without a file: a run that was never reported as finished. The next writer cuts the line off. In the
-other order, a kill would leave a file that nothing proves.
+other order, a kill would leave a file without a digest.
 
 The chain detects accidents: bits that flip, files that are copied over each other, folders that are
-merged from two. It is no protection against forgery: anyone can write a new ledger.
+merged from two. It does not protect against forgery: anyone can write a new ledger.
 
 Version history
 ---------------
@@ -38,7 +38,9 @@ from uflip.data.document import Count, DigestText, FolderId, Name
 FORMAT_VERSION = 1
 FILE_NAME = "ledger.jsonl"
 KIND = DocumentKind(
-    "ledger", 256 << 20, "restore it from a copy, or move it away to read runs unproven"
+    "ledger",
+    256 << 20,
+    "restore it from a copy, or move it away to read the runs without verification",
 )
 
 _LINE = re.compile(rb'(\{.*),"link":"([0-9a-f]{64})"\}', re.S)

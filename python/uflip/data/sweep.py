@@ -79,7 +79,7 @@ class Range(Struct, frozen=True, forbid_unknown_fields=True):
         [1, 31, 934]
         """
         if isinstance(self.low, int) and isinstance(self.high, int):
-            # A whole number covers the stretch from itself to the next one.
+            # A whole number covers the interval from itself to the next one.
             return min(self.high, max(self.low, floor(self._between(self.high + 1, share))))
         return float(f"{self._between(self.high, share):.{DIGITS}g}")
 

@@ -173,7 +173,7 @@ def best_separation(
     -------
     Separation
         The best split, found to about 1e-7 of the spare capacity where there is one optimum
-        (with `greedy` pools, whose curve has corners, a stretch of splits can be equally good).
+        (with `greedy` pools, whose curve has corners, a range of splits can be equally good).
 
     Raises
     ------

@@ -161,7 +161,7 @@ def valid_pages_after(*, writes: float, data_blocks: int, pages_per_block: int) 
     Notes
     -----
     A page counts from its first write on, wherever its newest version is: a correct merge keeps it.
-    So N_valid = 32 of 64 is passed once, on the way to 64, and is no steady state.
+    So N_valid = 32 of 64 is passed once, on the way to 64, and is not a steady state.
 
     Examples
     --------

@@ -31,7 +31,7 @@ class GeneratedSeries:
     times : ndarray
         Response times [ns].
     startup : (int, int) or None
-        First and last I/O that count as the begin of the running phase: a cheap stretch of the
+        First and last I/O that count as the begin of the running phase: a cheap part of the
         period just after the start-up may belong to either. None: no start-up.
     period : int or None
         I/Os of a period; 1 for none; None where the trial does not test it.
@@ -337,7 +337,7 @@ def any_startup(random: Random, n: int) -> GeneratedSeries:
     if kind == 1:
         share = float(random.uniform(0.1, 0.5))
         series = after_startup(startup, two_levels(share, float(random.uniform(5, 60))))(random, n)
-        # Where a cheap stretch a third as long comes by chance, the start-up is not identifiable.
+        # Where a cheap part a third as long comes by chance, the start-up is not identifiable.
         by_chance = n * (1 - share) ** (startup / 3)
         return replace(series, identifiable=by_chance < 0.01)
     sigma = float(random.uniform(0.02, 0.15))

@@ -174,7 +174,7 @@ def claim_half_width(
     With peers: the 98 % intervals from their scatter and from its own, and at least the input, so
     that an experiment with more scatter than its peers does not gain from them. Without peers and
     with few repetitions: the interval of batch means, several times Student's, because three means
-    that lie together by chance are no evidence.
+    that lie together by chance are not evidence.
     """
     if len(means) < 2:
         return half_width
@@ -235,7 +235,7 @@ def _scatter_half_width(means: Sequence[float], allowed: float, peers: Peers | N
     """Return half the width of the interval from the scatter of repetitions [ns]; 0 for one.
 
     Estimated from eight values, skewness and correlation of neighbours are mostly chance and
-    stretch an interval several times. Peers estimate them better, where there are any.
+    widen an interval several times. Peers estimate them better, where there are any.
     """
     if len(means) < 2:
         return 0.0

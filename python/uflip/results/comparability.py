@@ -8,7 +8,7 @@ warnings: a result that has any is doubtful in every comparison.
 compared. But replays of other I/Os are other experiments (`is_different_replay`), whatever the
 names of their traces, and three differences leave a single experiment without a verdict (see
 `missing_verdict_reason`). Runs with a stop rule end where the data decides: an earlier end is not
-another condition. Runs of fixed length measured the same stretch where three quarters of either are
+another condition. Runs of fixed length measured the same section where three quarters of either are
 in both: a start-up is planned with a margin of a quarter, so that a smaller difference is within
 the plan's own tolerance.
 """
@@ -31,7 +31,7 @@ Document = Summary
 FITTED = ("trace_moved", "trace_widened")
 """Warnings about a trace whose I/Os were changed to fit the device."""
 SAME_WINDOW_SHARE = 0.75
-"""The share of two windows that must lie in both for them to be the same stretch of a run."""
+"""The share of two windows that must lie in both for them to be the same section of a run."""
 ONE_REPETITION, STARTUP, WINDOW, NO_INTERVAL = (
     "one_repetition",
     INSIDE_STARTUP,
@@ -44,7 +44,7 @@ UNKNOWN_REASONS = {
     "scatter of repetitions",
     STARTUP: "in one of the results the device may have been inside its start-up, or never left "
     "its write cache",
-    WINDOW: "the runs measured different stretches: they ignored or made other numbers of I/Os",
+    WINDOW: "the runs measured different sections: they ignored or made other numbers of I/Os",
 }
 """Reason for a missing verdict on two means -> its explanation."""
 
@@ -356,7 +356,7 @@ def missing_verdict_reason(
 
 
 def same_window(first: ExperimentSummary, second: ExperimentSummary) -> bool:
-    """Return whether the runs of an experiment measured the same stretch in both results.
+    """Return whether the runs of an experiment measured the same section in both results.
 
     If either has a stop rule, the overlap is taken relative to the shorter run, else to the longer.
     """
@@ -371,7 +371,7 @@ def same_window(first: ExperimentSummary, second: ExperimentSummary) -> bool:
 def window_warnings(
     named: Sequence[tuple[str, str | None, ExperimentSummary, ExperimentSummary]],
 ) -> list[StoredWarning]:
-    """Return a warning about experiments whose runs measured different stretches.
+    """Return a warning about experiments whose runs measured different sections.
 
     Parameters
     ----------
@@ -384,12 +384,12 @@ def window_warnings(
         return []
     name, _, first, second = rows[0]
     windows = [[each["io_ignore"], each["io_count"]] for each in (first, second)]
-    stretches = " and ".join(f"{begin:,} to {end:,}" for begin, end in windows)
+    sections = " and ".join(f"{begin:,} to {end:,}" for begin, end in windows)
     return [
         StoredWarning(
             "different_window",
             f"{len(rows)} of {len(named)} experiments have no verdict: {UNKNOWN_REASONS[WINDOW]} "
-            f"({name}: I/Os {stretches})",
+            f"({name}: I/Os {sections})",
             {
                 "experiments": len(rows),
                 "of": len(named),

@@ -79,7 +79,7 @@ def create_atomically(
     ResultsError
         If it cannot be made, or its name was taken meanwhile.
     """
-    # A unique number: remains of the last one on a full or read-only disk are no reason to fail.
+    # A unique number: remains of the last one on a full or read-only disk must not cause a failure.
     one = f"{next(_numbers)}-{os.getpid()}"
     hidden = folder.with_name(f".{folder.name[-200:]}-{one}{TEMPORARY_SUFFIX}")
     try:

@@ -201,7 +201,7 @@ def last_write(info: DeviceInfo) -> Written:
             changed = int(counted[6]) + (int(counted[13]) if len(counted) > 13 else 0)
             return Written(boot_id=boot_id, sectors_written=changed)
     except (OSError, ValueError, IndexError):
-        pass  # an unknown value is no evidence against the record
+        pass  # an unknown value does not contradict the record
     return Written()
 
 

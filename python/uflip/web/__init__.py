@@ -7,7 +7,7 @@
 `views`          a list, a result, a comparison: as plain data
 `open_run`       an open run: its I/Os, and its caches in memory
 `grid`           response times summarised in blocks, so that zooming reads little
-`window`         the picture of a stretch of a run
+`window`         the picture of a part of a run
 `device_log`     the device log of a simulated device
 `channel`        the findings about an open-channel device
 `play`           requests of the Play page

@@ -116,7 +116,7 @@ class CommonTrait(TypedDict):
 
 
 class Slowest(TypedDict):
-    """The slowest I/Os of a stretch, and their common traits."""
+    """The slowest I/Os of a part of a run, and their common traits."""
 
     ios: list[Io]
     slow: int

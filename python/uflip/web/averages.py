@@ -13,13 +13,13 @@ from uflip.web.open_run import OpenRun
 
 
 def averages(
-    run: OpenRun, stretches: Sequence[tuple[int, int]], step: int, times: NDArray[np.int64]
+    run: OpenRun, io_ranges: Sequence[tuple[int, int]], step: int, times: NDArray[np.int64]
 ) -> dict[str, NDArray[Any]]:
     """Return the averages at the end of every row of `step` I/Os, for a single stream."""
     grid = run.grid()
-    if grid is None or len(grid.streams) != 2 or len(stretches) != 1 or not len(times):
+    if grid is None or len(grid.streams) != 2 or len(io_ranges) != 1 or not len(times):
         return {}
-    start, stop = stretches[0]
+    start, stop = io_ranges[0]
     ends = np.minimum(np.arange(start, stop, step) + step, stop)
     total = run.sum_before(start) + np.cumsum(times)[ends - start - 1]
     return averaged(run, ends, total)

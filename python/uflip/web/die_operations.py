@@ -66,7 +66,7 @@ class Lanes:
         )
 
     def on_die(self, die: int, low: int, high: int) -> Whole:
-        """Return the operations on a die in a stretch of time, in order."""
+        """Return the operations on a die in a range of time, in order."""
         return _overlapping(
             self.clocks[self.operations.clocks[die]],
             self.occupied_from,
@@ -142,7 +142,7 @@ def _split(rows: Whole, lane: Whole, lanes: int) -> list[Whole]:
 
 
 def _overlapping(rows: Whole, begin: Whole, end: Whole, low: int, high: int) -> Whole:
-    """Return the rows of a lane, in order, that overlap a stretch of time."""
+    """Return the rows of a lane, in order, that overlap a range of time."""
     first = int(np.searchsorted(np.maximum.accumulate(end[rows]), low, "right"))
     last = int(np.searchsorted(begin[rows], high))
     return rows[first:last]

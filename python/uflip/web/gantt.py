@@ -1,6 +1,6 @@
-"""Gantt chart of the dies and channels of a simulated device in a stretch of a run.
+"""Gantt chart of the dies and channels of a simulated device during a part of a run.
 
-In a short stretch every operation is drawn; in a long one the share of each time interval that each
+In a short part every operation is drawn; in a long one the share of each time interval that each
 lane was busy with each purpose. Both have the same layout: one row per lane, a channel above its
 dies.
 
@@ -84,10 +84,10 @@ def lanes_of(opened: OpenResults, key: str, name: str) -> tuple[OpenRun, Lanes]:
 
 
 def gantt(
-    run: OpenRun, lanes: Lanes, axis: Axis, stretch: tuple[float, float], columns: int
+    run: OpenRun, lanes: Lanes, axis: Axis, visible_range: tuple[float, float], columns: int
 ) -> Picture:
-    """Return the picture of a stretch of a run; parameters as of `uflip.web.window.picture`."""
-    begin, end = _times(run, lanes, axis, *stretch)
+    """Return the picture of a part of a run; parameters as of `uflip.web.window.picture`."""
+    begin, end = _times(run, lanes, axis, *visible_range)
     ops = lanes.operations
     visible = np.flatnonzero((ops.end > begin) & (ops.requested < end))
     gaps = ops.gaps[(ops.gaps[:, 1] > begin) & (ops.gaps[:, 0] < end)] - lanes.begin_ns
@@ -144,7 +144,7 @@ def flash_view(run: OpenRun, number: int) -> Flash | None:
 
 
 def _times(run: OpenRun, lanes: Lanes, axis: Axis, low: float, high: float) -> tuple[int, int]:
-    """Return the stretch as times since the run began."""
+    """Return the visible range as times since the run began."""
     if axis == AXES[1]:
         return int(lanes.begin_ns + low), int(lanes.begin_ns + max(high, low + 1))
     start = min(max(int(low), 0), max(run.io_count - 1, 0))
@@ -289,7 +289,7 @@ class _OccupantShares:
         self.found: OrderedDict[tuple[int, ...], Share] = OrderedDict()
 
     def add(self, rows: Whole, low: int, high: int) -> None:
-        """Add the work of these operations, in order, in a stretch of time."""
+        """Add the work of these operations, in order, in a range of time."""
         ops, lanes, counted_until = self.lanes.operations, self.lanes, low
         for row in rows.tolist():
             # A read from the die for which a program holds a channel may overtake it.

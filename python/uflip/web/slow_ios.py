@@ -1,9 +1,9 @@
-"""The slowest I/Os of a stretch, and their common traits.
+"""The slowest I/Os of a part of a run, and their common traits.
 
 **Source** uFLIP (CIDR 2009) §3.3: response times are stored one by one, because means hide the
 behaviour of flash. Traits are ranked by their lift, as in association rule mining: the share among
 the slow I/Os over the share among all.
-**Faithful** Every I/O of the stretch is counted.
+**Faithful** Every I/O of the part is counted.
 **Simplified** One trait at a time, never two together.
 **Ambiguous** "Slow". Here: the slowest hundredth, at least `MIN_SLOW` and at most `MAX_SLOW` I/Os.
 """
@@ -93,7 +93,7 @@ class Trait:
 def slowest(
     run: OpenRun, start: int, stop: int, listed: int = MAX_LISTED, *, traits: bool = True
 ) -> Slowest:
-    """Return the slowest I/Os of a stretch, and their common traits.
+    """Return the slowest I/Os of a part of a run, and their common traits.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def io_view(run: OpenRun, number: int) -> Io:
 
 
 def sample(run: OpenRun, start: int, stop: int, most: int) -> NDArray[np.int64]:
-    """Return at most `most` I/Os of a stretch (n,): the slowest, and a sample."""
+    """Return at most `most` I/Os of a range (n,): the slowest, and a sample."""
     run.wait()
     start, stop = max(start, 0), min(stop, run.io_count)
     count = max(stop - start, 0)
@@ -235,7 +235,7 @@ def _marks(run: OpenRun, low: int, high: int, start: int, stop: int) -> Iterator
         yield ("host gap", f"more than {format_duration_ns(STALL_NS)}"), stalled
     part = (np.arange(low, high) - start) * EIGHTS // max(stop - start, 1)
     for each in range(EIGHTS):
-        yield ("position", f"part {each + 1} of {EIGHTS} of the stretch"), part == each
+        yield ("position", f"part {each + 1} of {EIGHTS} of the range"), part == each
     if run.has("ignored"):
         yield ("position", "inside the start-up"), run.column("ignored", low, high) != 0
 

@@ -184,7 +184,7 @@ def _named(run: StoredRun) -> api_types.NamedRun:
 
 
 def run(opened: OpenResults, key: str, name: str) -> api_types.RunView:
-    """Return the numbers of a run; its I/Os are requested stretch by stretch."""
+    """Return the numbers of a run; its I/Os are requested in parts."""
     opened_run = opened.run(key, name)
     document = cast("ExperimentSummary", plain(opened_run.summary))
     results: Results = opened_run.results

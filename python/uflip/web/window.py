@@ -1,10 +1,10 @@
-"""The picture of a stretch of a run: single I/Os if they are few, else rows of neighbours.
+"""The picture of a part of a run: single I/Os if they are few, else rows of neighbours.
 
 **Source** The min-max aggregation of M4 (Jugel et al., PVLDB 2014), as in `uflip.results.pyramid`.
 **Faithful** The minimum and the maximum of each row are those of its I/Os, so that no spike is lost
 at any zoom.
 **Simplified** A row is a power of two of neighbours of one stream, never a part of a pixel: rows
-stay in place while the user moves the view. So a row at an end of the stretch may reach beyond it.
+stay in place while the user moves the view. So a row at an end of the part may reach beyond it.
 **Ambiguous** Time. A row extends from the first to the last submission of its I/Os, so that rows of
 parallel streams overlap.
 """
@@ -37,7 +37,7 @@ POINT_COLUMNS = (
     "submit_ns", "response_time_ns", "offset_bytes", "io_size_bytes", "mode", "component", "stream",
     "ignored",
 )  # fmt: skip
-Stretch = tuple[int, int]
+IoRange = tuple[int, int]
 Arrays = dict[str, NDArray[Any]]
 Header = Mapping[str, object]
 """Header of a picture: JSON data."""
@@ -64,7 +64,7 @@ class Picture:
 
 
 def picture(run: OpenRun, axis: Axis, low: float, high: float, columns: int) -> Picture:
-    """Return the picture of a stretch of a run.
+    """Return the picture of a part of a run.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def picture(run: OpenRun, axis: Axis, low: float, high: float, columns: int) -> 
     axis : str
         One of `AXES`.
     low, high : float
-        The stretch: numbers of I/Os, or time since the first submission [ns].
+        The part: numbers of I/Os, or time since the first submission [ns].
     columns : int
         Approximate maximum number of rows.
     """
@@ -85,16 +85,16 @@ def picture(run: OpenRun, axis: Axis, low: float, high: float, columns: int) -> 
     last = int(grid.last_ns.max()) - begin if len(grid) else 0
     extent = {"io_count": len(grid), "last_ns": last, "streams": len(grid.streams) - 1}
     if axis == "number":
-        stretches = _numbered(grid, low, high)
+        io_ranges = _numbered(grid, low, high)
     else:
-        stretches = _submitted(run, grid, begin + low, begin + high)
-    total = sum(stop - start for start, stop in stretches)
+        io_ranges = _submitted(run, grid, begin + low, begin + high)
+    total = sum(stop - start for start, stop in io_ranges)
     if total <= POINTS:
-        header, arrays = _points(run, stretches)
+        header, arrays = _points(run, io_ranges)
     elif total <= RAW:
-        header, arrays = _from_ios(run, grid, stretches, columns)
+        header, arrays = _from_ios(run, grid, io_ranges, columns)
     else:
-        header, arrays = _from_blocks(run, grid, stretches, columns)
+        header, arrays = _from_blocks(run, grid, io_ranges, columns)
     for name in ("submit_ns", "first_ns", "last_ns"):
         if name in arrays:
             arrays[name] = arrays[name].astype(np.int64) - begin
@@ -102,7 +102,7 @@ def picture(run: OpenRun, axis: Axis, low: float, high: float, columns: int) -> 
 
 
 def addresses(run: OpenRun, start: int, stop: int) -> Picture:
-    """Return the addresses of a stretch's I/Os, sampled if many (`uflip.web.slow_ios.sample`)."""
+    """Return the addresses of the I/Os in a range, or of a sample (`uflip.web.slow_ios.sample`)."""
     numbers = sample(run, start, stop, POINTS)
     arrays: Arrays = {"number": numbers}
     if len(numbers):
@@ -129,32 +129,32 @@ def _pieces_of(
     return pieces
 
 
-def _numbered(grid: Grid, low: float, high: float) -> list[Stretch]:
-    """Return the I/Os in a range of numbers, a stretch for each stream."""
-    stretches = []
+def _numbered(grid: Grid, low: float, high: float) -> list[IoRange]:
+    """Return the I/Os in a range of numbers, a range for each stream."""
+    io_ranges = []
     for first, last in pairwise(grid.streams.tolist()):
         start = min(max(floor(low), first), last)
         stop = min(max(ceil(high), start), last)
         if start < stop:
-            stretches.append((start, stop))
-    return stretches
+            io_ranges.append((start, stop))
+    return io_ranges
 
 
-def _submitted(run: OpenRun, grid: Grid, low: float, high: float) -> list[Stretch]:
-    """Return the I/Os submitted in a range of time [ns], a stretch for each stream."""
-    stretches = []
+def _submitted(run: OpenRun, grid: Grid, low: float, high: float) -> list[IoRange]:
+    """Return the I/Os submitted in a range of time [ns], a range for each stream."""
+    io_ranges = []
     for first, last in pairwise(np.searchsorted(grid.starts, grid.streams).tolist()):
         from_block = first + int(np.searchsorted(grid.last_ns[first:last], low))
         to_block = first + int(np.searchsorted(grid.first_ns[first:last], high, "right"))
         if from_block < to_block:
             whole = int(grid.starts[from_block]), int(grid.starts[to_block])
-            stretches.append(_trimmed(run, whole, grid.size, low, high))
-    return stretches
+            io_ranges.append(_trimmed(run, whole, grid.size, low, high))
+    return io_ranges
 
 
-def _trimmed(run: OpenRun, stretch: Stretch, size: int, low: float, high: float) -> Stretch:
+def _trimmed(run: OpenRun, io_range: IoRange, size: int, low: float, high: float) -> IoRange:
     """Cut off the I/Os submitted before or after, in the blocks at the ends."""
-    start, stop = stretch
+    start, stop = io_range
     head = run.column("submit_ns", start, min(start + size, stop))
     tail_from = max(stop - size, start)
     tail = run.column("submit_ns", tail_from, stop)
@@ -162,28 +162,28 @@ def _trimmed(run: OpenRun, stretch: Stretch, size: int, low: float, high: float)
     return begin, max(tail_from + int(np.searchsorted(tail, high, "right")), begin)
 
 
-def _points(run: OpenRun, stretches: Sequence[Stretch]) -> tuple[dict[str, object], Arrays]:
+def _points(run: OpenRun, io_ranges: Sequence[IoRange]) -> tuple[dict[str, object], Arrays]:
     names = [name for name in POINT_COLUMNS if run.has(name)]
-    arrays = {name: _read(run, name, stretches) for name in names}
-    arrays = {"number": _numbers(stretches), **arrays}
-    if run.causes and stretches:
-        spent = np.array([_read(run, cause, stretches) for cause in run.causes])
+    arrays = {name: _read(run, name, io_ranges) for name in names}
+    arrays = {"number": _numbers(io_ranges), **arrays}
+    if run.causes and io_ranges:
+        spent = np.array([_read(run, cause, io_ranges) for cause in run.causes])
         arrays["cause"] = spent.argmax(axis=0).astype(np.uint8)
     times = arrays["response_time_ns"].astype(np.int64)
     spread = np.bincount(classes_of(times), minlength=CLASSES)
-    header: dict[str, object] = {"kind": "ios", "window": _statistics(times), **_covered(stretches)}
+    header: dict[str, object] = {"kind": "ios", "window": _statistics(times), **_covered(io_ranges)}
     header["causes"] = [cause_name(each) for each in run.causes]
     header["cause_columns"] = run.causes
-    return header, arrays | _spread(spread[None, :], header) | averages(run, stretches, 1, times)
+    return header, arrays | _spread(spread[None, :], header) | averages(run, io_ranges, 1, times)
 
 
 def _from_ios(
-    run: OpenRun, grid: Grid, stretches: Sequence[Stretch], columns: int
+    run: OpenRun, grid: Grid, io_ranges: Sequence[IoRange], columns: int
 ) -> tuple[dict[str, object], Arrays]:
     """Return rows of I/Os, read from the file."""
-    total = sum(stop - start for start, stop in stretches)
+    total = sum(stop - start for start, stop in io_ranges)
     step = 1 << (max(total - 1, 1) // columns).bit_length()
-    widened = [(_aligned(grid, start, step), stop) for start, stop in stretches]
+    widened = [(_aligned(grid, start, step), stop) for start, stop in io_ranges]
     times = _read(run, "response_time_ns", widened).astype(np.int64)
     submitted = _read(run, "submit_ns", widened).astype(np.int64)
     rows = [np.arange(start, stop, step) for start, stop in widened]
@@ -194,8 +194,8 @@ def _from_ios(
     start = np.concatenate(rows)
     offsets = np.repeat(np.arange(len(at)), lengths) * CLASSES
     spread = np.bincount(offsets + classes_of(times), minlength=len(at) * CLASSES)
-    inside = _inside(stretches, widened)
-    header = {"kind": "rows", "window": _statistics(times[inside]), **_covered(stretches)}
+    inside = _inside(io_ranges, widened)
+    header = {"kind": "rows", "window": _statistics(times[inside]), **_covered(io_ranges)}
     sums = np.add.reduceat(times, at)
     arrays = {
         "start": start,
@@ -211,15 +211,15 @@ def _from_ios(
 
 
 def _from_blocks(
-    run: OpenRun, grid: Grid, stretches: Sequence[Stretch], columns: int
+    run: OpenRun, grid: Grid, io_ranges: Sequence[IoRange], columns: int
 ) -> tuple[dict[str, object], Arrays]:
     """Return rows of whole blocks."""
-    total = sum(stop - start for start, stop in stretches)
+    total = sum(stop - start for start, stop in io_ranges)
     together = max(-(-total // grid.size // columns), 1)
     picked: list[NDArray[np.int64]] = []
     groups: list[NDArray[np.int64]] = []
-    covered: list[Stretch] = []
-    for start, stop in stretches:
+    covered: list[IoRange] = []
+    for start, stop in io_ranges:
         first = int(np.searchsorted(grid.starts, start, "right")) - 1
         last = int(np.searchsorted(grid.starts, stop))
         begin = sum(len(each) for each in picked)
@@ -293,27 +293,27 @@ def _aligned(grid: Grid, number: int, step: int) -> int:
     return number - (number - stream) % step
 
 
-def _read(run: OpenRun, name: str, stretches: Sequence[Stretch]) -> NDArray[Any]:
-    parts = [run.column(name, start, stop) for start, stop in stretches]
+def _read(run: OpenRun, name: str, io_ranges: Sequence[IoRange]) -> NDArray[Any]:
+    parts = [run.column(name, start, stop) for start, stop in io_ranges]
     return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
 
 
-def _numbers(stretches: Sequence[Stretch]) -> NDArray[np.int64]:
-    parts = [np.arange(start, stop) for start, stop in stretches]
+def _numbers(io_ranges: Sequence[IoRange]) -> NDArray[np.int64]:
+    parts = [np.arange(start, stop) for start, stop in io_ranges]
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-def _inside(stretches: Sequence[Stretch], widened: Sequence[Stretch]) -> NDArray[np.bool_]:
-    """Return which I/Os of widened stretches are within the stretches themselves."""
-    pairs = zip(stretches, widened, strict=True)
+def _inside(io_ranges: Sequence[IoRange], widened: Sequence[IoRange]) -> NDArray[np.bool_]:
+    """Return which I/Os of widened ranges are within the ranges themselves."""
+    pairs = zip(io_ranges, widened, strict=True)
     return np.concatenate([np.arange(wide[0], wide[1]) >= each[0] for each, wide in pairs])
 
 
-def _covered(stretches: Sequence[Stretch]) -> dict[str, int]:
-    """Return the range of I/O numbers of some stretches."""
-    if not stretches:
+def _covered(io_ranges: Sequence[IoRange]) -> dict[str, int]:
+    """Return the range of I/O numbers of some ranges."""
+    if not io_ranges:
         return {"start": 0, "stop": 0}
-    return {"start": min(each[0] for each in stretches), "stop": max(e[1] for e in stretches)}
+    return {"start": min(each[0] for each in io_ranges), "stop": max(e[1] for e in io_ranges)}
 
 
 def _statistics(times: NDArray[np.int64]) -> Header:

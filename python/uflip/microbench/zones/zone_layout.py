@@ -54,7 +54,8 @@ def why_not(*others: WhyNot) -> WhyNot:
         if limits is None:
             return "the device has no zones"
         if limits.zone_bytes % context.io_size:
-            return f"zones of {limits.zone_bytes} bytes are no whole I/Os of {context.io_size}"
+            zone_bytes, io_size = limits.zone_bytes, context.io_size
+            return f"zones of {zone_bytes} bytes are not a multiple of the I/O size {io_size}"
         reasons = (other(context, spec) for other in others)
         return next((why for why in reasons if why is not None), None)
 
