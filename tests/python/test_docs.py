@@ -28,7 +28,7 @@ from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.errors import EXIT_CODES, UsageError
 from uflip.experiment import Context
-from uflip.microbench import MICRO_BENCHMARKS, micro_benchmarks_for, varied
+from uflip.microbench import MICRO_BENCHMARKS, micro_benchmarks_for, varied_micro_benchmarks
 from uflip.profiles import profile_names
 from uflip.profiles.keys import known_keys
 from uflip.report.html import SECTIONS
@@ -226,7 +226,12 @@ def test_exit_codes_are_documented_with_their_meaning() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*micro_benchmarks_for("sectors"), *varied("today"), *varied("zones")]
+    "name",
+    [
+        *micro_benchmarks_for("sectors"),
+        *varied_micro_benchmarks("today"),
+        *varied_micro_benchmarks("zones"),
+    ],
 )
 def test_micro_benchmarks_are_documented_with_their_ranges(name: str) -> None:
     page_text = " ".join(section("reference/micro-benchmarks.md", name).split())
@@ -237,7 +242,7 @@ def test_micro_benchmarks_are_documented_with_their_ranges(name: str) -> None:
     }
     for scale in SCALES:
         # A null device can do everything, but has no zones.
-        device = "sim:zns" if name in varied("zones") else "null"
+        device = "sim:zns" if name in varied_micro_benchmarks("zones") else "null"
         for experiment in MICRO_BENCHMARKS[name].experiments(
             Context(inspect_device(device), scale, seed=1)
         ):

@@ -21,7 +21,7 @@ from uflip.microbench import (
     micro_benchmarks_for,
     mix,
     partitioning,
-    varied,
+    varied_micro_benchmarks,
 )
 from uflip.microbench.micro_benchmark import Addresses
 from uflip.microbench.open_channel.jobs import SCALES as JOB_SCALES
@@ -61,7 +61,9 @@ def test_nine_paper_micro_benchmarks_follow_baselines_in_paper_order() -> None:
         "parallelism", "mix", "pause", "bursts",
     ]  # fmt: skip
     assert [name for name in micro_benchmarks_for("sectors") if name in paper] == paper
-    assert [*varied()] == [name for name in micro_benchmarks_for("sectors") if name != "baseline"]
+    assert [*varied_micro_benchmarks()] == [
+        name for name in micro_benchmarks_for("sectors") if name != "baseline"
+    ]
 
 
 @pytest.mark.parametrize("name", micro_benchmarks_for("sectors"))
@@ -69,7 +71,9 @@ def test_micro_benchmark_defines_report_texts(name: str) -> None:
     one = MICRO_BENCHMARKS[name]
     assert one.name == name
     assert one.figure in figures.MICRO_BENCHMARKS
-    assert name not in varied() or (one.question.endswith("?") and one.how_to_read.endswith("."))
+    assert name not in varied_micro_benchmarks() or (
+        one.question.endswith("?") and one.how_to_read.endswith(".")
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,7 +120,7 @@ def test_mix_range_matches_table_1() -> None:
         assert values("mix", pair) == powers(0, 6)
 
 
-@pytest.mark.parametrize("name", varied())
+@pytest.mark.parametrize("name", varied_micro_benchmarks())
 def test_standard_run_counts_match_paper(name: str) -> None:
     for experiment in lay_out(name):
         # In a mix the counts are those of the rarer, second pattern.
@@ -139,7 +143,7 @@ def test_baseline_runs_are_long() -> None:
 # The reference patterns
 
 
-@pytest.mark.parametrize("name", varied())
+@pytest.mark.parametrize("name", varied_micro_benchmarks())
 @pytest.mark.parametrize("scale", SCALES)
 def test_runs_of_experiment_differ_only_in_parameter(name: str, scale: str) -> None:
     free = {
@@ -246,7 +250,7 @@ def test_mix_patterns_use_disjoint_halves(scale: str, capacity: int) -> None:
 
 
 def test_quick_ranges_keep_both_ends() -> None:
-    for name in varied():
+    for name in varied_micro_benchmarks():
         for quick, standard in zip(lay_out(name, "quick"), lay_out(name), strict=True):
             thinned = [run.value for run in quick.runs]
             whole = [run.value for run in standard.runs]
@@ -256,7 +260,7 @@ def test_quick_ranges_keep_both_ends() -> None:
 
 
 def test_quick_runs_are_short_and_keep_enough_ios() -> None:
-    for name in varied():
+    for name in varied_micro_benchmarks():
         for experiment in lay_out(name, "quick"):
             for run in experiment.runs:
                 totals = resolve(run.spec, device(64 * GIB)).totals

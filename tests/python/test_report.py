@@ -15,7 +15,7 @@ from command_line import uflip
 
 from uflip.benchmarks import write_report
 from uflip.device.opener import open_device
-from uflip.microbench import varied
+from uflip.microbench import varied_micro_benchmarks
 from uflip.microbench.labels import by_pattern
 from uflip.microbench.mix import expected_mix_ms
 from uflip.report import figures
@@ -147,7 +147,7 @@ def test_figures_have_text_alternatives(html: str, page: Page) -> None:
 
 
 def test_figures_are_numbered_in_order(page: Page, html: str) -> None:
-    drawn = ["traces", "distribution", "spent", *varied()]
+    drawn = ["traces", "distribution", "spent", *varied_micro_benchmarks()]
     drawn += ["phases", "interference", "convergence", "places"]
     assert [figure["id"] for figure in page.all("figure")] == [f"figure-{name}" for name in drawn]
     expected = list(range(1, len(drawn) + 1))
@@ -161,7 +161,7 @@ def test_figures_are_numbered_in_order(page: Page, html: str) -> None:
 def test_micro_benchmark_has_question_figure_and_numbers(
     page: Page, document: dict[str, Any]
 ) -> None:
-    for name, about in varied().items():
+    for name, about in varied_micro_benchmarks().items():
         assert about.question in page.text
         assert about.how_to_read in page.text
         assert finding(name, document), name
@@ -525,7 +525,7 @@ def test_terminal_summary_is_complete(document: dict[str, Any], full: bool) -> N
     assert "SIMULATED" in text
     assert max(len(line) for line in text.splitlines()) <= 120
     assert not any(line.endswith(" ") for line in text.splitlines())
-    for name in varied().values():
+    for name in varied_micro_benchmarks().values():
         assert name.title in text
     for run in document["baselines"]:
         assert format_ms(run["statistics"]["mean_ns"]) in text

@@ -29,7 +29,14 @@ from uflip.reproduce import (
 )
 from uflip.reproduce.criterion import above
 from uflip.reproduce.published import PUBLISHED, with_determining_values
-from uflip.reproduce.row import RULES, ReproductionRow, WiderTolerance, equation, printed, stated
+from uflip.reproduce.row import (
+    RULES,
+    ReproductionRow,
+    WiderTolerance,
+    compare_printed,
+    compare_stated,
+    equation,
+)
 from uflip.reproduce.simulated_device import SimulatedDevice
 
 ROW_KEYS = [
@@ -174,7 +181,7 @@ def test_value_between_two_fits_is_labelled_fitted() -> None:
     """
     at_0, at_30 = 17.0, 8.5
     for value in (at_30, at_0 + (at_30 - at_0) * 27 / 30):
-        assert printed("ofc/relocating_27", value, wider=ofc_fig5a.INTERPOLATED).within
+        assert compare_printed("ofc/relocating_27", value, wider=ofc_fig5a.INTERPOLATED).within
     assert evidence.kind_of("ofc/relocating_27") == "fitted"
 
 
@@ -264,24 +271,24 @@ def test_mix_keeps_its_share() -> None:
 
 
 def test_row_states_agreement_and_rule() -> None:
-    predicted = printed("ofc/random_writes_45", 8.5 * 1.09)
+    predicted = compare_printed("ofc/random_writes_45", 8.5 * 1.09)
     assert (predicted.kind, predicted.tolerance, predicted.within) == ("prediction", "±10 %", True)
-    assert not printed("ofc/random_writes_45", 8.5 * 1.11).within
-    assert printed("ofc/erasing_writes", 17.49).tolerance == "±0.5", "rounds to 17"
-    fitted = printed("ofc/drop_30_pages", 50 * 1.03)
+    assert not compare_printed("ofc/random_writes_45", 8.5 * 1.11).within
+    assert compare_printed("ofc/erasing_writes", 17.49).tolerance == "±0.5", "rounds to 17"
+    fitted = compare_printed("ofc/drop_30_pages", 50 * 1.03)
     assert (fitted.kind, fitted.tolerance, fitted.within) == ("fitted", "±2 %", False)
-    about = printed("uflip/fig5/mtron/reads", 3000 * 1.09)
+    about = compare_printed("uflip/fig5/mtron/reads", 3000 * 1.09)
     assert (about.kind, about.tolerance, about.within) == ("fitted", "±10 %", True)
-    wider = printed(
+    wider = compare_printed(
         "ofc/drop_30_pages", 50 * 1.03, wider=WiderTolerance(0.05, "chance"), note="More."
     )
     assert (wider.tolerance, wider.within) == ("±5 %", True)
     assert wider.note == "±5 % instead of ±2 %: chance. More."
     assert not equation("x", "", 100, 103).within
-    row = stated("ofc/ratio_60_30", 2.0, above(2))
+    row = compare_stated("ofc/ratio_60_30", 2.0, above(2))
     assert (row.tolerance, row.within, row.deviation) == ("above 2", False, None)
     with pytest.raises(ValueError, match="in words"):
-        printed("ofc/ratio_60_30", 2.6)
+        compare_printed("ofc/ratio_60_30", 2.6)
 
 
 # Fitted or predicted

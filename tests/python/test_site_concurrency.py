@@ -26,7 +26,7 @@ from uflip.site.accounts import new_token
 from uflip.site.app import application
 from uflip.site.client import prepare
 from uflip.site.intake import Intake
-from uflip.site.parts import Missing, bodies, packed
+from uflip.site.parts import Missing, bodies, pack_parts
 from uflip.site.site import Site, open_site
 
 MANY = 45
@@ -77,7 +77,7 @@ def test_request_uses_one_connection_at_a_time(site: Site, tmp_path: Path) -> No
         begun = await done("POST", "/api/v1/submissions", json={"files": offer})
         upload = f"/api/v1/submissions/{begun.json()['id']}"
         for part in bodies(sent):
-            await done("POST", f"{upload}/parts", content=packed(part))
+            await done("POST", f"{upload}/parts", content=pack_parts(part))
         result = (await done("POST", f"{upload}/commit?publish=true")).json()["id"]
         address = f"/api/v1/results/{result}"
         asking = (

@@ -24,7 +24,7 @@ from command_line import uflip
 from forged_results import rewrite_ledger
 
 from uflip.errors import UflipError
-from uflip.site.examination import examined
+from uflip.site.examination import parse_examination
 from uflip.site.examiner import look
 from uflip.site.redaction import redacted_copy
 
@@ -175,7 +175,7 @@ def examine_in_child(folder: Path) -> tuple[str, float, int]:
     if child == 0:
         outcome = "accepted"
         try:
-            examined(look(folder))
+            parse_examination(look(folder))
         except UflipError as error:
             outcome = f"refused: {error}"
         except BaseException:

@@ -9,7 +9,7 @@ import pytest
 from uflip.errors import ResultsError, UsageError
 from uflip.site import parts
 from uflip.site.blobs import Blobs
-from uflip.site.parts import FilePart, Missing, bodies, packed, unpacked
+from uflip.site.parts import FilePart, Missing, bodies, pack_parts, unpack_parts
 
 
 def digest(content: bytes) -> str:
@@ -32,7 +32,7 @@ def test_files_arrive_intact_in_any_split(tmp_path: Path, monkeypatch: pytest.Mo
     for batch in bodies(files):
         assert len(batch) <= 7
         assert sum(len(each.content) for each in batch) <= 1000
-        decoded = unpacked(packed(batch))
+        decoded = unpack_parts(pack_parts(batch))
         assert decoded == batch
         received |= blobs.receive("upload", [(each, sizes[each.digest]) for each in decoded])
     assert received == sizes
@@ -65,19 +65,19 @@ def test_file_of_two_senders_is_stored_once(
     assert blobs.path(name).read_bytes() == content
 
 
-GOOD = packed([FilePart("0" * 64, 0, b"abc")])
+GOOD = pack_parts([FilePart("0" * 64, 0, b"abc")])
 
 
 @pytest.mark.parametrize(
     "body",
     [b"x", GOOD[:-1], GOOD + b"x", GOOD + GOOD[:40], bytes(32) + b"\xff" * 16,
-     packed([FilePart("0" * 64, 0, b"")] * (parts.MAX_PARTS + 1)),
-     packed([FilePart("0" * 64, 0, bytes(parts.MAX_BYTES)), FilePart("0" * 64, 0, b"x")])],
+     pack_parts([FilePart("0" * 64, 0, b"")] * (parts.MAX_PARTS + 1)),
+     pack_parts([FilePart("0" * 64, 0, bytes(parts.MAX_BYTES)), FilePart("0" * 64, 0, b"x")])],
     ids=["a letter", "cut", "more", "half a head", "a huge length", "many", "long"],
 )  # fmt: skip
 def test_malformed_body_is_refused(body: bytes) -> None:
     with pytest.raises(UsageError, match="Not parts of files"):
-        unpacked(body)
+        unpack_parts(body)
 
 
 def test_invalid_part_affects_no_other(tmp_path: Path) -> None:

@@ -20,7 +20,13 @@ from uflip.data.summary import MeasuredExperiment
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError
 from uflip.experiment import Context, Experiment, PlannedRun
-from uflip.microbench import MICRO_BENCHMARKS, check_names, micro_benchmarks_for, suite_of, varied
+from uflip.microbench import (
+    MICRO_BENCHMARKS,
+    check_names,
+    micro_benchmarks_for,
+    suite_of,
+    varied_micro_benchmarks,
+)
 from uflip.microbench.labels import by_pattern
 from uflip.microbench.today import cache_cliff, odd_stride, queue_depth
 from uflip.microbench.today.loaded import DEPTH
@@ -31,7 +37,7 @@ from uflip.results.consistency import baseline_key, baseline_key_of_run
 from uflip.spec import BASELINES
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-NAMES = list(varied("today"))
+NAMES = list(varied_micro_benchmarks("today"))
 
 READ_NS, PROGRAM_NS, PAGE = 50_000, 300_000, 4 * KIB
 # Nothing takes time but the cells: commands are free, links and channels are quick.

@@ -13,7 +13,7 @@ import stored
 from command_line import uflip
 
 from uflip.data.document import plain
-from uflip.microbench import varied
+from uflip.microbench import varied_micro_benchmarks
 from uflip.results import Results, summary
 from uflip.results.summarise import describe_device
 
@@ -169,7 +169,7 @@ def values_of(spec: Any, parameter: str) -> Iterator[Any]:
 
 
 def test_document_contains_all_micro_benchmarks(demo_document: dict[str, Any]) -> None:
-    assert set(demo_document["micro_benchmarks"]) == set(varied())
+    assert set(demo_document["micro_benchmarks"]) == set(varied_micro_benchmarks())
     assert all(value > 0 for value in demo_document["baselines_ms"].values())
     assert (demo_document["status"], demo_document["missing"]) == ("complete", [])
     runs = [run for experiment in demo_document["micro_benchmarks"].values() for run in experiment]

@@ -19,14 +19,14 @@ from uflip.device.opener import open_device
 from uflip.errors import DeviceError, UflipError, UsageError
 from uflip.experiment import Context
 from uflip.methodology.estimate import estimate
-from uflip.microbench import MICRO_BENCHMARKS, check_names, suite_of, varied
+from uflip.microbench import MICRO_BENCHMARKS, check_names, suite_of, varied_micro_benchmarks
 from uflip.microbench.labels import by_pattern
 from uflip.report.findings import finding
 from uflip.results import Results
 from uflip.spec import basic, parallel
 
 KIB, MIB = 1 << 10, 1 << 20
-NAMES = list(varied("zones"))
+NAMES = list(varied_micro_benchmarks("zones"))
 # Two channels of two dies, a zone of 64 pages of 4 KiB on one die; nothing but flash takes time.
 SMALL = (
     "sim:zns?channels=2&dies_per_channel=2&blocks_per_die=4&pages_per_block=64&page_bytes=4096"

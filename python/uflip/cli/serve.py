@@ -38,7 +38,7 @@ from uflip.device.serving import (
     listen_tcp,
     listen_unix,
     serve,
-    served,
+    server_result,
 )
 from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, UflipError, UsageError, interrupted_by, unknown_name
@@ -287,7 +287,7 @@ def _serve(
     quiet: bool,
     as_json: bool,
 ) -> tuple[ServedDocument, UflipError | None]:
-    """Serve until a signal arrives or the program ends; return the result of `served`."""
+    """Serve until a signal arrives or the program ends; return the result of `server_result`."""
     handle = begin()
     with suppress(KeyboardInterrupt), _collected(errors):
         try:
@@ -305,7 +305,7 @@ def _serve(
         finally:
             handle.cancel()
             handle.wait(CANCEL_TIMEOUT_S)
-    return served(handle)
+    return server_result(handle)
 
 
 def _wait_for_signal(handle: "_native.Handle[ServerResult]", *, quiet: bool) -> None:

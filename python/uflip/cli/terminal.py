@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_PART_LENGTH = 2000
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Cut out the middle of a text that is too long to read."""
     if len(text) <= MAX_PART_LENGTH:
         return text
@@ -45,7 +45,7 @@ def echo_error(error: UflipError) -> None:
     """Print an error for people, on standard error."""
     echo("error:", err=True, newline=False, fg="red", bold=True)
     texts = (error.what, _error_location(error), error.got, error.allowed, error.action)
-    echo(f" {UflipError(*map(shortened, texts))}", err=True)
+    echo(f" {UflipError(*map(shorten, texts))}", err=True)
 
 
 def error_document(error: UflipError) -> "ComparisonFailure":

@@ -115,6 +115,6 @@ def read(folder: Path) -> MultiDeviceManifest:
     return manifest
 
 
-def encoded(manifest: MultiDeviceManifest) -> bytes:
+def encode(manifest: MultiDeviceManifest) -> bytes:
     """Return the bytes of a list of devices."""
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1)

@@ -185,6 +185,6 @@ def read(folder: Path) -> SweepManifest:
     return manifest
 
 
-def encoded(manifest: SweepManifest) -> bytes:
+def encode(manifest: SweepManifest) -> bytes:
     """Return the bytes of a manifest."""
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1)

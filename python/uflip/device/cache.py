@@ -121,7 +121,7 @@ def cache_key(*content: Any) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def cached(
+def cached_device(
     name: str, make: Callable[[], _native.Device], on_progress: OnProgress | None = None
 ) -> _native.Device:
     """Return the device of a name: from the cache, or created and cached.

@@ -13,7 +13,7 @@ from uflip import _native
 from uflip import durability as durabilities
 from uflip.data.device import DeviceInfo, read_info
 from uflip.data.spec import Spec, text_of
-from uflip.device.cache import cache_key, cached
+from uflip.device.cache import cache_key, cached_device
 from uflip.device.disturbance import TargetStatus
 from uflip.device.management import Managed
 from uflip.device.resolve import resolve_state
@@ -259,7 +259,7 @@ class Device(Managed, Saved):
 
         # The same writes to the same simulated device may be in the cache.
         after = cache_key(before, "enforce", state)
-        self._native = cached(after, make)
+        self._native = cached_device(after, make)
         self._state_name = after
         if on_progress is not None and not was_enforced:
             total = resolve_state(state, self.info).totals.total_ios

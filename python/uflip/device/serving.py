@@ -125,14 +125,14 @@ def serve(
         Slow-down relative to the model: 1 keeps its response times, 10 is for software that is too
         fast for this machine, 0 disables timing.
     statistics : Listener, optional
-        A client that connects there gets the statistics so far, as `served` returns them.
+        A client that connects there gets the statistics so far, as `server_result` returns them.
     record : Path, optional
         A new file for every read and write, including write zeroes, in the MSR Cambridge format.
 
     Returns
     -------
     Handle
-        Its result is the statistics, see `served`.
+        Its result is the statistics, see `server_result`.
 
     Raises
     ------
@@ -174,7 +174,9 @@ def serve(
         )
 
 
-def served(handle: "_native.Handle[ServerResult]") -> tuple[ServedDocument, UflipError | None]:
+def server_result(
+    handle: "_native.Handle[ServerResult]",
+) -> tuple[ServedDocument, UflipError | None]:
     """Return the statistics after the end of the server, and an error of the recording."""
     with native_errors():
         text, recording_error = handle.result()

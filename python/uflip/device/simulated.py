@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from uflip import _native
 from uflip.data.bounded_read import DocumentKind, read_start
 from uflip.data.device import DeviceInfo, read_info
-from uflip.device.cache import cache_key, cached
+from uflip.device.cache import cache_key, cached_device
 from uflip.device.url import SNAPSHOT, DeviceUrl, read_override
 from uflip.errors import UsageError, native_errors
 from uflip.native_wait import CREATE_CANCEL_TIMEOUT_S, OnProgress, run_native
@@ -43,7 +43,7 @@ def open_sim(target: DeviceUrl, on_progress: OnProgress | None = None) -> _nativ
     info = inspect_sim(target)
     # Creating an empty device is faster than reading it.
     empty = info.profile.state.state == "empty"
-    return make() if empty else cached(state_name(info), make, on_progress)
+    return make() if empty else cached_device(state_name(info), make, on_progress)
 
 
 def state_name(info: DeviceInfo) -> str:

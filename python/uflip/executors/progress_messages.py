@@ -39,12 +39,12 @@ class Remote(Protocol):
 
 
 @contextmanager
-def subscribed(on_message: OnMessage) -> Iterator[str]:
+def subscribe(on_message: OnMessage) -> Iterator[str]:
     """Subscribe to messages of the current executor's work in this block; return the topic.
 
     Examples
     --------
-    >>> with subscribed(print) as name:
+    >>> with subscribe(print) as name:
     ...     publish(name, [1, "so far"])
     [1, 'so far']
     """

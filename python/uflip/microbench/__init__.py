@@ -105,7 +105,7 @@ def micro_benchmarks_for(addresses: Addresses, suite: str = SUITE) -> dict[str, 
     }
 
 
-def varied(suite: str = SUITE) -> dict[str, MicroBenchmark]:
+def varied_micro_benchmarks(suite: str = SUITE) -> dict[str, MicroBenchmark]:
     """Return those of a suite over sectors that vary a parameter: all but the baseline."""
     return {
         name: one
@@ -123,7 +123,9 @@ def suite_of(names: Iterable[str]) -> str:
     ('uflip', 'today', 'uflip')
     """
     name_set = set(names)
-    return next((suite for suite in SUITES[::-1] if name_set & set(varied(suite))), SUITE)
+    return next(
+        (suite for suite in SUITES[::-1] if name_set & set(varied_micro_benchmarks(suite))), SUITE
+    )
 
 
 def has_own_length(run: PlannedRun) -> bool:

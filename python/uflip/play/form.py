@@ -14,7 +14,7 @@ from uflip.data.device import DeviceInfo
 from uflip.device.profile_text import plain_text, with_unit
 from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl
-from uflip.microbench import varied
+from uflip.microbench import varied_micro_benchmarks
 from uflip.microbench.labels import PATTERN_NAMES
 from uflip.play.play_request import LIMITS, OPTIONS, PATTERN, device_of
 from uflip.profiles import random_access_names
@@ -122,7 +122,7 @@ def form(device: str, changes: Mapping[str, str]) -> Form:
 
 
 def _benchmarks() -> Iterator[Runnable]:
-    for name, one in varied().items():
+    for name, one in varied_micro_benchmarks().items():
         yield {"name": name, "title": one.title, "question": one.question}
 
 

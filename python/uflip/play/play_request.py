@@ -14,7 +14,7 @@ from uflip.device.resolve import resolve
 from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl, parse_url, with_overrides
 from uflip.errors import UsageError, unknown_name
-from uflip.microbench import varied
+from uflip.microbench import varied_micro_benchmarks
 from uflip.profiles import random_access_names
 from uflip.spec import BASELINES, Spec, baseline
 from uflip.units import format_count, format_size
@@ -96,8 +96,10 @@ def parse_request(document: object) -> PlayRequest:
     _check_flash(info)
     benchmark = _text(document, "benchmark")
     if benchmark != PATTERN:
-        if benchmark not in varied():
-            raise unknown_name("micro-benchmark", benchmark, [PATTERN, *varied()], where="run")
+        if benchmark not in varied_micro_benchmarks():
+            raise unknown_name(
+                "micro-benchmark", benchmark, [PATTERN, *varied_micro_benchmarks()], where="run"
+            )
         return PlayRequest(target.text, benchmark)
     label, options = _text(document, "pattern"), _texts(document, "options")
     if label not in BASELINES:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from uflip.data.document import plain
 from uflip.data.summary import WarningSummary as Doubt
 from uflip.hints import advise
-from uflip.microbench import MICRO_BENCHMARKS, suite_of, varied
+from uflip.microbench import MICRO_BENCHMARKS, suite_of, varied_micro_benchmarks
 from uflip.report import figures, key_row, tables
 from uflip.report.blocks import (
     Benchmark,
@@ -78,8 +78,10 @@ def micro_benchmarks(document: Document, _traces: Traces) -> Blocks:
     """Return all micro-benchmarks of the suite in order: question, figure, caption, finding."""
     measured = set(document["micro_benchmarks"])
     suite = suite_of([*measured, *(entry["micro_benchmark"] for entry in document["skipped"])])
-    others = sorted(measured - set(varied(suite)))
-    blocks = [_micro_benchmark(name, document) for name in [*varied(suite), *others]]
+    others = sorted(measured - set(varied_micro_benchmarks(suite)))
+    blocks = [
+        _micro_benchmark(name, document) for name in [*varied_micro_benchmarks(suite), *others]
+    ]
     return [Paragraph(HOW_TO_READ), *blocks]
 
 

@@ -94,7 +94,7 @@ def sizes(axis: "Axes", label: str) -> None:
     axis.set_xlabel(label)
 
 
-def printed(
+def mark_printed(
     axis: "Axes", x: Sequence[float], y: Sequence[float], label: str = "printed in the report"
 ) -> None:
     """Mark the values that the paper prints."""

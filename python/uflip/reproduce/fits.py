@@ -19,7 +19,7 @@ from typing import Any
 
 from uflip.reproduce import ofc
 from uflip.reproduce.published import PUBLISHED
-from uflip.reproduce.row import RULES, ReproductionRow, WiderTolerance, printed
+from uflip.reproduce.row import RULES, ReproductionRow, WiderTolerance, compare_printed
 from uflip.spec import basic
 
 MEASURED_IOS = 300_000
@@ -154,7 +154,7 @@ BY_CONSTANT = {fit.constant: fit for fit in FITS}
 
 def fit_row(fit: Fit, measured: float) -> ReproductionRow:
     """Compare a measurement with the number that a constant was fitted to."""
-    return printed(fit.value_id, measured, wider=fit.wider)
+    return compare_printed(fit.value_id, measured, wider=fit.wider)
 
 
 def solve(constant: str, **overrides: Any) -> int:

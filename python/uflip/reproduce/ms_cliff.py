@@ -22,7 +22,7 @@ from uflip.reproduce import figure, ms
 from uflip.reproduce.criterion import below, between
 from uflip.reproduce.ms_fig1 import FAILURE_NS
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, stated
+from uflip.reproduce.row import ReproductionRow, compare_stated
 from uflip.reproduce.simulated_device import device_url
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ def rows(data: WriteCliffComparison) -> list[ReproductionRow]:
     """Compare the positions of the cliffs, and whether there are any."""
     ratio = data.intel_early.classes.mean_ns / data.intel_late.classes.mean_ns
     return [
-        stated("ms/cliff/early", data.full.ios, below(50_000)),
-        stated(
+        compare_stated("ms/cliff/early", data.full.ios, below(50_000)),
+        compare_stated(
             "ms/cliff/early_fresh",
             data.fresh.ios,
             below(50_000),
@@ -109,8 +109,8 @@ def rows(data: WriteCliffComparison) -> list[ReproductionRow]:
             "fills with writes to what is there already: after sqrt(2 x pages of the drive x pages "
             "of the log) writes; theirs must have been written to before, or does something else",
         ),
-        stated("ms/cliff/not_filled", 100 * data.fresh.share, below(100)),
-        stated("ms/cliff/intel", ratio, between(0.5, 2)),
+        compare_stated("ms/cliff/not_filled", 100 * data.fresh.share, below(100)),
+        compare_stated("ms/cliff/intel", ratio, between(0.5, 2)),
     ]
 
 

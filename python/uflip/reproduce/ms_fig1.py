@@ -16,7 +16,7 @@ from uflip.executors import OnStep
 from uflip.reproduce import figure, ms
 from uflip.reproduce.criterion import above
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, printed, stated
+from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,8 +50,8 @@ def rows(data: StartupSeries) -> list[ReproductionRow]:
     before = data.series.times_ns[: data.failure]
     fast = float((before < 300_000).mean())
     return [
-        printed("ms/fig1/start_up", data.failure),
-        stated(
+        compare_printed("ms/fig1/start_up", data.failure),
+        compare_stated(
             "ms/fig1/all_fast",
             100 * fast,
             above(99),

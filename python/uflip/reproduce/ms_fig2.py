@@ -17,7 +17,7 @@ from uflip.executors import OnStep
 from uflip.reproduce import figure, ms
 from uflip.reproduce.criterion import between
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, printed, stated
+from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,13 +53,13 @@ def rows(data: KingstonSteadyState) -> list[ReproductionRow]:
     longest = highest[highest >= LEVEL_BOUNDS_NS[2]]
     rarely = len(longest) / len(highest) if len(highest) else 0.0
     return [
-        printed("ms/fig2/below_300us", 100 * classes.bins[0].share),
-        printed("ms/fig2/small", (small.mean_ns or 0) / 1e6 if small else 0.0),
-        printed("ms/fig2/middle", _median_ms(middle)),
-        printed("ms/fig2/highest", _median_ms(highest)),
-        printed("ms/fig2/longest", _median_ms(longest)),
-        stated("ms/fig2/rarely", 100 * rarely, between(0.1, 20)),
-        printed("ms/fig2/mean", classes.mean_ns / 1e6),
+        compare_printed("ms/fig2/below_300us", 100 * classes.bins[0].share),
+        compare_printed("ms/fig2/small", (small.mean_ns or 0) / 1e6 if small else 0.0),
+        compare_printed("ms/fig2/middle", _median_ms(middle)),
+        compare_printed("ms/fig2/highest", _median_ms(highest)),
+        compare_printed("ms/fig2/longest", _median_ms(longest)),
+        compare_stated("ms/fig2/rarely", 100 * rarely, between(0.1, 20)),
+        compare_printed("ms/fig2/mean", classes.mean_ns / 1e6),
     ]
 
 

@@ -18,7 +18,7 @@ from uflip.executors import OnStep
 from uflip.reproduce import figure, ms
 from uflip.reproduce.criterion import above as above_number
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, printed, stated
+from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,13 +60,13 @@ def rows(data: IntelSteadyState) -> list[ReproductionRow]:
     longest = times >= LONGEST_NS
     below, above = float((times < 300_000).mean()), float((times > LONG_NS).mean())
     return [
-        printed("ms/fig3/below_300us", 100 * below, note=MAP_MEMORY),
-        printed("ms/fig3/above_1500us", 100 * above, note=HALVES),
-        printed("ms/fig3/peaks", _mean_ms(times[peaks]), note=BLOCKS),
-        printed("ms/fig3/between", _spacing(peaks)),
-        stated("ms/fig3/longest", _mean_ms(times[longest]), above_number(200)),
-        printed("ms/fig3/between_longest", _spacing(longest), note=POWER_OF_TWO),
-        printed("ms/fig3/mean", float(times.mean()) / 1e6, note=MIDDLE),
+        compare_printed("ms/fig3/below_300us", 100 * below, note=MAP_MEMORY),
+        compare_printed("ms/fig3/above_1500us", 100 * above, note=HALVES),
+        compare_printed("ms/fig3/peaks", _mean_ms(times[peaks]), note=BLOCKS),
+        compare_printed("ms/fig3/between", _spacing(peaks)),
+        compare_stated("ms/fig3/longest", _mean_ms(times[longest]), above_number(200)),
+        compare_printed("ms/fig3/between_longest", _spacing(longest), note=POWER_OF_TWO),
+        compare_printed("ms/fig3/mean", float(times.mean()) / 1e6, note=MIDDLE),
     ]
 
 

@@ -17,7 +17,7 @@ from uflip.models import hybrid
 from uflip.models.merges import FastCost
 from uflip.reproduce import figure, ms
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, equation, printed
+from uflip.reproduce.row import ReproductionRow, compare_printed, equation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,7 +90,7 @@ def rows(data: FastComparison) -> list[ReproductionRow]:
     faulty, correct = peaks(data.faulty), peaks(data.correct)
     faulty_device = "fast-1gb?compat=flashsim2010"
     both = [
-        printed(
+        compare_printed(
             f"ms/fig4/{name}",
             ours,
             what=f"{what}, with the fault",
@@ -105,7 +105,7 @@ def rows(data: FastComparison) -> list[ReproductionRow]:
         )
     ]
     described = [
-        printed(f"ms/fig4/{name}", ours, what=f"{what}, FAST as described", note=note)
+        compare_printed(f"ms/fig4/{name}", ours, what=f"{what}, FAST as described", note=note)
         for name, what, ours, note in (
             ("zero", "zero-page merge", correct.zero_ns / 1e6, FULL_BLOCKS_NOTE),
             ("full", "full merge", correct.full_ns / 1e6, FEWER_BLOCKS_NOTE),

@@ -14,7 +14,7 @@ from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
 from uflip.oc.device import open_flash_device
 from uflip.oc.session import Session
-from uflip.reproduce.row import ReproductionRow, WiderTolerance, printed
+from uflip.reproduce.row import ReproductionRow, WiderTolerance, compare_printed
 
 DEVICE = "sim:dfc"
 JOINTLY = WiderTolerance(
@@ -60,7 +60,7 @@ class MixResponse:
 
 def joint(name: str, ours: float) -> ReproductionRow:
     """Compare with one of the numbers to which the times were fitted together."""
-    return printed(f"oc/{name}", ours, wider=JOINTLY)
+    return compare_printed(f"oc/{name}", ours, wider=JOINTLY)
 
 
 def name_of(table: str, kind: str, degree: int) -> str:

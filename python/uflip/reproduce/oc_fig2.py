@@ -22,7 +22,7 @@ from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, between
 from uflip.reproduce.oc import MixResponse
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, stated
+from uflip.reproduce.row import ReproductionRow, compare_stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,25 +72,25 @@ def rows(data: SingleLunMixes) -> list[ReproductionRow]:
     read_mostly = [float(data.mixes[mix].writes.max()) for mix in ("WRWR", "WRRR")]
     stable = float(np.percentile(reads, 99) / np.percentile(reads, 1))
     return [
-        stated(
+        compare_stated(
             "oc/fig2/high_pages", shares["high pages"],
             between(HIGH_PAGE_SHARE - A_HALF_TOLERANCE, HIGH_PAGE_SHARE + A_HALF_TOLERANCE),
             note="half of all pages are high pages; each is waited for by the write after it",
         ),
-        stated("oc/fig2/low_pages", shares["low pages"], above(0)),
-        stated(
+        compare_stated("oc/fig2/low_pages", shares["low pages"], above(0)),
+        compare_stated(
             "oc/fig2/third", shares["third"], above(0),
             note="the paper does not say which writes these are",
         ),
-        stated("oc/fig2/outside", 1 - sum(shares.values()), below(A_HALF_TOLERANCE)),
-        stated("oc/fig2/stable", stable, below(1.05)),
-        stated("oc/fig2/median", float(np.median(reads)), above(3 * 0.15)),
+        compare_stated("oc/fig2/outside", 1 - sum(shares.values()), below(A_HALF_TOLERANCE)),
+        compare_stated("oc/fig2/stable", stable, below(1.05)),
+        compare_stated("oc/fig2/median", float(np.median(reads)), above(3 * 0.15)),
         *(
-            stated(f"oc/fig2/{mix}", value, above(round(shares["third"], 3)))
+            compare_stated(f"oc/fig2/{mix}", value, above(round(shares["third"], 3)))
             for mix, value in third.items()
         ),
-        stated("oc/fig2/slowest_write", max(read_mostly), below(1.0)),
-        stated("oc/fig2/slowest_read", float(data.mixes["WRWR"].reads.max()), above(4.0)),
+        compare_stated("oc/fig2/slowest_write", max(read_mostly), below(1.0)),
+        compare_stated("oc/fig2/slowest_read", float(data.mixes["WRWR"].reads.max()), above(4.0)),
     ]  # fmt: skip
 
 

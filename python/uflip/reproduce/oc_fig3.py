@@ -19,7 +19,7 @@ from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import below
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, printed, stated
+from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,9 +52,11 @@ def rows(data: LunThroughput) -> list[ReproductionRow]:
     ):
         for name, value in (("slowest", values.min()), ("fastest", values.max())):
             what = f"{word}, {name} of {values.size} LUNs"
-            lun_rows.append(printed(f"oc/fig3/{word}", float(value), what=what, wider=oc.JOINTLY))
+            lun_rows.append(
+                compare_printed(f"oc/fig3/{word}", float(value), what=what, wider=oc.JOINTLY)
+            )
         spread = float((values.max() - values.min()) / values.mean())
-        lun_rows.append(stated(f"oc/fig3/{word}_spread", spread, below(LITTLE_VARIANCE)))
+        lun_rows.append(compare_stated(f"oc/fig3/{word}_spread", spread, below(LITTLE_VARIANCE)))
     return lun_rows
 
 

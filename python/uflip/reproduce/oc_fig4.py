@@ -22,7 +22,7 @@ from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, between
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, WiderTolerance, printed, stated
+from uflip.reproduce.row import ReproductionRow, WiderTolerance, compare_printed, compare_stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,19 +117,19 @@ def rows(data: BlockWearOut) -> list[ReproductionRow]:
     times = len(steps) + 1 if (np.diff(erase) >= 0).all() else 0
     drift = abs(write[-1000:].mean() / write[:1000].mean() - 1)
     return [
-        printed(
+        compare_printed(
             "oc/fig4/first_failure", float(np.mean(data.first_failures)), wider=ONE_BLOCK,
             what=f"first failing read, mean of {len(data.first_failures)} seeds",
         ),
-        stated("oc/fig4/earliest", float(min(data.first_failures)), above(RATED)),
-        printed(
+        compare_stated("oc/fig4/earliest", float(min(data.first_failures)), above(RATED)),
+        compare_printed(
             "oc/fig4/tenth", float(np.mean(data.share_reached)), wider=ONE_BLOCK,
             what=f"a tenth of the reads fails, mean of {FULL_SEEDS} seeds",
         ),
-        stated("oc/fig4/erase_steps", float(times), between(2, 99)),
-        stated("oc/fig4/erase_growth", float(erase[-1] / erase[0]), above(1)),
-        stated("oc/fig4/write_time", float(drift), below(0.01)),
-        stated("oc/fig4/failed_writes", float(sum(data.failed_writes)), between(0, 0)),
+        compare_stated("oc/fig4/erase_steps", float(times), between(2, 99)),
+        compare_stated("oc/fig4/erase_growth", float(erase[-1] / erase[0]), above(1)),
+        compare_stated("oc/fig4/write_time", float(drift), below(0.01)),
+        compare_stated("oc/fig4/failed_writes", float(sum(data.failed_writes)), between(0, 0)),
     ]  # fmt: skip
 
 

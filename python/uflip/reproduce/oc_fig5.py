@@ -22,7 +22,7 @@ from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, same
 from uflip.reproduce.oc import MixResponse
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, stated
+from uflip.reproduce.row import ReproductionRow, compare_stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,18 +55,20 @@ def rows(data: SeparateLunMixes) -> list[ReproductionRow]:
         if share in (WRITES, READS):
             continue
         worst = float(np.percentile(bands.reads, 99)) / read_only_p99
-        share_rows.append(stated(f"oc/fig5/{share.split()[0]}", worst, below(STABLE_FACTOR)))
+        share_rows.append(
+            compare_stated(f"oc/fig5/{share.split()[0]}", worst, below(STABLE_FACTOR))
+        )
     spread = float(data.mixes[WRITES].writes.std() / data.mixes[HALF].writes.std())
     mean = float(data.mixes[WRITES].writes.mean() / data.mixes[HALF].writes.mean())
     return [
         *share_rows,
-        stated(
+        compare_stated(
             "oc/fig5/predictable", spread, above(1.25),
             note="this does not come out: on the simulated card threads on channels of their own "
             "meet on the submission path only, which is not enough to disturb a write. The paper "
             "gives no cause; nothing was added to the model to make it so",
         ),
-        stated("oc/fig5/throughput", mean, same(0.05)),
+        compare_stated("oc/fig5/throughput", mean, same(0.05)),
     ]  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from uflip.executors import OnStep, on_all
 from uflip.reproduce import figure, fits
 from uflip.reproduce.published import PUBLISHED
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, WiderTolerance, printed
+from uflip.reproduce.row import ReproductionRow, WiderTolerance, compare_printed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,15 +56,15 @@ def rows(data: RelocationCurve) -> list[ReproductionRow]:
     """Compare with the drop in the text, and with rates that are printed with page numbers."""
     drop = 100 * (1 - data.kiops_at(30) / data.kiops_at(0))
     return [
-        printed("ofc/drop_30_pages", drop),
-        printed(
+        compare_printed("ofc/drop_30_pages", drop),
+        compare_printed(
             "ofc/erasing_writes",
             data.kiops_at(0),
             what="random writes at 0 relocated pages",
             note=NO_VALID_PAGES,
         ),
         *(
-            printed(
+            compare_printed(
                 value_id,
                 data.kiops_at(pages),
                 what=f"random writes at {pages} relocated pages",
@@ -81,7 +81,7 @@ def draw(data: RelocationCurve) -> "Figure":
     sheet, [axis] = figure.panels(height=4.2)
     axis.plot(data.relocated_pages, data.kiops, color=figure.WRITES, marker="D", label="simulated")
     ids = ["ofc/erasing_writes", *KIOPS_BY_PAGES.values()]
-    figure.printed(axis, [0, *KIOPS_BY_PAGES], [PUBLISHED[one].number or 0 for one in ids])
+    figure.mark_printed(axis, [0, *KIOPS_BY_PAGES], [PUBLISHED[one].number or 0 for one in ids])
     half = data.kiops_at(0) / 2
     axis.plot([0, 30, 30], [half, half, 0], color=figure.FAINT, linewidth=0.8, linestyle=":")
     axis.annotate(

@@ -24,7 +24,13 @@ from uflip.models.write_amplification import pool_spare_factor
 from uflip.reproduce import figure, ofc
 from uflip.reproduce.criterion import above
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import AS_PRINTED, ReproductionRow, equation, printed, stated
+from uflip.reproduce.row import (
+    AS_PRINTED,
+    ReproductionRow,
+    compare_printed,
+    compare_stated,
+    equation,
+)
 from uflip.reproduce.simulated_device import relocated_pages
 
 if TYPE_CHECKING:
@@ -99,9 +105,9 @@ def rows(data: SpareFactorSweep) -> list[ReproductionRow]:
     for spare_factor in ofc.KIOPS_BY_SPARE:
         value_id = f"ofc/random_writes_{100 * spare_factor:.0f}"
         note = _KIOPS_NOTES.get(spare_factor, "")
-        comparisons.append(printed(value_id, data.point_at(spare_factor).kiops, note=note))
+        comparisons.append(compare_printed(value_id, data.point_at(spare_factor).kiops, note=note))
     ratio = data.point_at(0.60).kiops / data.point_at(0.30).kiops
-    comparisons.append(stated("ofc/ratio_60_30", ratio, above(2)))
+    comparisons.append(compare_stated("ofc/ratio_60_30", ratio, above(2)))
     for spare_factor in PRINTED_RELOCATED_PAGES:
         comparisons += _page_rows(data.point_at(spare_factor))
     return comparisons + _amplification_rows(data.point_at(ofc.SPARE_FACTOR))
@@ -122,7 +128,7 @@ def _page_rows(point: SparePoint) -> list[ReproductionRow]:
         spare_factor=point.spare_factor, pages_per_block=ofc.PAGES_PER_BLOCK
     )
     return [
-        printed(
+        compare_printed(
             f"ofc/pages_{100 * point.spare_factor:.0f}",
             point.relocated_pages,
             what=f"{what}: text",
@@ -154,7 +160,7 @@ def _amplification_rows(point: SparePoint) -> list[ReproductionRow]:
         pages_per_block=ofc.PAGES_PER_BLOCK,
     )
     return [
-        printed(
+        compare_printed(
             "ofc/amplification_45",
             point.relocations_per_host_page,
             what=f"{what}: text",
@@ -182,7 +188,9 @@ def draw(data: SpareFactorSweep) -> "Figure":
         marker="D",
         label="simulated",
     )
-    figure.printed(rate, [100 * s for s in ofc.KIOPS_BY_SPARE], list(ofc.KIOPS_BY_SPARE.values()))
+    figure.mark_printed(
+        rate, [100 * s for s in ofc.KIOPS_BY_SPARE], list(ofc.KIOPS_BY_SPARE.values())
+    )
     figure.title(rate, "Random writes", "OFC figure 5(b): cyclic buffer, steady state")
     figure.from_zero(rate, "kIOPS", 16, 2)
     pages.plot(
@@ -204,7 +212,7 @@ def draw(data: SpareFactorSweep) -> "Figure":
         zorder=3,
         **figure.EQUATION,
     )
-    figure.printed(
+    figure.mark_printed(
         pages, [100 * s for s in PRINTED_RELOCATED_PAGES], list(PRINTED_RELOCATED_PAGES.values())
     )
     figure.title(pages, "Relocated pages", "The text and its own equation do not agree")

@@ -18,7 +18,13 @@ from uflip.models.relocation import PRINTED_RELOCATED_PAGES, relocated_pages_sim
 from uflip.reproduce import figure, ofc, traffic
 from uflip.reproduce.criterion import below, between
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import AS_PRINTED, ReproductionRow, equation, printed, stated
+from uflip.reproduce.row import (
+    AS_PRINTED,
+    ReproductionRow,
+    compare_printed,
+    compare_stated,
+    equation,
+)
 from uflip.reproduce.simulated_device import concatenate_windows
 
 if TYPE_CHECKING:
@@ -103,8 +109,8 @@ def rows(data: LongRandomWrites) -> list[ReproductionRow]:
         spare_factor=ofc.SPARE_FACTOR, pages_per_block=ofc.PAGES_PER_BLOCK
     )
     return [
-        printed("ofc/random_writes_45", data.steady_kiops, what="random writes, steady"),
-        printed(
+        compare_printed("ofc/random_writes_45", data.steady_kiops, what="random writes, steady"),
+        compare_printed(
             "ofc/pages_45",
             data.steady_pages,
             what="relocated pages, steady: text",
@@ -117,13 +123,13 @@ def rows(data: LongRandomWrites) -> list[ReproductionRow]:
             data.steady_pages,
             wider=AS_PRINTED,
         ),
-        stated(
+        compare_stated(
             "ofc/level_after",
             data.minutes_until_steady,
             between(1, FEW_MINUTES),
             note=f"at its level: within {100 * STEADY_TOLERANCE:.0f} % of it, for good",
         ),
-        stated("ofc/stable", spread, below(3)),
+        compare_stated("ofc/stable", spread, below(3)),
     ]
 
 

@@ -18,7 +18,7 @@ from uflip.executors import OnStep, on_all
 from uflip.reproduce import figure, fits, ofc, traffic
 from uflip.reproduce.criterion import above, below
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, printed, stated
+from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
 from uflip.reproduce.simulated_device import SimulatedDevice, Window
 
 if TYPE_CHECKING:
@@ -83,25 +83,27 @@ def rows(data: ReadWriteMixCurves) -> list[ReproductionRow]:
     drops = [curve[0] - curve[-1] for curve in (data.erases_only, data.with_relocation)]
     share = [low / high for low, high in zip(data.with_relocation, data.erases_only, strict=True)]
     return [
-        printed(
+        compare_printed(
             "ofc/random_reads",
             data.erases_only[0],
             what="random reads alone",
             wider=fits.WHOLE_REQUESTS,
         ),
-        printed("ofc/erasing_writes", data.erases_only[-1], what="writes alone, erases only"),
-        printed(
+        compare_printed(
+            "ofc/erasing_writes", data.erases_only[-1], what="writes alone, erases only"
+        ),
+        compare_printed(
             "ofc/random_writes_45", data.with_relocation[-1], what="writes alone, with relocation"
         ),
-        stated(
+        compare_stated(
             "ofc/mix_falls",
             max(falls),
             below(0),
             note="the upper curve falls least from 3 writes in 4 on: writes alone keep six "
             "requests on six dies in turn, while a few reads among them wait for dies that program",
         ),
-        stated("ofc/mix_below", max(share[1:]), below(1)),
-        stated("ofc/mix_drop", drops[1] / drops[0], above(1)),
+        compare_stated("ofc/mix_below", max(share[1:]), below(1)),
+        compare_stated("ofc/mix_drop", drops[1] / drops[0], above(1)),
     ]
 
 
@@ -123,7 +125,7 @@ def draw(data: ReadWriteMixCurves) -> "Figure":
         marker="D",
         label="simulated, pages relocated (steady state)",
     )
-    figure.printed(
+    figure.mark_printed(
         axis,
         [0, 100, 100],
         [PRINTED_READS, PRINTED_WRITES_THAT_ERASE, PRINTED_WRITES],

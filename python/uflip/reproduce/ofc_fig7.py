@@ -20,7 +20,7 @@ from uflip.executors import OnStep
 from uflip.reproduce import figure, fits, ofc, traffic
 from uflip.reproduce.criterion import above, below, same
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, printed, stated
+from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
 from uflip.reproduce.simulated_device import SimulatedDevice, Window, concatenate_windows
 from uflip.spec import Spec
 
@@ -126,13 +126,15 @@ def _first_three(data: WorkloadSequence) -> list[ReproductionRow]:
     first, second, third = (data.step(number) for number in (1, 2, 3))
     drop = 100 * (1 - third.steady / second.steady)
     return [
-        printed("ofc/clean_writes", first.kiops[1], what="#1 sequential writes, clean device"),
-        printed("ofc/erasing_writes", first.steady, what="#1 sequential writes, steady"),
-        printed("ofc/sequential_reads", second.steady, what="#2 sequential reads"),
-        printed(
+        compare_printed(
+            "ofc/clean_writes", first.kiops[1], what="#1 sequential writes, clean device"
+        ),
+        compare_printed("ofc/erasing_writes", first.steady, what="#1 sequential writes, steady"),
+        compare_printed("ofc/sequential_reads", second.steady, what="#2 sequential reads"),
+        compare_printed(
             "ofc/random_reads", third.steady, what="#3 random reads", wider=fits.WHOLE_REQUESTS
         ),
-        printed(
+        compare_printed(
             "ofc/step_3_below_2",
             drop,
             note="five requests instead of six would give 12 %, and too few writes",
@@ -144,17 +146,17 @@ def _next_three(data: WorkloadSequence) -> list[ReproductionRow]:
     sequential, write, read, random_again = (data.step(number) for number in (2, 4, 5, 6))
     rise = 100 * (random_again.kiops[-1] / random_again.kiops[1] - 1)
     return [
-        stated(
+        compare_stated(
             "ofc/step_4_first",
             write.kiops[0] / write.steady,
             above(1.5),
             note="lasts until the blocks behind the last sequential round are used up, 45 % of all",
         ),
-        printed("ofc/step_4_slowest", min(write.kiops)),
-        printed("ofc/random_writes_45", write.steady, what="#4 random writes, steady"),
-        stated("ofc/step_5", read.steady / sequential.steady, below(1)),
-        stated("ofc/step_6", random_again.kiops[1] / read.steady, same(SAME_TOLERANCE)),
-        stated(
+        compare_printed("ofc/step_4_slowest", min(write.kiops)),
+        compare_printed("ofc/random_writes_45", write.steady, what="#4 random writes, steady"),
+        compare_stated("ofc/step_5", read.steady / sequential.steady, below(1)),
+        compare_stated("ofc/step_6", random_again.kiops[1] / read.steady, same(SAME_TOLERANCE)),
+        compare_stated(
             "ofc/step_6_rises",
             rise,
             above(SAME_TOLERANCE * 100),
@@ -169,10 +171,10 @@ def _last_three(data: WorkloadSequence) -> list[ReproductionRow]:
     write, read, last = (data.step(number) for number in (7, 8, 9))
     initially = float(np.mean(write.kiops[INITIAL_SECONDS]))
     return [
-        stated("ofc/step_7", initially / steady.steady, same(SIMILAR_TOLERANCE)),
-        stated("ofc/step_7_steady", write.steady / first.steady, same(SAME_TOLERANCE)),
-        stated("ofc/step_8", read.steady / sequential.steady, same(SIMILAR_TOLERANCE)),
-        stated("ofc/step_9", last.steady / random.steady, same(SIMILAR_TOLERANCE)),
+        compare_stated("ofc/step_7", initially / steady.steady, same(SIMILAR_TOLERANCE)),
+        compare_stated("ofc/step_7_steady", write.steady / first.steady, same(SAME_TOLERANCE)),
+        compare_stated("ofc/step_8", read.steady / sequential.steady, same(SIMILAR_TOLERANCE)),
+        compare_stated("ofc/step_9", last.steady / random.steady, same(SIMILAR_TOLERANCE)),
     ]
 
 
@@ -201,7 +203,7 @@ def draw(data: WorkloadSequence) -> "Figure":
         if step.number > 1:
             axis.axvline(begin / 60, color=figure.FAINT, linewidth=0.6, linestyle=":")
     x, y = _printed(data, begins)
-    figure.printed(axis, x, y)
+    figure.mark_printed(axis, x, y)
     figure.title(
         axis,
         "Nine workloads on one device",

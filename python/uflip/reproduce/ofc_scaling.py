@@ -23,7 +23,7 @@ from uflip.reproduce import figure, fits, ofc
 from uflip.reproduce.criterion import above, at_least, below
 from uflip.reproduce.ofc_pipelined import OUTSTANDING, PROFILE, RAW
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, equation, printed, stated
+from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated, equation
 from uflip.spec import basic
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def rows(data: PipelinedScaling) -> list[ReproductionRow]:
     """Compare both devices, then raw rates with the equation, then with §VI."""
     return [
         *(
-            printed(
+            compare_printed(
                 value_id,
                 ours,
                 device=PROFILE,
@@ -248,9 +248,9 @@ NOTES = {
 def _section_6(data: PipelinedScaling) -> list[ReproductionRow]:
     sixteen, four = (data.scaled["sequential reads"][index] for index in SIXTEEN_AND_FOUR)
     return [
-        stated("ofc/sixteen_channels", sixteen / four, at_least(3.6), device=PROFILE),
-        stated("ofc/freed_alone", data.freed_alone, above(1), device=PROFILE),
-        stated("ofc/freed_beside", data.freed_beside, below(1), device=PROFILE),
+        compare_stated("ofc/sixteen_channels", sixteen / four, at_least(3.6), device=PROFILE),
+        compare_stated("ofc/freed_alone", data.freed_alone, above(1), device=PROFILE),
+        compare_stated("ofc/freed_beside", data.freed_beside, below(1), device=PROFILE),
     ]
 
 

@@ -17,7 +17,7 @@ from uflip.executors import OnStep, on_all
 from uflip.models.channel import channel_rate
 from uflip.reproduce import figure, fits, ofc
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, WiderTolerance, equation, printed
+from uflip.reproduce.row import ReproductionRow, WiderTolerance, compare_printed, equation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,9 +92,9 @@ def rows(data: HeadlineRates) -> list[ReproductionRow]:
     """Compare the headline rates, then the fits, then the limits that contradict each other."""
     by_name = data.measured
     return [
-        printed("ofc/reads_mb", data.mb_per_s(SEQUENTIAL_READS), wider=ROUNDED),
-        printed("ofc/writes_mb", data.mb_per_s(SEQUENTIAL_WRITES), wider=ROUNDED),
-        printed("ofc/random_writes_45", by_name["random writes"]),
+        compare_printed("ofc/reads_mb", data.mb_per_s(SEQUENTIAL_READS), wider=ROUNDED),
+        compare_printed("ofc/writes_mb", data.mb_per_s(SEQUENTIAL_WRITES), wider=ROUNDED),
+        compare_printed("ofc/random_writes_45", by_name["random writes"]),
         *(fits.fit_row(fit, by_name[fit.constant]) for fit in fits.FITS),
         *_limits(data),
     ]
@@ -105,20 +105,20 @@ def _limits(data: HeadlineRates) -> list[ReproductionRow]:
     one_die_rate = 4 * channel_rate(interface_bytes_per_s=166e6, page_bytes=4320, cell_ns=200_000)
     own_bus = f"ofc?bus_bytes_per_s={PRINTED_BUS_BYTES_PER_S}"
     return [
-        printed(
+        compare_printed(
             "ofc/raw_writes",
             by_name["raw writes"],
             note="a bus has one rate here, fitted to reads; writes at 20 kIOPS would take 43 MB/s "
             "a bus, and neither follows from the 100 MB/s that are printed",
         ),
-        printed(
+        compare_printed(
             "ofc/raw_reads",
             by_name["raw reads, printed bus"],
             what="raw reads if a bus carried the printed 100 MB/s",
             device=own_bus,
             note="the report contradicts itself: 2 x 100 MB/s are 46 kIOPS of 4320 bytes",
         ),
-        printed(
+        compare_printed(
             "ofc/random_reads",
             by_name["random reads, printed bus"],
             what="random reads if a bus carried the printed 100 MB/s",
@@ -153,7 +153,9 @@ def draw(data: HeadlineRates) -> "Figure":
     axis.bar(positions, ours, width=0.62, color=[color for *_, color in bars], alpha=0.55)
     for position, value in enumerate(ours):
         axis.text(position, 0.7, f"{value:.1f}", ha="center", fontsize=8.5)
-    figure.printed(axis, positions.tolist(), [printed for _, _, printed, _ in bars])
+    figure.mark_printed(
+        axis, positions.tolist(), [compare_printed for _, _, compare_printed, _ in bars]
+    )
     axis.set_xticks(positions, [label for label, *_ in bars])
     axis.tick_params(axis="x", length=0)
     axis.grid(visible=False, axis="x")

@@ -76,7 +76,7 @@ class ReproductionRow:
     note: str = ""
 
 
-def printed(
+def compare_printed(
     value_id: str,
     ours: float,
     *,
@@ -121,7 +121,7 @@ def printed(
     )  # fmt: skip
 
 
-def stated(
+def compare_stated(
     value_id: str,
     ours: float,
     criterion: Criterion,

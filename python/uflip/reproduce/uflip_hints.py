@@ -28,7 +28,7 @@ from uflip.reproduce import figure, table3
 from uflip.reproduce.criterion import above, at_least, below, between
 from uflip.reproduce.full_benchmark import benchmark
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, printed, stated
+from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
 from uflip.results.characteristics import LIKE_FACTOR
 
 if TYPE_CHECKING:
@@ -88,22 +88,24 @@ def rows(data: HintMeasurements) -> list[ReproductionRow]:
         mix, pattern = max((one.value, parts) for (parts, _), one in mixes(lines).items())
         least = min(total.value for total in pauses(lines).values())
         comparisons += [
-            stated(f"uflip/hints/{profile}/larger", small.value, above(REPEATS)),
-            stated(
+            compare_stated(f"uflip/hints/{profile}/larger", small.value, above(REPEATS)),
+            compare_stated(
                 f"uflip/hints/{profile}/mix", mix, below(LIKE_FACTOR),
                 note=MIX_NOTES.get(pattern, "") * (mix >= LIKE_FACTOR),
             ),
-            stated(f"uflip/hints/{profile}/parallel", gain, below(REPEATS)),
-            stated(
+            compare_stated(f"uflip/hints/{profile}/parallel", gain, below(REPEATS)),
+            compare_stated(
                 f"uflip/hints/{profile}/degenerate", cost.value,
                 between(round(1 / LIKE_FACTOR, 2), LIKE_FACTOR),
                 note=ONE_STREAM_NOTE * (not 1 / LIKE_FACTOR <= cost.value <= LIKE_FACTOR),
             ),
-            stated(f"uflip/hints/{profile}/pauses", least, at_least(MIN_RATIO)),
+            compare_stated(f"uflip/hints/{profile}/pauses", least, at_least(MIN_RATIO)),
         ]  # fmt: skip
     if "samsung" in data.lines:
         unaligned = data.lines["samsung"]["alignment RW"][OFF_BYTES].ns / 1e6
-        comparisons.append(printed("uflip/5.2/samsung/unaligned", unaligned, note=UNALIGNED_NOTE))
+        comparisons.append(
+            compare_printed("uflip/5.2/samsung/unaligned", unaligned, note=UNALIGNED_NOTE)
+        )
     return comparisons
 
 

@@ -35,7 +35,7 @@ from uflip.reproduce import figure
 from uflip.reproduce.criterion import at_least, below, between
 from uflip.reproduce.full_benchmark import benchmark_on, idle_before_run_ns
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, printed, stated
+from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
 from uflip.reproduce.table3 import REPEATABILITY
 from uflip.results.characteristics import LIKE_FACTOR
 from uflip.results.summarise import key_row_of
@@ -219,16 +219,16 @@ def rows(data: InitialStateEffects) -> list[ReproductionRow]:
     """Compare with the statements of the section; the text shows further differences."""
     fresh, random = data.small_writes["fresh"], data.small_writes["random"]
     comparisons = [
-        printed("uflip/4.1/samsung/fresh", fresh, note=NOTHING_TO_COPY),
-        stated(
+        compare_printed("uflip/4.1/samsung/fresh", fresh, note=NOTHING_TO_COPY),
+        compare_stated(
             "uflip/4.1/samsung/decrease", random / fresh, between(*ALMOST_TEN), note=WHOLE_UNITS
         ),
     ]
     for device, states in data.disturbed.items():
         stable, unstable = _largest_change(states["random"]), _largest_change(states["sequential"])
         comparisons += [
-            stated(f"uflip/4.1/{device}/stable", stable, below(LIKE_FACTOR)),
-            stated(
+            compare_stated(f"uflip/4.1/{device}/stable", stable, below(LIKE_FACTOR)),
+            compare_stated(
                 f"uflip/4.1/{device}/less_stable", unstable, at_least(LIKE_FACTOR),
                 note=MEMORYLESS * (unstable < LIKE_FACTOR),
             ),

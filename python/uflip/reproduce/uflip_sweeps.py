@@ -20,7 +20,7 @@ from uflip.reproduce import figure, table3
 from uflip.reproduce.criterion import above, at_least, below
 from uflip.reproduce.full_benchmark import benchmark
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, printed, stated
+from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,13 +57,15 @@ def rows_memoright(data: SweepCurves) -> list[ReproductionRow]:
         small, large = lines[pattern][4 * KIB], lines[pattern][32 * KIB]
         # The straight line through 4 and 32 KiB.
         latency = small - (large - small) / 7
-        rows.append(printed(f"uflip/fig6/memoright/latency_{pattern}", latency * 1e3, note=LATENCY))
+        rows.append(
+            compare_printed(f"uflip/fig6/memoright/latency_{pattern}", latency * 1e3, note=LATENCY)
+        )
     ratio = lines["RW"][16 * KIB] / lines["RW"][4 * KIB]
     # "At least 5" is printed with one digit.
     return [
         *rows,
-        stated("uflip/fig6/memoright/RW", lines["RW"][32 * KIB], at_least(4.5)),
-        printed("uflip/fig6/memoright/small", ratio),
+        compare_stated("uflip/fig6/memoright/RW", lines["RW"][32 * KIB], at_least(4.5)),
+        compare_printed("uflip/fig6/memoright/small", ratio),
     ]
 
 
@@ -80,9 +82,9 @@ def rows_dti(data: SweepCurves) -> list[ReproductionRow]:
     random = lines["RW"]
     span = max(random.values()) / min(random.values())
     return [
-        stated("uflip/fig7/kingston-dti/SW", share, above(1.5)),
-        printed("uflip/fig7/kingston-dti/RW", random[32 * KIB]),
-        stated("uflip/fig7/kingston-dti/constant", span, below(1.5)),
+        compare_stated("uflip/fig7/kingston-dti/SW", share, above(1.5)),
+        compare_printed("uflip/fig7/kingston-dti/RW", random[32 * KIB]),
+        compare_stated("uflip/fig7/kingston-dti/constant", span, below(1.5)),
     ]
 
 
@@ -108,8 +110,8 @@ def rows_locality(data: SweepCurves) -> list[ReproductionRow]:
         small = max(mean for size, mean in curve.items() if size <= 4 * MIB)
         large = curve[max(curve)]
         rows += [
-            stated(f"uflip/fig8/{profile}/small", small, below(1.5)),
-            stated(f"uflip/fig8/{profile}/large", large / small, above(5)),
+            compare_stated(f"uflip/fig8/{profile}/small", small, below(1.5)),
+            compare_stated(f"uflip/fig8/{profile}/large", large / small, above(5)),
         ]
     return rows
 

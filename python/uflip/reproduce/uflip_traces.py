@@ -21,7 +21,7 @@ from uflip.device.opener import open_device
 from uflip.executors import OnStep
 from uflip.reproduce import figure
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, printed
+from uflip.reproduce.row import ReproductionRow, compare_printed
 from uflip.spec import baseline
 
 if TYPE_CHECKING:
@@ -67,11 +67,11 @@ def rows_mtron(data: ResponseTrace) -> list[ReproductionRow]:
     running = times[start_up:]
     low = float(100 * (1 - times[:512].mean() / running.mean()))
     return [
-        printed("uflip/fig3/mtron/start_up", start_up),
-        printed("uflip/fig3/mtron/cheap", float(np.median(times[~slow]))),
-        printed("uflip/fig3/mtron/expensive", float(np.median(times[slow]))),
-        printed("uflip/fig3/mtron/mean", float(running.mean())),
-        printed("uflip/fig3/mtron/short_mean", low),
+        compare_printed("uflip/fig3/mtron/start_up", start_up),
+        compare_printed("uflip/fig3/mtron/cheap", float(np.median(times[~slow]))),
+        compare_printed("uflip/fig3/mtron/expensive", float(np.median(times[slow]))),
+        compare_printed("uflip/fig3/mtron/mean", float(running.mean())),
+        compare_printed("uflip/fig3/mtron/short_mean", low),
     ]
 
 
@@ -90,8 +90,8 @@ def rows_dti(data: ResponseTrace) -> list[ReproductionRow]:
     # The first write closes units that earlier writes left open, and is not part of the pattern.
     period = float(np.median(np.diff(slow[1:])))
     return [
-        printed("uflip/fig4/kingston-dti/period", period),
-        printed("uflip/fig4/kingston-dti/mean", float(times[128:].mean())),
+        compare_printed("uflip/fig4/kingston-dti/period", period),
+        compare_printed("uflip/fig4/kingston-dti/mean", float(times[128:].mean())),
     ]
 
 
@@ -114,8 +114,8 @@ def rows_lingering(data: ResponseTrace) -> list[ReproductionRow]:
     slowed = int(np.flatnonzero(after > 1.05 * before.max()).max(initial=-1)) + 1
     seconds = float(after[:slowed].sum()) / 1e3
     return [
-        printed("uflip/fig5/mtron/reads", slowed),
-        printed("uflip/fig5/mtron/seconds", seconds, note=SPREAD_NOTE),
+        compare_printed("uflip/fig5/mtron/reads", slowed),
+        compare_printed("uflip/fig5/mtron/seconds", seconds, note=SPREAD_NOTE),
     ]
 
 

@@ -31,7 +31,7 @@ from uflip.data.multi_device import DeviceEntry, MultiDeviceManifest, MultiDevic
 from uflip.errors import InterruptedRun, UflipError, UnavailableError, UsageError
 from uflip.executors import CallingThread, Executor, current, iterate_outcomes, using
 from uflip.executors.executor import MAX_WORKER_DEATHS
-from uflip.executors.progress_messages import Remote, subscribed
+from uflip.executors.progress_messages import Remote, subscribe
 from uflip.methodology import check_worth_running
 from uflip.results import lock, outputs
 from uflip.results.atomic import write_file
@@ -108,7 +108,7 @@ def begin_all(
     points = _points(manifest, folder, tokens)
     _check_tokens(tokens, _check(points))
     with outputs.new_folder(folder, "folder of results") as temporary:
-        write_file(temporary / document.FILE_NAME, document.encoded(manifest))
+        write_file(temporary / document.FILE_NAME, document.encode(manifest))
     return folder, _carry_out(folder, points, [], together, on_progress)
 
 
@@ -167,7 +167,7 @@ def _carry_out(
     outcomes = {outcome.index: outcome for outcome in complete}
     folder_lock = lock.acquire_exclusively(folder)
     try:
-        with subscribed(lambda message: on_progress(*message)) as name:
+        with subscribe(lambda message: on_progress(*message)) as name:
             for executor, batch in _batches([replace(p, topic=name) for p in points], together):
                 for outcome in _outcomes(executor, batch):
                     outcomes[outcome.index] = outcome

@@ -68,7 +68,7 @@ def session_of(request: Request) -> Iterator[Session]:
 DatabaseSession = Annotated[Session, Depends(session_of, scope="function")]
 
 
-def authenticated(request: Request) -> Account | None:
+def find_account(request: Request) -> Account | None:
     """Return the account of a request's token; None without a token.
 
     Raises
@@ -93,7 +93,7 @@ def authenticated(request: Request) -> Account | None:
     return owner
 
 
-Caller = Annotated[Account | None, Depends(authenticated)]
+Caller = Annotated[Account | None, Depends(find_account)]
 
 
 def _require_role(caller: Account | None, role: str) -> Account:
@@ -331,7 +331,7 @@ async def receive_parts(caller: Caller, request: Request, submission: str) -> Re
     """
     account = _require_role(caller, "submitter")
     async with request.app.state.receiving.slot(account.id):
-        sent = parts.unpacked(await _body(request, parts.MAX_BODY_BYTES))
+        sent = parts.unpack_parts(await _body(request, parts.MAX_BODY_BYTES))
         receive = site_of(request).intake.receive
         received = await run_in_threadpool(receive, account, submission, sent)
     return ReceivedParts(received=received)

@@ -21,7 +21,7 @@ from uflip.escape import without_password
 from uflip.executors import Threads, on_all, using
 from uflip.results.result_dir import create_atomically, refuse_existing
 from uflip.site import responses
-from uflip.site.parts import Missing, bodies, packed
+from uflip.site.parts import Missing, bodies, pack_parts
 from uflip.site.redaction import RedactedValue, redacted_copy
 from uflip.site.responses import Shape
 from uflip.site.upload_manifest import UploadFile, check_names
@@ -275,7 +275,7 @@ class Client:
         for some in bodies(missing(prepared, received)):
             address = f"submissions/{upload.id}/parts"
             received |= self._ask(
-                responses.ReceivedBytesResponse, "POST", address, content=packed(some)
+                responses.ReceivedBytesResponse, "POST", address, content=pack_parts(some)
             ).received
             if on_bytes is not None:
                 sent_bytes = sum(received.get(digest, 0) for _, digest, _ in prepared.files)

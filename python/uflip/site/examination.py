@@ -48,10 +48,10 @@ def examine(folder: Path) -> ExaminedFolder:
         ) from error
     if "error" in output:
         raise ResultsError(**output["error"])
-    return examined(output)
+    return parse_examination(output)
 
 
-def examined(output: Table) -> ExaminedFolder:
+def parse_examination(output: Table) -> ExaminedFolder:
     """Check the output of the examiner against the database columns.
 
     Parameters

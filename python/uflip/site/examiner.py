@@ -17,7 +17,7 @@ import msgspec
 
 from uflip.data.document import Table
 from uflip.errors import ResultsError, UflipError
-from uflip.site.upload_manifest import COMPLETE, unfinished
+from uflip.site.upload_manifest import COMPLETE, unfinished_error
 
 if TYPE_CHECKING:
     from uflip.data.summary import Summary
@@ -73,7 +73,7 @@ def look(folder: Path) -> Table:
     results = Results.load(folder)
     # Results older than the rule that only complete ones are accepted are kept, and rebuilt.
     if stored_manifest.status not in (COMPLETE, "interrupted"):
-        raise unfinished(stored_manifest.status)
+        raise unfinished_error(stored_manifest.status)
     try:
         document = summary(results)
     except msgspec.ValidationError as error:

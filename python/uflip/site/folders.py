@@ -14,7 +14,7 @@ from uflip.site.blobs import Blobs, sync_paths
 from uflip.site.examination import examine
 from uflip.site.result_summary import ExaminedFolder
 from uflip.site.tables import AbsentError, FileRecord
-from uflip.site.upload_manifest import COMPLETE, unfinished
+from uflip.site.upload_manifest import COMPLETE, unfinished_error
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
@@ -69,7 +69,7 @@ class ResultFolders:
             with self._examining:
                 examined = examine(temporary)
             if new and examined.row.status != COMPLETE:
-                raise unfinished(examined.row.status)
+                raise unfinished_error(examined.row.status)
             packed = gzip.compress(json.dumps(examined.summary).encode(), mtime=0)
             (temporary / SUMMARY).write_bytes(packed)
             sync_paths([temporary / SUMMARY, *((temporary / name).parent for name, _ in files)])

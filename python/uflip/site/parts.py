@@ -39,7 +39,7 @@ class Missing:
     at: int
 
 
-def packed(parts: Iterable[FilePart]) -> bytes:
+def pack_parts(parts: Iterable[FilePart]) -> bytes:
     """Return a body with the parts."""
     return b"".join(
         _HEAD.pack(bytes.fromhex(each.digest), each.offset, len(each.content)) + each.content
@@ -47,7 +47,7 @@ def packed(parts: Iterable[FilePart]) -> bytes:
     )
 
 
-def unpacked(body: bytes) -> list[FilePart]:
+def unpack_parts(body: bytes) -> list[FilePart]:
     """Return the parts of a body.
 
     Raises

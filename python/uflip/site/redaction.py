@@ -19,7 +19,7 @@ from uflip.data.manifest import Manifest
 from uflip.errors import ResultsError
 from uflip.results.files import Files
 from uflip.results.integrity import examine
-from uflip.site.upload_manifest import COMPLETE, unfinished
+from uflip.site.upload_manifest import COMPLETE, unfinished_error
 
 PRIVATE_DETAILS = (
     "backing_file", "boot_id", "brand", "diskseq", "file_system_device", "inode", "snapshot",
@@ -44,7 +44,7 @@ def redacted_values(content: Manifest) -> list[RedactedValue]:
     ]
 
 
-def redacted(content: Manifest) -> Manifest:
+def redact_manifest(content: Manifest) -> Manifest:
     """Return a manifest without values that identify a machine or a drive."""
     device = content.device
     details = msgspec.structs.replace(
@@ -98,7 +98,7 @@ def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
         )
     status = state.usable_manifest().status
     if status != COMPLETE:
-        raise unfinished(status)
+        raise unfinished_error(status)
     (out / manifest.RUNS).mkdir(parents=True)
     for name in (manifest.FILE_NAME, ledger.FILE_NAME):
         shutil.copyfile(folder / name, out / name)
@@ -109,7 +109,7 @@ def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
     files = Files(out)
     try:
         files.resume(content, proof)
-        files.write_manifest(redacted(content))
+        files.write_manifest(redact_manifest(content))
     finally:
         files.close()
     return redacted_values(content)

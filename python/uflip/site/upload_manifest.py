@@ -59,7 +59,7 @@ def check_names(files: Sequence[UploadFile]) -> None:
         )
 
 
-def unfinished(status: str) -> ResultsError:
+def unfinished_error(status: str) -> ResultsError:
     """Return the error for unfinished results, which cannot represent a device."""
     return ResultsError(
         "The results are incomplete",

@@ -129,7 +129,7 @@ class DataSet:
         )
         with outputs.new_folder(folder, "sweep", OPTION) as temporary:
             (temporary / PARTS).mkdir()
-            write_file(temporary / document.FILE_NAME, document.encoded(manifest))
+            write_file(temporary / document.FILE_NAME, document.encode(manifest))
         with cls.resume(folder) as data_set:
             yield data_set
 
@@ -209,7 +209,7 @@ class DataSet:
         content = _parquet(self.manifest, dict(enumerate(rows)))
         write_file(self.folder / ALL, content)
         self.manifest = replace(self.manifest, rows=_native.digest(content))
-        write_file(self.folder / document.FILE_NAME, document.encoded(self.manifest))
+        write_file(self.folder / document.FILE_NAME, document.encode(self.manifest))
         for path in self._parts():
             path.unlink()
 
