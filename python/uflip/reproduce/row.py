@@ -104,7 +104,7 @@ def compare_printed(
 
     Examples
     --------
-    >>> row = printed("ofc/random_writes_45", 7.9)
+    >>> row = compare_printed("ofc/random_writes_45", 7.9)
     >>> row.kind, row.tolerance, row.within
     ('prediction', '±10 %', True)
     """
@@ -134,7 +134,7 @@ def compare_stated(
     Examples
     --------
     >>> from uflip.reproduce.criterion import above
-    >>> stated("ofc/ratio_60_30", 2.6, above(2)).deviation is None
+    >>> compare_stated("ofc/ratio_60_30", 2.6, above(2)).deviation is None
     True
     """
     value, by = PUBLISHED[value_id], evidence.fitted_by(value_id, device)
