@@ -120,7 +120,7 @@ pub struct Counters {
     pub pages_read_to_modify: u64,
     /// Host page writes absorbed by a write cache: their page was still cached.
     pub pages_absorbed: u64,
-    /// Pages programmed as padding, to complete a flash page that the host wants durable.
+    /// Pages programmed as padding, to complete a flash page that must be durable.
     pub pages_padded: u64,
     /// Metadata pages programmed when a block became full.
     pub metadata_pages_programmed: u64,

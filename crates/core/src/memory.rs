@@ -76,7 +76,7 @@ fn address_space_available(root: &Path) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A file tree of a machine with 8 GiB, in a container with a limit in a parent cgroup.
+    /// Create the file tree of a machine with 8 GiB, in a container with a limit in a parent cgroup.
     fn machine(cgroup: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("create a temporary folder");
         let meminfo = "MemTotal: 16777216 kB\nMemAvailable:    8388608 kB\n";

@@ -168,7 +168,7 @@ fn digest_form(packed: u32) -> u32 {
     size as u32 | mode_bits
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks
+#[allow(clippy::trivially_copy_pass_by_ref)] // required by serde
 fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
 }

@@ -1,7 +1,7 @@
 //! A series: several patterns on a device back to back, each on the state that the previous one
 //! leaves.
 //!
-//! uFLIP §4.3 asks how long random writes affect the reads that follow them. A device that is idle
+//! uFLIP §4.3 measures how long random writes affect the reads that follow them. A device that is idle
 //! between the two, even while a trace is stored, begins to recover. All memory is therefore
 //! allocated before the first I/O. Between the last completion of a pattern and the first
 //! submission of the next there are two clock readings.

@@ -251,7 +251,7 @@ pub(crate) struct ProcessGroup {
     pub(crate) round: u64,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks
+#[allow(clippy::trivially_copy_pass_by_ref)] // required by serde
 fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
 }

@@ -15,7 +15,7 @@ fn commands(job: &FlashJob, thread: u64) -> Vec<FlashIo> {
     (0..requests.total()).map(|_| requests.next_request().io).collect()
 }
 
-/// The block of an address.
+/// Return the block of an address.
 fn block(ppa: &Ppa) -> (u8, u8, u32) {
     (ppa.channel, ppa.lun, ppa.block)
 }
@@ -33,7 +33,7 @@ prop_compose! {
 }
 
 proptest! {
-    // Most threads and vectors do not divide what they are given, and are refused.
+    // Most numbers of threads and vectors do not divide the pages, and are refused.
     #![proptest_config(ProptestConfig { max_global_rejects: 100_000, ..ProptestConfig::default() })]
 
     #[test]

@@ -124,7 +124,7 @@ fn expected_alone(pattern: &Trace, process: usize) -> Vec<Expected> {
     expected
 }
 
-/// The columns of a run that `expected` gives, process after process.
+/// Return the columns of a run that `expected` gives, process after process.
 fn expected_columns(expected: &[Expected], has_open_loop: bool, reports: bool) -> Vec<Vec<u64>> {
     let column = |value: fn(&Expected) -> u64| expected.iter().map(value).collect::<Vec<u64>>();
     let mut columns = vec![column(|io| io.0), column(|io| io.1 + io.2[0] + io.2[1])];

@@ -18,7 +18,7 @@ pub(crate) struct LineReader<'a> {
     input: &'a mut dyn BufRead,
     number: u64,
     bytes: Vec<u8>,
-    /// Whether the last line is returned once more.
+    /// Whether the last line is returned again.
     again: bool,
 }
 

@@ -17,7 +17,7 @@ struct TemporaryTarget {
     device: DirectDevice,
 }
 
-/// A file of [`SIZE`] that is ours, through the page cache: it may be in memory.
+/// Create and open a file of [`SIZE`], through the page cache because it may be in memory.
 fn target() -> TemporaryTarget {
     let folder = tempfile::tempdir().expect("create a temporary folder");
     let path = folder.path().join("target");

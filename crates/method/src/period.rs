@@ -31,10 +31,10 @@ const REPEATS: usize = 3;
 /// The probability of a false period in independent values.
 const FALSE_ALARM: f64 = 0.001;
 
-/// The largest multiple of a nearly fitting lag that is tried as the period,
+/// The largest multiple of a nearly fitting lag that is tried as the period.
 const MAX_MULTIPLE: usize = 5;
 
-/// and the fewest repetitions of it in the series.
+/// The minimum number of repetitions of that period in the series.
 const MIN_REPEATS: usize = 5;
 
 /// Differences below a scatter of 1 % are attributed to the clock.

@@ -349,7 +349,7 @@ mod tests {
         assert!(startup(&logs, 1).ios().abs_diff(4000) <= 61, "{:?}", startup(&logs, 1));
     }
 
-    /// A fast state, then a slow one, then the fast one for good: not a slow start-up.
+    /// A fast state, then a slow one, then the fast one to the end: not a slow start-up.
     #[test]
     fn recurring_state_is_not_a_start_up() {
         let quick = |n: usize| (0..n).map(|i| 0.01 * (i % 7) as f64);

@@ -232,8 +232,8 @@ impl AnyDevice {
         }
     }
 
-    /// Do work that writes if `writes`, and mark the data left behind as ours, however the work
-    /// ends.
+    /// Do work that writes if `writes`, and mark the written data as ours, whether or not the work
+    /// succeeds.
     pub(crate) fn mark_writes<T>(
         &mut self,
         writes: bool,

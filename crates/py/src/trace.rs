@@ -28,7 +28,7 @@ impl PyTrace {
         self.trace.len()
     }
 
-    /// How many I/Os there are, of which pattern, and what they moved.
+    /// The number of I/Os, their pattern, and the bytes read and written.
     fn __repr__(&self) -> String {
         let pattern = self.trace.pattern();
         let word = |name: &str| pattern.canonical[name].as_str().unwrap_or_default();

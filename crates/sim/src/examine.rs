@@ -136,7 +136,7 @@ mod tests {
     use crate::config::keys::{BLOCK, Keys, OPEN_CHANNEL};
     use serde::de::DeserializeOwned;
 
-    /// Return the keys that a type knows, from its error about an unknown key.
+    /// Return the keys of a type, from its error about an unknown key.
     fn known_keys<P: DeserializeOwned>(text: &str) -> Vec<String> {
         let Err(faults) = read::<P>(&ProfileNode::parse(text).expect("valid TOML")) else {
             panic!("a profile with an unknown key was accepted: {text}")

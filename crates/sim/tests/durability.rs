@@ -185,7 +185,7 @@ fn flush_command_is_serialised() {
     assert_eq!(device.counters().unwrap().pages_programmed, 1);
 }
 
-/// Single writes ask for durability, while other writes are in flight.
+/// Single writes are durable, while other writes are in flight.
 #[test]
 fn durability_applies_to_single_write() {
     let rewritten = r#"{"rewrite_buffer": true, "spare_factor": 0.4}"#;

@@ -46,7 +46,7 @@ const TOTAL_IOS_MAX: u64 = 1 << 32;
 const PAUSE_NS_MAX: u64 = 86_400_000_000_000;
 /// A century of pauses in total.
 const TOTAL_PAUSE_NS_MAX: u64 = 36_525 * PAUSE_NS_MAX;
-/// The I/Os of a drawn mix are drawn once more for counting, at some hundred million per second.
+/// The I/Os of a drawn mix are drawn a second time for counting, at some hundred million per second.
 const DRAWN_IOS_MAX: u64 = 1 << 28;
 /// More processes reveal nothing more about a device.
 pub(super) const PARALLEL_DEGREE_MAX: u64 = 1024;

@@ -1,7 +1,7 @@
 //! The stop rule: a run ends when the confidence interval of its mean is narrow enough, or at a
 //! budget.
 //!
-//! **Source**: uFLIP (2009) §4.2, which asks for an automatic IOCount and IOIgnore.
+//! **Source**: uFLIP (2009) §4.2, which requires an automatic IOCount and IOIgnore.
 //! **Faithful**: both follow from the device's behaviour in this run.
 //! **Simplified**: nothing.
 //! **Ambiguous**: (1) the unit of the counts. It is that of `io_count`: I/Os of one process, and

@@ -1,5 +1,5 @@
-//! A device whose every completion can be worked out by hand: one server, in virtual time, that takes a
-//! known time an I/O and serves requests in the order of their arrival; and a run on it.
+//! A device whose completions can be computed by hand: one server, in virtual time, that takes a
+//! constant time per I/O and serves requests in the order of arrival; and a run on it.
 
 use serde_json::Value;
 use uflip_core::{

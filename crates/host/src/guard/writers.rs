@@ -49,7 +49,7 @@ fn writers(proc: &Path, matches: &dyn Fn(CachedStat) -> bool) -> Vec<String> {
     writers
 }
 
-/// Return whether the line `flags:`, in octal digits, says open for writing: the access mode is in
+/// Return whether the line `flags:`, in octal digits, means open for writing: the access mode is in
 /// the last two bits.
 fn is_open_for_writing(fdinfo: &Path) -> bool {
     let fdinfo = attribute(fdinfo);

@@ -14,7 +14,7 @@ use uflip_core::{Error, ErrorKind, Result};
 use super::Profile;
 use crate::ftl::segment_bytes;
 
-/// Pages are numbered in 32 bits, and one number means "nowhere".
+/// Pages are numbered in 32 bits, and one number means "not mapped".
 pub(crate) const PAGES_MAX: u64 = u32::MAX as u64 - 1;
 /// See above.
 pub(crate) const CAPACITY_MAX: u64 = 1 << 53;

@@ -19,7 +19,7 @@ impl SimDevice {
         }
     }
 
-    /// Write the pages to flash that the cache wants to evict.
+    /// Write the pages to flash that the cache evicts next.
     pub(super) fn flush(&mut self, at: u64) {
         while let Some(flushed) = self.cache.as_mut().and_then(WriteCache::next_flush) {
             self.write_flushed(flushed, at);

@@ -302,7 +302,7 @@ impl Collector {
         if self.pace.blocks.is_some() {
             self.start_waiting_planes(parts.channel_of(plane), at, parts);
         }
-        // Relocated pages may have used up what was just gained.
+        // Relocated pages may have used up the pages just freed.
         let due =
             parts.ftl.wants_collection::<AllFeatures>(plane) || parts.ftl.has_scrub_waiting(plane);
         if due {

@@ -51,7 +51,8 @@ pub(crate) struct MergingBackend {
     pub(super) contents: Option<(Box<Contents>, Origin)>,
     /// Addresses of all pages, if a block has failed without a replacement and flash contents are
     /// recorded.
-    pub(super) at_end: Option<Vec<Option<PageAddress>>>,
+    #[serde(rename = "at_end")]
+    pub(super) last_addresses: Option<Vec<Option<PageAddress>>>,
 }
 
 impl MergingBackend {
@@ -73,7 +74,7 @@ impl MergingBackend {
             dirty: false,
             read_only: false,
             contents: None,
-            at_end: None,
+            last_addresses: None,
         }
     }
 
@@ -81,7 +82,7 @@ impl MergingBackend {
     #[inline]
     fn plan_read(&mut self, page: Lpn) {
         self.plan.clear();
-        let from = match &self.at_end {
+        let from = match &self.last_addresses {
             None => self.ftl.find(page, &mut self.plan),
             Some(places) => places[page.0 as usize],
         };
@@ -92,12 +93,12 @@ impl MergingBackend {
 
     /// Return whether buffered data can no longer be written.
     pub(super) fn cannot_write_back(&self) -> bool {
-        self.buffers && self.at_end.is_some()
+        self.buffers && self.last_addresses.is_some()
     }
 
     /// Return the address of `page` in the FTL's geometry.
     pub(super) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
-        match &self.at_end {
+        match &self.last_addresses {
             None => self.ftl.lookup(page),
             Some(places) => places[page.0 as usize],
         }
@@ -129,7 +130,7 @@ impl MergingBackend {
         };
         self.dirty = false;
         self.plan.clear();
-        if self.at_end.is_none() {
+        if self.last_addresses.is_none() {
             last.pages().for_each(|page| self.ftl.write(page, &last, &mut self.plan));
             self.execute(Written::Kept(last), hardware);
         }
@@ -180,7 +181,7 @@ impl MergingBackend {
 
     /// Write `page` untimed.
     fn write_page_untimed(&mut self, page: Lpn, extent: &PageExtent, flash: &mut Flash) {
-        if self.at_end.is_some() {
+        if self.last_addresses.is_some() {
             return;
         }
         self.plan.clear();
@@ -288,7 +289,7 @@ impl Backend for MergingBackend {
     }
 
     fn drain(&mut self, at: u64, target: CompletionTarget, hardware: &mut Hardware<'_>) -> bool {
-        // Buffered data may be on its way to flash already.
+        // Buffered data may already be in flight to flash.
         self.flush(at, None, Some(target), hardware)
             || self.buffers && hardware.events.wait_for_programs(target.token)
     }
@@ -325,7 +326,7 @@ impl Backend for MergingBackend {
     }
 
     fn trim(&mut self, page: Lpn) {
-        match &mut self.at_end {
+        match &mut self.last_addresses {
             None => self.ftl.trim(page),
             Some(places) => places[page.0 as usize] = None,
         }

@@ -52,7 +52,7 @@ impl PageMapBackend {
     }
 
     /// Try to allocate for a page whose turn is `turn`. `others_wait` records that all planes were
-    /// tried in vain since the last change.
+    /// tried without success since the last change.
     #[cold]
     pub(super) fn allocate(
         &mut self,

@@ -48,7 +48,8 @@ pub(crate) struct PageBuffer {
     cancelled: Vec<u32>,
     /// Writes to units that are being read for an earlier write, in FIFO order, and since when they
     /// wait.
-    behind: Vec<(Write, u64)>,
+    #[serde(rename = "behind")]
+    waiting_writes: Vec<(Write, u64)>,
     /// Flush as soon as possible: these writes and the backlog.
     #[serde(rename = "hurry")]
     pub(crate) urgent: bool,
@@ -101,7 +102,7 @@ impl PageBuffer {
             drains: Vec::new(),
             modifying: Vec::new(),
             cancelled: Vec::new(),
-            behind: Vec::new(),
+            waiting_writes: Vec::new(),
             urgent: false,
         }
     }
@@ -234,14 +235,14 @@ impl PageBuffer {
 
     /// Let `write` wait until its unit has been read for an earlier write.
     pub(crate) fn queue_after_read(&mut self, write: Write, at: u64) {
-        self.behind.push((write, at));
+        self.waiting_writes.push((write, at));
     }
 
     /// Remove the first write that waits for `unit`; return it and since when it waits. `None`
     /// while the unit is read again.
     pub(crate) fn next_behind(&mut self, unit: Lpn) -> Option<(Write, u64)> {
-        let index = self.behind.iter().position(|(write, _)| write.page == unit)?;
-        (!self.modifies_unit(unit)).then(|| self.behind.remove(index))
+        let index = self.waiting_writes.iter().position(|(write, _)| write.page == unit)?;
+        (!self.modifies_unit(unit)).then(|| self.waiting_writes.remove(index))
     }
 
     /// Cancel writes to `pages` that have left the write cache and whose unit is being read; return
@@ -255,7 +256,7 @@ impl PageBuffer {
                 self.cancelled.push(index);
             }
         }
-        self.behind.retain(|(write, _)| {
+        self.waiting_writes.retain(|(write, _)| {
             let remains = !write.has_left_cache(pages);
             cancelled.extend((!remains).then_some(*write));
             remains
@@ -265,7 +266,7 @@ impl PageBuffer {
 
     /// Return whether any read-modify-write is in progress.
     pub(crate) fn modifies(&self) -> bool {
-        self.modifying.iter().any(Option::is_some) || !self.behind.is_empty()
+        self.modifying.iter().any(Option::is_some) || !self.waiting_writes.is_empty()
     }
 
     /// Return whether a read-modify-write of `unit` is in progress.
@@ -283,11 +284,11 @@ impl PageBuffer {
         self.urgent = false;
         let forgotten = std::mem::take(&mut self.cancelled);
         let writes = (0..).zip(self.modifying.drain(..));
-        let behind = self.behind.drain(..).map(|(write, _)| write);
+        let waiting_writes = self.waiting_writes.drain(..).map(|(write, _)| write);
         writes
             .filter(|(index, _)| !forgotten.contains(index))
             .filter_map(|(_, write)| write)
-            .chain(behind)
+            .chain(waiting_writes)
             .collect()
     }
 }

@@ -123,7 +123,7 @@ impl MergingBackend {
     /// Handle a block failure without a replacement. The last plan was not completed, so the FTL's
     /// tables are wrong.
     fn handle_wear_out(&mut self, flash: &Flash, contents: &Contents) {
-        if flash.is_used_up() && self.at_end.is_none() {
+        if flash.is_used_up() && self.last_addresses.is_none() {
             let of_host = (0..flash.geometry.shape().logical_pages).map(Lpn);
             let held = |page: &Lpn| self.ftl.lookup(*page).is_some();
             let held: Vec<bool> = of_host.map(|page| held(&page)).collect();
@@ -138,7 +138,7 @@ impl MergingBackend {
         let newest = contents.newest_decided().into_iter().take(of_host).enumerate();
         let addresses =
             newest.map(|(page, at)| at.filter(|_| held(page)).map(|at| geometry.address_of(at)));
-        self.at_end = Some(addresses.collect());
+        self.last_addresses = Some(addresses.collect());
         self.read_only = true;
     }
 }

@@ -53,7 +53,7 @@ impl SimDevice {
         let AnyBackend::Merged(merged) = &mut self.backend else {
             unreachable!("the device has a merging FTL")
         };
-        (merged.ftl, merged.at_end, merged.read_only) = (ftl, None, false);
+        (merged.ftl, merged.last_addresses, merged.read_only) = (ftl, None, false);
         if self.flash.is_used_up() {
             merged.keep_readable(contents, |_| true);
         }

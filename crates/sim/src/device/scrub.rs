@@ -28,7 +28,7 @@ impl MergingBackend {
     pub(super) fn plan_scrubs(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         while let Some(block) = hardware.flash.next_scrub(at) {
             self.plan.clear();
-            if self.at_end.is_some() {
+            if self.last_addresses.is_some() {
                 continue;
             }
             hardware.flash.scrub(block, &mut self.plan);

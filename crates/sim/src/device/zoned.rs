@@ -5,11 +5,11 @@
 //! submitted      the zone's state and write pointer change, or the command is refused
 //! data arrives   a unit waits in the zone's buffer for its flash page; the last one sends that to its die
 //! reset          every block of the zone that holds anything is erased, all dies at a time
-//! finish         what is left of a flash page, or of the zone, is programmed with nothing
+//! finish         the rest of the open flash page, or of the zone, is padded
 //! ```
 //!
 //! **Source**: as the states' (`ftl/zoned/zone_states.rs`); that a reset costs erases and a finish the programs of
-//! what is left: Doekemeijer et al., Performance Characterization of NVMe Flash Devices with Zoned
+//! the rest: Doekemeijer et al., Performance Characterization of NVMe Flash Devices with Zoned
 //! Namespaces (IEEE CLUSTER 2023), for a drive without other published details.
 //! **Faithful**: nothing is relocated: only the host's writes and the padding of a finish are
 //! programmed.

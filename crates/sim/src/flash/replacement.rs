@@ -13,7 +13,7 @@
 //! After a failed program, the programmed pages of the block are copied to its replacement. A block that
 //! cannot be erased, or has worn pages, is replaced when it is empty.
 //!
-//! **Source**: bad blocks replaced out of a reserve, as data sheets of NAND flash ask for (Micron TN-29-59,
+//! **Source**: bad blocks replaced out of a reserve, as data sheets of NAND flash require (Micron TN-29-59,
 //! Bad Block Management); retirement of whole blocks OFC (2011) §IV.C.
 //! **Faithful**: a block is replaced by one of its plane, so that parallel operations stay parallel.
 //! **Simplified**: the table takes no flash of its own; all programmed pages are copied, valid or not; the

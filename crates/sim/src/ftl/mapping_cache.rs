@@ -11,7 +11,7 @@
 //! were changed since their mapping page was programmed, and which leaves next.
 //!
 //! **Source**: Gupta, Kim & Urgaonkar: DFTL (ASPLOS 2009) §3.2–3.3; segmented LRU as Karedla, Love &
-//! Wherry (IEEE Computer 1994), whom the paper cites for it.
+//! Wherry (IEEE Computer 1994), which the paper cites.
 //! **Faithful**: entries of single pages; segmented LRU; a changed entry that leaves takes all other
 //! changes of its mapping page along (batch update), if that option is on.
 //! **Simplified**: an entry takes 8 bytes (logical and physical page number) whatever the structure around

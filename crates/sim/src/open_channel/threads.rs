@@ -9,7 +9,7 @@ pub(crate) struct ThreadTimes {
     /// Per page: on the common submission path, and in its channel's thread.
     pub(crate) submission_ns: u64,
     pub(crate) dispatch_ns: u64,
-    /// Per command: on its way back.
+    /// Per command: its completion.
     pub(crate) completion_ns: u64,
     pub(crate) lun_switch_ns: u64,
 }

@@ -212,15 +212,16 @@ pub(crate) struct FreeUnits {
     /// Per bank: units that must be erased before they are used.
     dirty: FreePool,
     /// Each bank keeps one more erased unit, to finish merges that a power loss interrupted.
-    keeps_one: bool,
+    #[serde(rename = "keeps_one")]
+    reserves_unit: bool,
 }
 
 impl FreeUnits {
     /// Create the pool with every unit of the device erased.
-    pub(crate) fn new(layout: UnitLayout, keeps_one: bool) -> FreeUnits {
+    pub(crate) fn new(layout: UnitLayout, reserves_unit: bool) -> FreeUnits {
         FreeUnits {
             layout,
-            keeps_one,
+            reserves_unit,
             clean: FreePool::full(layout.banks, layout.per_bank),
             dirty: FreePool::empty(layout.banks),
         }
@@ -231,7 +232,7 @@ impl FreeUnits {
     /// # Panics
     /// If the bank has no free unit. The accounting is then wrong: a valid profile leaves a free unit.
     pub(crate) fn take(&mut self, bank: u32, plan: &mut FlashPlan) -> UnitIdx {
-        if self.keeps_one {
+        if self.reserves_unit {
             // Units that are already in the pool are older and are used first.
             self.erase_one(bank, plan);
         }

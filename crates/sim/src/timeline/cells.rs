@@ -69,15 +69,16 @@ pub(crate) struct CellTimes {
     read_ns: [u64; BITS_MAX as usize],
     program_ns: [u64; BITS_MAX as usize],
     /// All pages have the same read time; saves computing the page type.
-    read_alike: bool,
+    #[serde(rename = "read_alike")]
+    has_uniform_read_time: bool,
 }
 
 impl CellTimes {
     /// Create the times of cells with `bits` bits (pages), from 1 to [`BITS_MAX`].
     pub(crate) fn new(bits: u32, read: ByPageType, program: ByPageType) -> CellTimes {
         let read_ns = read.table(bits);
-        let read_alike = read_ns[..bits as usize].iter().all(|ns| *ns == read.low);
-        CellTimes { bits, read_ns, program_ns: program.table(bits), read_alike }
+        let has_uniform_read_time = read_ns[..bits as usize].iter().all(|ns| *ns == read.low);
+        CellTimes { bits, read_ns, program_ns: program.table(bits), has_uniform_read_time }
     }
 
     /// Return the page type of a page of a block.
@@ -96,7 +97,7 @@ impl CellTimes {
     /// Return the read time of a page of a block; `page` is called only if needed.
     #[inline]
     pub(crate) fn read_page(&self, page: impl FnOnce() -> u32) -> u64 {
-        if self.read_alike { self.read_ns[0] } else { self.read(self.kind(page())) }
+        if self.has_uniform_read_time { self.read_ns[0] } else { self.read(self.kind(page())) }
     }
 
     /// Return the program time of a page of a block.

@@ -128,7 +128,7 @@ fn polling_adds_half_a_period_on_average() {
 }
 
 /// Return the number of blocks erased after an idle time. Each of the four dies has a block without
-/// valid pages and wants one more free block.
+/// valid pages and needs one more free block.
 fn erased_after(limit: Option<u32>, ns: u64) -> u64 {
     let limit =
         limit.map_or(String::new(), |most| format!(r#", "collections_per_channel": {most}"#));

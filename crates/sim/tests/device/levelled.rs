@@ -20,7 +20,7 @@ fn rewrites(overrides: &str, times: usize) -> Vec<(u64, u64)> {
     (0..times).map(&mut rewrite).collect()
 }
 
-/// Of 64 blocks 13 take turns under the first; a die is looked at every fourth erase. When one of them was erased four
+/// Of 64 blocks 13 take turns as the first; a die is checked every fourth erase. When one of them was erased four
 /// times, and the 50 others never, one of these moves: its 16 pages are read and programmed in the erased block, then it
 /// is erased itself. The write that had its turn waits for that; a transfer goes in beside the cells of the page before.
 #[test]

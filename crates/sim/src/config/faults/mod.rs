@@ -1,6 +1,6 @@
 //! Reading a tree into a type, with all faults at once.
 //!
-//! The author of a profile wants all missing, unknown or invalid keys in one report, but serde
+//! The author of a profile needs all missing, unknown or invalid keys in one report, but serde
 //! stops at the first. So reading restarts after each fault, with the faulty value accepted as any
 //! requested type. Thus no second list of keys is needed.
 //!

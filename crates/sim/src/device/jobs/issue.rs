@@ -95,9 +95,9 @@ impl PlanPhase {
         at: u64,
         events: &mut Timeline<EventTag>,
     ) -> Option<Purpose> {
-        let PlanStep { feeds, counts, purpose, .. } = *self.step(step.0);
-        if feeds != NONE {
-            self.release(feeds, |number, step| issue(index, number, step, account, at, events));
+        let PlanStep { dependent, counts, purpose, .. } = *self.step(step.0);
+        if dependent != NONE {
+            self.release(dependent, |number, step| issue(index, number, step, account, at, events));
         }
         self.open -= u32::from(counts);
         counts.then_some(purpose)
@@ -115,7 +115,7 @@ fn issue(
     events: &mut Timeline<EventTag>,
 ) {
     let token = DeviceEvent::StepDone(job, StepIdx(number)).into();
-    let waited_for = step.counts || step.feeds != NONE;
+    let waited_for = step.counts || step.dependent != NONE;
     let report = if waited_for { Report::AtEnd } else { Report::Never };
     // Firmware work is charged as a whole at its end.
     let account = account.filter(|_| step.purpose == Purpose::HostWrite);
@@ -151,7 +151,7 @@ impl PlanStep {
         token: EventTag,
         timing: &Timing,
     ) -> Option<Op<EventTag>> {
-        let (die, kind) = self.rest?;
+        let (die, kind) = self.merge_read?;
         let read = Op::read(die, timing.cells.read(kind), Purpose::HostWrite, token);
         let transfers = timing.program_transfers;
         Some(Op { account, transfers, charge_as: Some(Cause::ReadToModify), ..read })

@@ -67,11 +67,11 @@ impl PhaseLayout<'_, '_> {
         let timing = self.site.timing;
         match *command {
             Cmd::Read(_) | Cmd::Program { .. } => {
-                let PlanStep { kind, purpose, die, at, cell_ns, rest, .. } =
+                let PlanStep { kind, purpose, die, at, cell_ns, merge_read, .. } =
                     PlanStep::of_host(*command, self.site);
                 let step = self.push(kind, purpose, die, cell_ns, true);
                 self.phase.steps[step as usize].at = at;
-                self.phase.steps[step as usize].rest = rest;
+                self.phase.steps[step as usize].merge_read = merge_read;
                 if kind == StepKind::Program {
                     self.record(step);
                 }
@@ -154,7 +154,7 @@ impl PhaseLayout<'_, '_> {
             }
             *open += 1;
         }
-        let (record, rest, feeds, next, counts, at) = (0, None, NONE, NONE, ends, None);
+        let (record, merge_read, dependent, next, counts, at) = (0, None, NONE, NONE, ends, None);
         steps.push(PlanStep {
             kind,
             purpose,
@@ -162,8 +162,8 @@ impl PhaseLayout<'_, '_> {
             at,
             cell_ns,
             record,
-            rest,
-            feeds,
+            merge_read,
+            dependent,
             next,
             waits,
             counts,
@@ -192,9 +192,9 @@ impl PhaseLayout<'_, '_> {
     }
 
     /// Let `program` wait for the data of `read`; with [`NONE`] it has its data.
-    fn feed(&mut self, read: u32, program: u32) {
+    fn set_dependent(&mut self, read: u32, program: u32) {
         if let Some(step) = self.phase.steps.get_mut(read as usize) {
-            step.feeds = program;
+            step.dependent = program;
             self.phase.steps[program as usize].waits += 1;
         }
     }
@@ -238,7 +238,7 @@ impl PhaseLayout<'_, '_> {
         }
         let read = self.read_to_move(from, self.moves);
         let program = self.program(to, self.moves);
-        self.feed(read, program);
+        self.set_dependent(read, program);
         self.plan(read);
     }
 
@@ -270,7 +270,7 @@ impl PhaseLayout<'_, '_> {
                 step.checked_sub(lookahead).and_then(|index| Some((index, pages.get(index)?)));
             if let Some((index, Move { to, .. })) = program {
                 let program = self.program(*to, purpose);
-                self.feed(begins[index], program);
+                self.set_dependent(begins[index], program);
                 if begins[index] == NONE {
                     begins[index] = program;
                 }

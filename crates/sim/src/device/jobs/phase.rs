@@ -30,9 +30,11 @@ pub(super) struct PlanStep {
     pub(super) record: u32,
     /// The die of the rest of a partly written host page, read before the program, and its page
     /// type.
-    pub(super) rest: Option<(DieIdx, PageType)>,
+    #[serde(rename = "rest")]
+    pub(super) merge_read: Option<(DieIdx, PageType)>,
     /// The step that waits for the data of this read, or [`NONE`].
-    pub(super) feeds: u32,
+    #[serde(rename = "feeds")]
+    pub(super) dependent: u32,
     /// The next step of the same die, or [`NONE`].
     pub(super) next: u32,
     /// Number of dependencies: the previous step, its data, the processor; [`BEGUN`] once started.
@@ -58,18 +60,30 @@ impl PlanStep {
     /// Return the step of the host command `command`.
     #[inline(always)]
     pub(super) fn of_host(command: Cmd, site: LayoutSite<'_>) -> PlanStep {
-        let (kind, purpose, address, cell_ns, rest) = match command {
+        let (kind, purpose, address, cell_ns, merge_from) = match command {
             Cmd::Read(from) => (StepKind::Read, Purpose::HostRead, from, site.read_ns(from), None),
-            Cmd::Program { to, merge_from: rest } => {
-                (StepKind::Program, Purpose::HostWrite, to, site.program_ns(to), rest)
+            Cmd::Program { to, merge_from } => {
+                (StepKind::Program, Purpose::HostWrite, to, site.program_ns(to), merge_from)
             }
             other => unreachable!("the firmware executes {other:?}, not a die"),
         };
         let die = site.geometry.die_at(address);
-        let rest = rest.map(|from| (site.geometry.die_at(from), site.kind(from)));
-        let (feeds, next, waits, counts, record) = (NONE, NONE, 0, true, 0);
+        let merge_read = merge_from.map(|from| (site.geometry.die_at(from), site.kind(from)));
+        let (dependent, next, waits, counts, record) = (NONE, NONE, 0, true, 0);
         let at = Some(address);
-        PlanStep { kind, purpose, die, at, cell_ns, record, rest, feeds, next, waits, counts }
+        PlanStep {
+            kind,
+            purpose,
+            die,
+            at,
+            cell_ns,
+            record,
+            merge_read,
+            dependent,
+            next,
+            waits,
+            counts,
+        }
     }
 }
 

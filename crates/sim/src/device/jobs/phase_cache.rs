@@ -87,7 +87,7 @@ impl PhaseCache {
         for step in &phase.steps {
             let kind =
                 (step.kind as u64) << 5 | (step.purpose as u64) << 1 | u64::from(step.counts);
-            let of_phase = u64::from(step.waits) << 16 | u64::from(step.feeds) & 0xffff;
+            let of_phase = u64::from(step.waits) << 16 | u64::from(step.dependent) & 0xffff;
             key.push(kind << 56 | of_phase << 32 | u64::from(step.die.0));
             key.push(step.cell_ns);
         }

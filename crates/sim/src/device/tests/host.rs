@@ -1,4 +1,4 @@
-//! A host that records what was acknowledged: a naive oracle of every page.
+//! A host that records acknowledged writes: a naive model of every page.
 //!
 //! It counts the writes of each page. After a power loss the version of a page must be one of
 //! these, and not older than the last one that was acknowledged as durable.

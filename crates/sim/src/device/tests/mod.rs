@@ -114,7 +114,7 @@ fn audit(device: &SimDevice) {
 
 /// The same for a merging FTL; it also checks the number of erased blocks that it needs.
 fn audit_merged(device: &SimDevice, merged: &MergingBackend) {
-    if merged.at_end.is_none() {
+    if merged.last_addresses.is_none() {
         merged.ftl.audit();
     }
     let (contents, nand) = (contents(device), &device.flash.nand);

@@ -94,7 +94,7 @@ pub(crate) struct Contents {
     /// The version of each page that an FTL holds in memory. A version in the write cache is newer: data
     /// bypasses the cache only after the cache has released the page.
     in_memory: BTreeMap<u32, u64>,
-    /// Pages of which capacitors have saved a version that is nowhere else.
+    /// Pages whose only copy was saved by capacitors.
     saved: BTreeMap<u32, u64>,
     /// Deallocated pages, with the version that the host no longer needs.
     deallocated: BTreeMap<u32, u64>,

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! planned   copy A3 → B3                                  erase A
-//! executed  read A3 in vain, copy A3 → B3 (fails),        erase A (fails): Z replaces A
+//! executed  read A3 (fails), copy A3 → B3 (fails),        erase A (fails): Z replaces A
 //!           copy B0 → R0, copy B1 → R1: R replaces B,
 //!           copy A3 → R3
 //! ```

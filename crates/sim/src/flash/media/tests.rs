@@ -61,7 +61,7 @@ const FRONT_ENDS: [fn(&mut Flash, BlockIdx) -> bool; 2] = [
     |flash, block| flash.try_erase(block).expect("the block is not retired"),
 ];
 
-/// The number of erases of `block` before one fails.
+/// Return the number of erases of `block` before one fails.
 fn count_erases_until_failure(
     flash: &mut Flash,
     block: BlockIdx,

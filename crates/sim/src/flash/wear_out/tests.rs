@@ -168,7 +168,7 @@ fn reads_are_deterministic() {
     assert!(differs.count() > 1000, "data of a new program has new errors");
 }
 
-/// The factor of errors from the history of a block.
+/// Return the factor of errors from the history of a block.
 fn factor(rate: Rber) -> f64 {
     (f64::from(rate.0) / 65_536.0).exp2()
 }

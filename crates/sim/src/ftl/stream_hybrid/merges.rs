@@ -143,7 +143,7 @@ impl StreamHybrid {
         self.journal.store(self.part.merge_map_pages, &mut self.free, plan);
     }
 
-    /// Merge the unit of `page` at once, leaving room for the data that the host writes.
+    /// Merge the unit of `page` at once, but leave the pages erased that the host writes.
     pub(super) fn merge_around(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let (logical, offset) = self.unit_of(page);
         let target = self.free.take(self.layout.home(logical), plan);

@@ -77,7 +77,7 @@ fn hits_of_segments(segment_entries: u32) {
 
 /// A device that was filled in order has changed entries only in its cache; each one that reads evict is
 /// written back.
-/// That goes on after the pages that are kept for the map are used up: hits are those of a list all the time.
+/// Hits match those of a list, also after the pages reserved for the map are used up.
 #[test]
 fn reads_replace_dirty_cache_entries() {
     for batch_update in [false, true] {

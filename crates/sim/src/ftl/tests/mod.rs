@@ -30,7 +30,7 @@ use crate::pool::victim::Victims;
 use shadow::Shadow;
 use variants::{Variant, variants};
 
-/// The simplest FTL over `geometry`; tests change the options that they test.
+/// Return the options of the simplest FTL over `geometry`; tests change those that they test.
 fn plain(geometry: Geometry, victims: &str, allocator: &str) -> PageMapOptions {
     PageMapOptions {
         geometry,
@@ -122,7 +122,7 @@ fn check_conservation(geometry: Geometry, media: &Shadow) {
     assert_eq!(held, data - counters.blocks_erased * u64::from(geometry.data_pages()));
 }
 
-/// A device that is large enough for theory: 131,072 pages on four planes.
+/// Return a device that is large enough for theory: 131,072 pages on four planes.
 fn large(spare: f64, pages_per_block: u32) -> Geometry {
     Geometry::from(Shape {
         channels: 4,
@@ -236,8 +236,8 @@ fn separate_streams_reduce_write_amplification_of_hot_pages() {
     assert!(separated < 0.97 * mixed, "{separated} against {mixed}");
 }
 
-/// The difference between the most and the least worn block of a plane, after the device was written 30 times
-/// over by `draw`, on this number of pages.
+/// Return the difference in erases between the most and the least worn block of a plane after writes of 30
+/// times the size of the device, to pages drawn by `draw`.
 fn spread_of_wear(
     static_threshold: u32,
     draw: impl Fn(&mut Xoshiro256PlusPlus, u64) -> u64,

@@ -177,7 +177,7 @@ fn worn_out_device(retire: Retire, partial_blocks_max: u32) -> (PageMap, Shadow)
     device(variant, wear, "greedy").expect("no factory-bad block exceeds the limit")
 }
 
-/// The writes that a device accepts before it is worn out, in its own size.
+/// Return the writes that a device accepts before it is worn out, in multiples of its size.
 fn lifetime(retire: Retire, partial_blocks_max: u32) -> (f64, Counters) {
     let (mut ftl, mut media) = worn_out_device(retire, partial_blocks_max);
     let pages = u64::from(media.flash.geometry.shape().logical_pages);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The stream that wrote each page last, and the blocks in which it may share space with others.
+/// Write with three streams; return the streams whose pages are valid in each block.
 fn streams_of_blocks(separate: bool) -> Vec<Vec<u8>> {
     let geometry = large(0.25, 16);
     let pages = u64::from(geometry.shape().logical_pages);

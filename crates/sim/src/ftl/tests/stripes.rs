@@ -12,7 +12,7 @@ use crate::flash::nand::PageOrder;
 use crate::ftl::stripe_map::StripesPart;
 use crate::ftl::{Merging, MergingOptions, Tables};
 
-/// The counters of `writes` random writes, after `settle` of them and a sequential fill.
+/// Return the counters of `writes` random writes, after `settle` of them and a sequential fill.
 fn measure_counters(geometry: Geometry, part: &StripesPart, settle: u64, writes: u64) -> Counters {
     let tables = Tables { stripes: Some(part.clone()), ..Tables::default() };
     let options = MergingOptions::with_tables("stripe_map", geometry, tables);

@@ -48,7 +48,7 @@ pub(super) struct RandomOp {
     pub(super) plan: Option<u32>,
     /// Its address on its die, and whether its cell time equals that of others of its kind there.
     pub(super) at: Option<DiePage>,
-    pub(super) alike: bool,
+    pub(super) has_same_cell_time: bool,
     /// The operation that follows its end.
     pub(super) follow: Option<Box<RandomOp>>,
 }
@@ -107,7 +107,7 @@ pub(super) fn op(job: &RandomOp, number: usize, timing: &Timing) -> Op<u64> {
 
 /// Return its additional cell time: equal for planes that work together, different per die.
 fn extra_ns(job: &RandomOp, timing: &Timing) -> u64 {
-    let together = timing.multi_plane != MultiPlane::None && job.alike;
+    let together = timing.multi_plane != MultiPlane::None && job.has_same_cell_time;
     if together { LONG / 13 * u64::from(job.die) } else { job.extra_ns }
 }
 
@@ -154,7 +154,11 @@ pub(super) fn job() -> impl Strategy<Value = RandomOp> {
     });
     let at = (prop::option::weighted(0.9, at), any::<bool>());
     let plain = (times, operation, at).prop_map(
-        |((after, extra_ns, transfers), (kind, die, successor, purpose, plan), (at, alike))| {
+        |(
+            (after, extra_ns, transfers),
+            (kind, die, successor, purpose, plan),
+            (at, has_same_cell_time),
+        )| {
             RandomOp {
                 after,
                 extra_ns,
@@ -165,7 +169,7 @@ pub(super) fn job() -> impl Strategy<Value = RandomOp> {
                 purpose,
                 plan,
                 at,
-                alike,
+                has_same_cell_time,
                 follow: None,
             }
         },

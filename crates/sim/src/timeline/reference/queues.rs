@@ -292,7 +292,7 @@ impl Reference {
         self.suspendable[die.0 as usize] = None;
         let cached = self.is_cached(number);
         let register = &mut self.registers[die.0 as usize];
-        (register.alone, register.taken) = (cached, cached);
+        (register.is_sole_holder, register.reserved) = (cached, cached);
         match kind {
             OpKind::Read => {
                 self.ops[number].stage = Stage::Channel;

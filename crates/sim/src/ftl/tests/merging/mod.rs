@@ -79,13 +79,13 @@ proptest! {
     }
 }
 
-/// FTLs whose tables these tests know only by their keys.
+/// FTLs whose tables are drawn from the list of keys.
 fn ftls_without_table() -> impl Iterator<Item = &'static str> {
     let drawn = ["bast", "fast", "linear", "stream_hybrid", "stripe_map", "superblock"];
     MERGING_FTLS.iter().copied().filter(move |name| !drawn.contains(name))
 }
 
-/// A table for the FTL `name`, if it has one.
+/// Draw a table for the FTL `name`, if it has one.
 fn random_table(name: &str, rng: &mut Xoshiro256PlusPlus) -> Tables {
     let Some(table) = Merging::table(name) else { return Tables::default() };
     let drawn = BLOCK.drawn(table, |end| uniform(rng, end));
@@ -97,7 +97,7 @@ fn with_streams(geometry: Geometry, part: StreamsPart) -> MergingOptions<'static
     MergingOptions::with_tables("stream_hybrid", geometry, tables)
 }
 
-/// A small device with merge units and logs of every kind.
+/// Return a small device with merge units and logs of every kind.
 fn small_streams(unit_bytes: u32, banks: u32) -> StreamsPart {
     StreamsPart {
         unit_bytes,

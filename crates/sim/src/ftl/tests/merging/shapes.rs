@@ -109,7 +109,7 @@ prop_compose! {
     }
 }
 
-/// A device for every FTL, and a table for each FTL that has one.
+/// Return a device for every FTL, and a table for each FTL that has one.
 pub(super) fn one_for_all() -> (Geometry, Tables) {
     let geometry = Geometry::from(Shape {
         channels: 2,

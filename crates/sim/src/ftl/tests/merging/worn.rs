@@ -53,7 +53,7 @@ pub(super) fn scrub(block: BlockIdx, media: &mut Shadow, worn: Option<&mut Flash
     media.execute(&plan);
 }
 
-/// The physical address of the FTL's page at `at`.
+/// Return the physical address of the FTL's page at `at`.
 pub(super) fn physical_address(worn: Option<&Flash>, at: PageAddress) -> PageAddress {
     worn.map_or(at, |worn| worn.physical_address(at))
 }

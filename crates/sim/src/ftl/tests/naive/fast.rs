@@ -96,7 +96,7 @@ impl NaiveFast {
         self.rings.iter_mut().flatten().flatten().find(|entry| **entry == Some(page))
     }
 
-    /// The sequential log block has the page now.
+    /// Record that the sequential log block has the page.
     fn supersede_sequential(&mut self, page: u32) {
         if let Some(entry) = self.entry(page) {
             *entry = None;

@@ -111,12 +111,12 @@ fn bast(trace: &[u32], blocks: usize, pages: usize, max_log_blocks: usize) -> Me
     tally
 }
 
-/// The pages with data, wherever the newest version is.
+/// Return the pages with data, in any block.
 fn pages_written(block: &NaiveBlock) -> u64 {
     block.iter().filter(|page| **page != NaivePage::Free).count() as u64
 }
 
-/// The counters of the FTL.
+/// Return the counters of the FTL.
 fn count_merges(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> MergeCounts {
     let tables = Tables { log: Some(log.clone()), ..Tables::default() };
     let options = MergingOptions::with_tables(name, geometry, tables);

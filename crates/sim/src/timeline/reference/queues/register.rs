@@ -8,9 +8,9 @@ use crate::timeline::{DieQueue, Op, Purpose};
 #[derive(Default)]
 pub(super) struct Register {
     /// No other operation holds the die.
-    pub(super) alone: bool,
-    /// A page is in the register, or on its way to it.
-    pub(super) taken: bool,
+    pub(super) is_sole_holder: bool,
+    /// A page is in the register, or is being transferred to it.
+    pub(super) reserved: bool,
     /// The program time of a page that waits in the register for the cells.
     loaded: Option<u64>,
     /// The cells are busy.
@@ -26,8 +26,8 @@ impl Reference {
 
     /// Return whether the register of the die accepts a page while the cells are busy.
     pub(super) fn takes_next(&self, die: usize, number: usize) -> bool {
-        let Register { alone, taken, .. } = self.registers[die];
-        alone && !taken && self.is_cached(number)
+        let Register { is_sole_holder, reserved, .. } = self.registers[die];
+        is_sole_holder && !reserved && self.is_cached(number)
     }
 
     pub(super) fn loaded(&mut self, die: usize, cell_ns: u64) {
@@ -41,7 +41,7 @@ impl Reference {
     fn program(&mut self, die: usize) {
         let register = &mut self.registers[die];
         let cell_ns = register.loaded.take().expect("the register is loaded");
-        (register.cells, register.taken) = (true, false);
+        (register.cells, register.reserved) = (true, false);
         self.events.push((self.now + cell_ns, die as u64, ReferenceEvent::Programmed(die)));
         let first = self.dies[die].queue.front().map(|first| first.0);
         if self.timing.die_queue == DieQueue::Fifo
@@ -56,7 +56,7 @@ impl Reference {
         self.registers[die].cells = false;
         if self.registers[die].loaded.is_some() {
             self.program(die);
-        } else if !self.registers[die].taken {
+        } else if !self.registers[die].reserved {
             self.release_die(die);
         }
     }
