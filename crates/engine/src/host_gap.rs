@@ -139,7 +139,10 @@ mod tests {
 
     #[test]
     fn each_process_has_its_own_gaps() {
-        let two = json!({"parallel_degree": 2, "io_count": 2});
-        assert_eq!(gaps(two, &[(0, 0, 10), (15, 0, 10), (3, 0, 10), (13, 0, 10)]), [0, 5, 0, 0]);
+        let parallel = json!({"parallel_degree": 2, "io_count": 2});
+        assert_eq!(
+            gaps(parallel, &[(0, 0, 10), (15, 0, 10), (3, 0, 10), (13, 0, 10)]),
+            [0, 5, 0, 0]
+        );
     }
 }

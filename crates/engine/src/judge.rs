@@ -195,7 +195,7 @@ impl<'a> Judge<'a> {
             series.map(|series| series.startup_ios as u64).max().unwrap_or(0)
         };
         let startups = self.patterns.iter().map(startup).collect();
-        let ended = StopRecord {
+        let stop_record = StopRecord {
             converged: verdict.stop,
             ended_by,
             stop: stop.canonical(),
@@ -203,7 +203,7 @@ impl<'a> Judge<'a> {
             startup_ios: verdict.startup_ios,
             series: verdict.series,
         };
-        (ended, startups)
+        (stop_record, startups)
     }
 }
 

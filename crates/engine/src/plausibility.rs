@@ -204,7 +204,7 @@ mod tests {
         let pattern = spec.resolve(Bytes(1 << 30), Bytes(512)).unwrap();
         let (submit_ns, response_time_ns) = (submit_ns.to_vec(), response_time_ns.to_vec());
         let columns = Columns { submit_ns, response_time_ns, cause_ns: Vec::new() };
-        Trace { pattern, columns, causes: Vec::new(), ended: None }
+        Trace { pattern, columns, causes: Vec::new(), stop_record: None }
     }
 
     fn check_error(trace: &Trace) -> String {

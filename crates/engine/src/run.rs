@@ -25,7 +25,7 @@ pub struct RunOutcome {
     /// The names of the causes.
     pub causes: Vec<String>,
     /// The stopping record, if the run had a stop rule.
-    pub ended: Option<serde_json::Value>,
+    pub stop_record: Option<serde_json::Value>,
     /// The last I/Os of each process, which were not handed over.
     pub rest: Vec<Columns>,
 }
@@ -43,10 +43,10 @@ pub fn run<D>(device: &mut D, pattern: Resolved, control: &Control) -> Result<Tr
 where
     D: Device<Request = Io> + Send,
 {
-    let RunOutcome { pattern, causes, ended, rest } =
+    let RunOutcome { pattern, causes, stop_record, rest } =
         run_with_output(device, pattern, control, None)?;
     let columns = Columns::concat(rest, causes.len());
-    Ok(Trace { pattern, columns, causes, ended })
+    Ok(Trace { pattern, columns, causes, stop_record })
 }
 
 /// Run like [`run`], but hand the I/Os of a long run to `sink`, so that memory is bounded.
@@ -95,19 +95,20 @@ where
     pattern.check_streams(device.info())?;
     pattern.check_complete()?;
     let causes = Causes::for_run::<D>(&pattern).names();
-    let (recorded, pattern, ended) = match pattern.stop {
+    let (recorded, pattern, stop_record) = match pattern.stop {
         None => (run_fixed_length(device, &pattern, control, out)?, pattern, None),
         Some(stop) => {
-            let (recorded, ended, startups) =
+            let (recorded, stop_record, startups) =
                 run_until_stop(device, &pattern, &stop, control, out)?;
             let pattern = pattern.with_lengths(&lengths(&recorded, &pattern, &startups));
-            (recorded, pattern, Some(ended))
+            (recorded, pattern, Some(stop_record))
         }
     };
     Ok(RunOutcome {
         pattern,
         causes,
-        ended: ended.map(|ended| serde_json::to_value(ended).expect("serializable")),
+        stop_record: stop_record
+            .map(|stop_record| serde_json::to_value(stop_record).expect("serializable")),
         rest: recorded.into_iter().map(|ios| ios.rest).collect(),
     })
 }
@@ -184,7 +185,7 @@ where
     };
     let mut lengths = traces.iter().map(RecordedIos::len).zip(&pattern.streams);
     let budget_is_spent = lengths.any(|(ios, stream)| ios as u64 == stream.total_ios);
-    let (ended, startups) = judge.into_stop_record(stop, budget_is_spent);
+    let (stop_record, startups) = judge.into_stop_record(stop, budget_is_spent);
     let mut traces = traces;
     let mut remaining = traces.as_mut_slice();
     for part in &pattern.groups {
@@ -192,7 +193,7 @@ where
         (part_traces, remaining) = remaining.split_at_mut(part.processes);
         truncate_to_shortest(part_traces, part.round as usize);
     }
-    Ok((traces, ended, startups))
+    Ok((traces, stop_record, startups))
 }
 
 fn drive_judged<'a, 'c: 'a, D>(

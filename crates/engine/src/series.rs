@@ -64,7 +64,7 @@ where
             let recorded =
                 submitters.into_iter().map(|submitter| into_recorded(submitter).rest).collect();
             let columns = Columns::concat(recorded, causes.len());
-            let trace = Trace { pattern, columns, causes, ended: None };
+            let trace = Trace { pattern, columns, causes, stop_record: None };
             let counters = mark[0].1.zip(mark[1].1).map(|(before, after)| after.since(&before));
             SeriesPart { trace, began: mark[0].0 - start, counters }
         })

@@ -96,7 +96,7 @@ pub struct Trace {
     /// The names of the causes; empty for a device that reports no causes.
     pub causes: Vec<String>,
     /// The stopping record, if the run had a stop rule.
-    pub ended: Option<serde_json::Value>,
+    pub stop_record: Option<serde_json::Value>,
 }
 
 impl Trace {

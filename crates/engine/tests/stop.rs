@@ -93,8 +93,8 @@ fn measured(device: &mut Scripted, spec: &Value) -> Trace {
     run(device, pattern, &control).expect("the run succeeds")
 }
 
-fn ended(trace: &Trace) -> &Value {
-    trace.ended.as_ref().expect("the run has a stopping record")
+fn stop_record(trace: &Trace) -> &Value {
+    trace.stop_record.as_ref().expect("the run has a stopping record")
 }
 
 /// uFLIP figure 3: 125 cheap writes, then two of 0.4 ms and one of 27 ms in turn. (Were the expensive
@@ -112,12 +112,12 @@ fn stop_rule_ignores_start_up_and_averages_whole_periods() {
     let mut device = Scripted::new(steady, mtron);
     let spec = json!({"kind": "basic", "mode": "write", "location": "random", "stop": {}});
     let trace = measured(&mut device, &spec);
-    assert_eq!(ended(&trace)["converged"], true);
-    assert_eq!(ended(&trace)["ended_by"], "converged");
-    assert_eq!(ended(&trace)["series"][0]["period_ios"], 3);
+    assert_eq!(stop_record(&trace)["converged"], true);
+    assert_eq!(stop_record(&trace)["ended_by"], "converged");
+    assert_eq!(stop_record(&trace)["series"][0]["period_ios"], 3);
     assert_eq!(trace.pattern.canonical["io_ignore"], 125);
     assert_eq!(trace.pattern.canonical["io_count"], trace.len());
-    let mean = ended(&trace)["series"][0]["mean_ns"].as_f64().expect("a number");
+    let mean = stop_record(&trace)["series"][0]["mean_ns"].as_f64().expect("a number");
     assert!((mean - (2.0 * 400_000.0 + 27_000_000.0) / 3.0).abs() < 1.0, "{mean}");
     assert!(trace.len() < 1400, "{}", trace.len());
     assert_eq!(trace.columns.submit_ns.len(), trace.ignored_of_each().count());
@@ -130,7 +130,7 @@ fn stored_pattern_repeats_the_run_without_stop_rule() {
     let repeated = measured(&mut Scripted::new(steady, mtron), &first.pattern.canonical);
     assert_eq!(repeated.columns.response_time_ns, first.columns.response_time_ns);
     assert_eq!(repeated.pattern, first.pattern);
-    assert_eq!(repeated.ended, None);
+    assert_eq!(repeated.stop_record, None);
 }
 
 /// uFLIP §4.2: of a mix with many reads 512 I/Os show only the cheap writes of the start-up.
@@ -141,9 +141,9 @@ fn mix_runs_until_its_rare_pattern_converges() {
         let spec = json!({"kind": "mix", "first": part("read"), "second": part("write"),
             "ratio": ratio, "stop": {}});
         let trace = measured(&mut Scripted::new(steady, mtron), &spec);
-        assert_eq!(ended(&trace)["converged"], true, "{ratio}");
-        assert_eq!(ended(&trace)["startup_ios"], 125, "counted in writes, ratio {ratio}");
-        let series = ended(&trace)["series"].as_array().expect("a list of series");
+        assert_eq!(stop_record(&trace)["converged"], true, "{ratio}");
+        assert_eq!(stop_record(&trace)["startup_ios"], 125, "counted in writes, ratio {ratio}");
+        let series = stop_record(&trace)["series"].as_array().expect("a list of series");
         assert!((series[0]["mean_ns"].as_f64().expect("a number") - 100_000.0).abs() < 1.0);
         let writes = series[1]["mean_ns"].as_f64().expect("a number");
         assert!((writes - 27_800_000.0 / 3.0).abs() < 1.0, "{writes}");
@@ -156,7 +156,7 @@ fn processes_end_at_the_same_io_count() {
     let spec = json!({"kind": "basic", "mode": "write", "location": "random",
         "parallel_degree": 3, "stop": {}});
     let trace = measured(&mut Scripted::new(steady, steady), &spec);
-    assert_eq!(ended(&trace)["converged"], true);
+    assert_eq!(stop_record(&trace)["converged"], true);
     assert_eq!(trace.len() as u64, 3 * trace.pattern.streams[0].total_ios);
     assert_eq!(trace.pattern.canonical["parallel_degree"], 3);
 }
@@ -170,8 +170,8 @@ fn parallel_patterns_converge_separately_and_end_together() {
     let spec = json!({"kind": "parallel", "stop": {"max_ios": 200_000},
         "patterns": [part("read", 2), part("write", 1), mix]});
     let trace = measured(&mut Scripted::new(steady, mtron), &spec);
-    assert_eq!(ended(&trace)["converged"], true, "{}", ended(&trace));
-    let series = ended(&trace)["series"].as_array().expect("a list of series");
+    assert_eq!(stop_record(&trace)["converged"], true, "{}", stop_record(&trace));
+    let series = stop_record(&trace)["series"].as_array().expect("a list of series");
     let means: Vec<f64> =
         series.iter().map(|verdict| verdict["mean_ns"].as_f64().expect("a number")).collect();
     for (mean, truth) in means.iter().zip([1e5, 27_800_000.0 / 3.0, 1e5, 1e5]) {
@@ -208,16 +208,16 @@ fn budget_of_one_parallel_pattern_ends_all() {
         [0, 1].map(|part: usize| parts[part]["io_count"].as_u64().expect("a number"))
     };
     let trace = measured(&mut Scripted::new(steady, mtron), &spec(json!({"max_ios": 5000})));
-    assert_eq!(ended(&trace)["ended_by"], "max_ios");
+    assert_eq!(stop_record(&trace)["ended_by"], "max_ios");
     let [reads, writes] = io_counts(&trace);
     assert!(reads == 5000 && writes < 300, "{reads} reads and {writes} writes");
     let trace = measured(&mut Scripted::new(steady, mtron), &spec(json!({"max_time_ns": 1})));
-    assert_eq!(ended(&trace)["ended_by"], "max_time_ns");
+    assert_eq!(stop_record(&trace)["ended_by"], "max_time_ns");
     assert_eq!(io_counts(&trace), [1, 1]);
     // 1,000 writes of 32 KiB, over all processes.
     let bytes = json!({"max_bytes_written": 1000 * (32 << 10)});
     let trace = measured(&mut Scripted::new(steady, steady), &spec(bytes));
-    assert_eq!(ended(&trace)["ended_by"], "max_bytes_written");
+    assert_eq!(stop_record(&trace)["ended_by"], "max_bytes_written");
     assert_eq!(io_counts(&trace)[1].max(io_counts(&trace)[0]), 1000);
 }
 
@@ -255,21 +255,21 @@ fn exhausted_budget_ends_the_run_and_is_recorded() {
     ];
     for (stop, budget, ios) in cases {
         let trace = measured(&mut Scripted::new(steady, rising), &rule(stop));
-        assert_eq!(ended(&trace)["converged"], false);
-        assert_eq!(ended(&trace)["ended_by"], budget);
+        assert_eq!(stop_record(&trace)["converged"], false);
+        assert_eq!(stop_record(&trace)["ended_by"], budget);
         assert_eq!(trace.len(), ios);
-        assert!(ended(&trace)["series"][0]["half_width_ns"].is_number());
-        assert_ne!(ended(&trace)["series"][0]["reasons"], json!([]));
+        assert!(stop_record(&trace)["series"][0]["half_width_ns"].is_number());
+        assert_ne!(stop_record(&trace)["series"][0]["reasons"], json!([]));
     }
     let limit = 50_000_000;
     let trace = measured(&mut Scripted::new(steady, rising), &rule(json!({"max_time_ns": limit})));
-    assert_eq!(ended(&trace)["ended_by"], "max_time_ns");
+    assert_eq!(stop_record(&trace)["ended_by"], "max_time_ns");
     let ends =
         |index: usize| trace.columns.submit_ns[index] + trace.columns.response_time_ns[index];
     assert!(ends(trace.len() - 1) >= limit && ends(trace.len() - 2) < limit);
     // Too short to evaluate.
     let trace = measured(&mut Scripted::new(steady, rising), &rule(json!({"max_time_ns": 1})));
-    assert_eq!((trace.len(), &ended(&trace)["converged"]), (1, &json!(false)));
+    assert_eq!((trace.len(), &stop_record(&trace)["converged"]), (1, &json!(false)));
 }
 
 #[test]
@@ -278,8 +278,8 @@ fn outstanding_ios_are_judged_in_order() {
     let spec = json!({"kind": "basic", "mode": "write", "location": "random", "queue_depth": 4,
         "stop": {}});
     let trace = measured(&mut Scripted::new(steady, mtron), &spec);
-    assert_eq!(ended(&trace)["converged"], true);
-    assert_eq!(ended(&trace)["startup_ios"], 125);
+    assert_eq!(stop_record(&trace)["converged"], true);
+    assert_eq!(stop_record(&trace)["startup_ios"], 125);
     assert!(trace.columns.response_time_ns.iter().all(|time| *time != u64::MAX));
 }
 

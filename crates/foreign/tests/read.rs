@@ -225,10 +225,13 @@ fn fio_latency_log_matches_fio_s_statistics() {
     // One after another: as fio measured, in order, within a millisecond of its clock.
     assert_eq!(log.depth, 1);
     let ios = log.list.ios().zip(&log.submit_ns).zip(&log.response_time_ns);
-    for (row, ((io, submit), took)) in rows.iter().zip(ios) {
-        assert_eq!((io.offset.0, io.size.0, *took), (row[4], row[3], row[1]));
+    for (row, ((io, submit), response_time)) in rows.iter().zip(ios) {
+        assert_eq!((io.offset.0, io.size.0, *response_time), (row[4], row[3], row[1]));
         assert_eq!(u64::from(io.mode == Mode::Write), row[2]);
-        assert!((submit + took).abs_diff(row[0] * 1_000_000) <= 1_000_000 + rows[0][1], "{row:?}");
+        assert!(
+            (submit + response_time).abs_diff(row[0] * 1_000_000) <= 1_000_000 + rows[0][1],
+            "{row:?}"
+        );
     }
     let queue = read_fio_log(&folder.join("fio-3.33-queue_lat.1.log")).unwrap();
     assert!(!queue.has_offsets);

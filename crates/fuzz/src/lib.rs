@@ -165,10 +165,10 @@ pub fn recording(data: &[u8]) -> bool {
     else {
         return false;
     };
-    for how in Fit::NAMES {
-        let how = Fit::by_name(how).expect("a known name");
+    for rule in Fit::NAMES {
+        let rule = Fit::by_name(rule).expect("a known name");
         for speed in [None, Some(1), Some(1_000_000)] {
-            let fitted = uflip_foreign::fit(&recorded, (CAPACITY.0, SECTOR.0), how, speed);
+            let fitted = uflip_foreign::fit(&recorded, (CAPACITY.0, SECTOR.0), rule, speed);
             let Ok(fitted) = fitted else { continue };
             inside(fitted.list.ios().take(IOS));
             assert!(fitted.list.instants().is_sorted(), "arrivals are in order");

@@ -196,9 +196,9 @@ fn open_existing(
     // A second check under the lock: another benchmark may have opened it meanwhile.
     let machine = Machine::examine(&machine.roots);
     let expected_version = first.stamp.map(|_| first.version);
-    let ours = admit::admit_file(&machine, &reader, request, expected_version, stop)?.stamp;
+    let own_stamp = admit::admit_file(&machine, &reader, request, expected_version, stop)?.stamp;
     let length = reader.metadata().map_or(0, |metadata| metadata.len());
-    let stamp = ours.or_else(|| SectorStamp::find_on(&reader, length));
+    let stamp = own_stamp.or_else(|| SectorStamp::find_on(&reader, length));
     drop_cache(&reader);
     let mark = OwnershipMark::create(&file, stamp.unwrap_or_else(SectorStamp::generate));
     Ok(OpenedFile {
@@ -206,7 +206,7 @@ fn open_existing(
         system,
         mark,
         stamp,
-        previous: PreviousState::Existing { length, ours: ours.is_some() },
+        previous: PreviousState::Existing { length, ours: own_stamp.is_some() },
     })
 }
 

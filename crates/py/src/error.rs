@@ -24,7 +24,7 @@ pub(crate) fn raise_to_user(error: &Error) -> PyErr {
     let native = raise(error);
     Python::attach(|py| {
         let errors = py.import("uflip.errors");
-        let ours = errors.and_then(|all| all.call_method1("from_native", (native.value(py),)));
-        ours.map_or_else(|_| native.clone_ref(py), PyErr::from_value)
+        let exception = errors.and_then(|all| all.call_method1("from_native", (native.value(py),)));
+        exception.map_or_else(|_| native.clone_ref(py), PyErr::from_value)
     })
 }

@@ -173,7 +173,7 @@ fn into_trace(log: FioLog) -> Result<(uflip_engine::Trace, String)> {
     let pattern = pattern.with_list(&Arc::new(log.list))?;
     let (submit_ns, response_time_ns) = (log.submit_ns, log.response_time_ns);
     let columns = Columns { submit_ns, response_time_ns, cause_ns: Vec::new() };
-    let trace = uflip_engine::Trace { pattern, columns, causes: Vec::new(), ended: None };
+    let trace = uflip_engine::Trace { pattern, columns, causes: Vec::new(), stop_record: None };
     Ok((trace, about.to_string()))
 }
 

@@ -132,7 +132,7 @@ impl PyTrace {
     /// The stopping record of a run with a stop rule, as JSON; None for a run of fixed length.
     #[getter]
     fn ended_json(&self) -> Option<String> {
-        self.trace.ended().map(ToString::to_string)
+        self.trace.stop_record().map(ToString::to_string)
     }
 
     /// Return the time from the first submission to the last completion [ns].

@@ -79,7 +79,10 @@ fn value_faults(
     if invalid_keys.is_empty() {
         return error_faults(root, check());
     }
-    invalid_keys.into_iter().map(|one| key_fault(root, one.key, one.got, one.allowed)).collect()
+    invalid_keys
+        .into_iter()
+        .map(|invalid| key_fault(root, invalid.key, invalid.got, invalid.allowed))
+        .collect()
 }
 
 /// Return the fault of an error, at the key that it is about.

@@ -273,7 +273,7 @@ struct TraceMetadata {
     /// The metadata of the run.
     run: String,
     /// The stopping record.
-    ended: Option<serde_json::Value>,
+    stop_record: Option<serde_json::Value>,
     /// Whether submission times are stored as gaps.
     has_gaps: bool,
 }
@@ -302,9 +302,9 @@ fn parse_metadata(
     if stored as u64 != rows {
         return Err(format!("{stored} rows instead of {rows}").into());
     }
-    let ended = optional(KEY_ENDED).map(|text| serde_json::from_str(&text)).transpose();
-    let ended = ended.map_err(|error| format!("'{KEY_ENDED}': {error}"))?;
-    Ok(TraceMetadata { pattern, run, ended, has_gaps })
+    let stop_record = optional(KEY_ENDED).map(|text| serde_json::from_str(&text)).transpose();
+    let stop_record = stop_record.map_err(|error| format!("'{KEY_ENDED}': {error}"))?;
+    Ok(TraceMetadata { pattern, run, stop_record, has_gaps })
 }
 
 /// Open a trace that stays in its file.
@@ -316,7 +316,7 @@ fn parse_in_place(
     let footer = footer(&mut file, length)?;
     let metadata = ParquetMetaDataReader::decode_metadata(&footer);
     let metadata = metadata.map_err(|error| error.to_string())?;
-    let TraceMetadata { pattern, run, ended, has_gaps } = parse_metadata(&metadata, length)?;
+    let TraceMetadata { pattern, run, stop_record, has_gaps } = parse_metadata(&metadata, length)?;
     let columns = metadata.file_metadata().schema_descr().columns();
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     let missing = pattern.missing_list();
@@ -349,7 +349,7 @@ fn parse_in_place(
         }
         None => pattern,
     };
-    let trace = Trace { pattern, columns: Columns::empty(causes.len()), causes, ended };
+    let trace = Trace { pattern, columns: Columns::empty(causes.len()), causes, stop_record };
     let trace = StoredTrace::in_file(trace, groups);
     if !is_known {
         trace.check_plausible(crate::allows_zero_time(&run))?;
@@ -427,7 +427,7 @@ pub(crate) fn read_table(
 fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem> {
     let length = content.len() as u64;
     let reader = SerializedFileReader::new(content.clone()).map_err(|error| error.to_string())?;
-    let TraceMetadata { pattern, run, ended, has_gaps } =
+    let TraceMetadata { pattern, run, stop_record, has_gaps } =
         parse_metadata(reader.metadata(), length)?;
     let rows = pattern.totals.total_ios;
     let columns = reader.metadata().file_metadata().schema_descr().num_columns() as u64;
@@ -471,7 +471,7 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
         return Err("columns of different lengths".to_owned().into());
     }
     let columns = Columns { submit_ns, response_time_ns, cause_ns };
-    let trace = Trace { pattern, columns, causes, ended };
+    let trace = Trace { pattern, columns, causes, stop_record };
     trace.check_plausible(crate::allows_zero_time(&run))?;
     Ok((StoredTrace::in_memory(trace), run))
 }

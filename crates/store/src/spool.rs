@@ -77,10 +77,10 @@ impl Spool {
     /// # Errors
     /// If the last I/Os cannot be written.
     pub fn finish(mut self, outcome: RunOutcome) -> Result<StoredTrace> {
-        let RunOutcome { pattern, causes, ended, rest } = outcome;
+        let RunOutcome { pattern, causes, stop_record, rest } = outcome;
         if self.table.is_none() {
             let columns = Columns::concat(rest, causes.len());
-            return Ok(StoredTrace::in_memory(Trace { pattern, columns, causes, ended }));
+            return Ok(StoredTrace::in_memory(Trace { pattern, columns, causes, stop_record }));
         }
         for (process, columns) in rest.iter().enumerate() {
             self.write(process, columns)?;
@@ -105,7 +105,7 @@ impl Spool {
             groups.push(metadata, rows, process as u16);
         }
         let columns = Columns::empty(causes.len());
-        Ok(StoredTrace::in_file(Trace { pattern, columns, causes, ended }, groups))
+        Ok(StoredTrace::in_file(Trace { pattern, columns, causes, stop_record }, groups))
     }
 }
 
@@ -168,8 +168,8 @@ mod tests {
                 own.push(block.clone());
                 rest.push(block);
             }
-            let ended = None;
-            let outcome = RunOutcome { pattern: pattern.clone(), causes, ended, rest };
+            let stop_record = None;
+            let outcome = RunOutcome { pattern: pattern.clone(), causes, stop_record, rest };
             let trace = spool.finish(outcome).expect("finish the spool");
             let whole = Columns::concat(whole.into_iter().flatten().collect(), 2);
             let expected = [&whole.submit_ns, &whole.response_time_ns].into_iter();

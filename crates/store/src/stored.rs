@@ -60,8 +60,8 @@ impl StoredTrace {
 
     /// Return the stopping record, if the run had a stop rule.
     #[must_use]
-    pub fn ended(&self) -> Option<&serde_json::Value> {
-        self.trace.ended.as_ref()
+    pub fn stop_record(&self) -> Option<&serde_json::Value> {
+        self.trace.stop_record.as_ref()
     }
 
     /// Return the number of I/Os.
@@ -228,8 +228,12 @@ mod tests {
             let pattern =
                 pattern.resolve(Bytes(1 << 30), Bytes(512)).expect("the pattern fits the device");
             let all: Vec<Io> = pattern.issued().collect();
-            let trace =
-                Trace { pattern, columns: Columns::default(), causes: Vec::new(), ended: None };
+            let trace = Trace {
+                pattern,
+                columns: Columns::default(),
+                causes: Vec::new(),
+                stop_record: None,
+            };
             let stored = StoredTrace::in_memory(trace);
             for (from, to) in
                 [(950, 1000), (0, 10), (650, 800), (399, 401), (650, 800), (0, all.len())]

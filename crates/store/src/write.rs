@@ -86,8 +86,9 @@ pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
         KeyValue::new(KEY_PATTERN.to_owned(), trace.pattern().canonical.to_string()),
         KeyValue::new(KEY_RUN.to_owned(), run.to_owned()),
     ];
-    let ended = trace.ended().map(ToString::to_string);
-    metadata.extend(ended.map(|ended| KeyValue::new(KEY_ENDED.to_owned(), ended)));
+    let stop_record = trace.stop_record().map(ToString::to_string);
+    metadata
+        .extend(stop_record.map(|stop_record| KeyValue::new(KEY_ENDED.to_owned(), stop_record)));
     let kinds = kinds_of(trace);
     write_new(path, |file| {
         let mut table = TableWriter::new(file, &[], &kinds, metadata)?;

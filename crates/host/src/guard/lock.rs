@@ -99,12 +99,12 @@ pub(crate) fn refuse_locked(device: u64, inode: u64, location: &str) -> Result<(
 struct Holder {
     name: String,
     /// The process no longer exists.
-    ended: bool,
+    has_ended: bool,
 }
 
 /// Return whether there are holders and all of them have ended.
 fn have_ended(holders: &[Holder]) -> bool {
-    !holders.is_empty() && holders.iter().all(|holder| holder.ended)
+    !holders.is_empty() && holders.iter().all(|holder| holder.has_ended)
 }
 
 fn format_holders(holders: &[Holder]) -> String {
@@ -135,13 +135,13 @@ fn holders_of_inode(proc: &Path, (device, inode): (u64, u64), except: Option<u32
             continue;
         }
         let comm = attribute(&proc.join(process).join("comm"));
-        let (name, ended) = match (process, comm.as_str()) {
+        let (name, has_ended) = match (process, comm.as_str()) {
             // Locks of open file descriptions do not belong to a process.
             ("-1" | "0", _) => ("an unknown process".to_owned(), false),
             (_, "") => (format!("process {process}"), true),
             (_, comm) => (format!("process {process} ({comm})"), false),
         };
-        let holder = Holder { name, ended };
+        let holder = Holder { name, has_ended };
         if !holders.contains(&holder) {
             holders.push(holder);
         }

@@ -141,24 +141,24 @@ impl Folder {
     /// Another process could replace the file between check and removal. The name is therefore
     /// renamed first, checked again, and renamed back if it is not ours.
     pub(crate) fn remove(&self, file: &File) {
-        let Ok(ours) = file.metadata() else { return };
-        if !self.leads_to(&self.name, &ours) {
+        let Ok(own_metadata) = file.metadata() else { return };
+        if !self.leads_to(&self.name, &own_metadata) {
             return;
         }
-        let parked = format!(".uflip-removed-{}-{}", std::process::id(), ours.ino());
+        let parked = format!(".uflip-removed-{}-{}", std::process::id(), own_metadata.ino());
         let Ok(parked) = CString::new(parked) else { return };
         let folder = self.descriptor.as_raw_fd();
         if !rename(folder, &self.name, &parked) {
             // The file system does not support this rename: the first check must do.
             self.unlink(&self.name);
-        } else if self.leads_to(&parked, &ours) {
+        } else if self.leads_to(&parked, &own_metadata) {
             self.unlink(&parked);
         } else {
             rename(folder, &parked, &self.name);
         }
     }
 
-    fn leads_to(&self, name: &CString, ours: &Metadata) -> bool {
+    fn leads_to(&self, name: &CString, own_metadata: &Metadata) -> bool {
         // SAFETY: stat is plain data, for which all zeros is a valid value.
         let mut stat: libc::stat = unsafe { std::mem::zeroed() };
         // SAFETY: an open descriptor, a NUL-terminated string, and a valid buffer to write to.
@@ -166,7 +166,7 @@ impl Folder {
             let flags = libc::AT_SYMLINK_NOFOLLOW;
             libc::fstatat(self.descriptor.as_raw_fd(), name.as_ptr(), &raw mut stat, flags)
         };
-        status == 0 && (stat.st_dev, stat.st_ino) == (ours.dev(), ours.ino())
+        status == 0 && (stat.st_dev, stat.st_ino) == (own_metadata.dev(), own_metadata.ino())
     }
 
     fn unlink(&self, name: &CString) {

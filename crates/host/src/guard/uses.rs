@@ -118,10 +118,10 @@ impl Machine {
 
     /// Return the uses that store data on the device itself: file systems and swap.
     fn data_uses(&self, number: DeviceNumber) -> Uses {
-        let mut seen = BTreeSet::new();
+        let mut points_listed = BTreeSet::new();
         let mut points: Uses = vec![];
         for (mount, devices) in self.mounts.iter().zip(&self.mounted) {
-            if devices.contains(&number) && seen.insert(&mount.point) {
+            if devices.contains(&number) && points_listed.insert(&mount.point) {
                 let in_process =
                     |process| format!("{} (as process {process} sees it)", mount.point);
                 points.push(mount.process.map_or(mount.point.clone(), in_process));

@@ -390,8 +390,8 @@ impl<'a> Server<'a> {
 }
 
 /// Return the earlier of two checks; a due completion comes before every sleep.
-fn earlier_wake(one: Option<Wake>, other: Option<Wake>) -> Option<Wake> {
-    match (one, other) {
+fn earlier_wake(first: Option<Wake>, second: Option<Wake>) -> Option<Wake> {
+    match (first, second) {
         (None, wake) | (wake, None) => wake,
         (Some(Wake::Due(a)), Some(Wake::Due(b))) => Some(Wake::Due(a.min(b))),
         (Some(Wake::Asleep(a)), Some(Wake::Asleep(b))) => Some(Wake::Asleep(a.min(b))),

@@ -150,15 +150,15 @@ mod tests {
         #[test]
         fn lru_orders_slots_by_use(uses in prop::collection::vec((0u32..12, 0u8..4), 0..200)) {
             let (mut lru, mut list) = (Lru::default(), Vec::new());
-            for (slot, how) in uses {
-                match (list.contains(&slot), how) {
+            for (slot, kind) in uses {
+                match (list.contains(&slot), kind) {
                     (false, 0) => {}
                     (false, _) => lru.push_newest(slot),
                     (true, 0) => lru.remove(slot),
                     (true, _) => lru.touch(slot),
                 }
                 list.retain(|other| *other != slot);
-                if how > 0 {
+                if kind > 0 {
                     list.push(slot);
                 }
                 prop_assert_eq!(lru.by_age().collect::<Vec<_>>(), list.clone());

@@ -149,9 +149,9 @@ impl Profile {
             ("dynamic_wear_levelling", self.wear.dynamic_wear_levelling && zoned),
         ];
         let unused = unused.into_iter().filter(|(_, unused)| *unused);
-        let own = Merging::table(name);
+        let own_table = Merging::table(name);
         let tables = self.tables();
-        let others = tables.given().filter(|table| Some(*table) != own);
+        let others = tables.names().filter(|table| Some(*table) != own_table);
         let mut unused =
             unused.map(|(name, _)| name.to_owned()).chain(others.map(|table| format!("[{table}]")));
         match unused.next() {

@@ -222,8 +222,14 @@ mod tests {
             assert_eq!(NumberRange::parse(text), expected, "{text}");
         }
         let share = NumberRange::parse("0 up to, not including, 1").expect("a valid range");
-        assert_eq!([-0.1, 0.0, 0.9, 1.0].map(|it| share.contains(it)), [false, true, true, false]);
+        assert_eq!(
+            [-0.1, 0.0, 0.9, 1.0].map(|value| share.contains(value)),
+            [false, true, true, false]
+        );
         let factor = NumberRange::parse("above 0, up to 1").expect("a valid range");
-        assert_eq!([0.0, 1e-9, 1.0, 1.1].map(|it| factor.contains(it)), [false, true, true, false]);
+        assert_eq!(
+            [0.0, 1e-9, 1.0, 1.1].map(|value| factor.contains(value)),
+            [false, true, true, false]
+        );
     }
 }

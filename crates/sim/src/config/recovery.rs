@@ -237,14 +237,14 @@ impl Profile {
             (None, None) => return Ok(()),
             (Some(laws), Some(recovery)) => (laws, recovery),
             (laws, _) => {
-                let (one, other) = if laws.is_some() {
+                let (present, missing) = if laws.is_some() {
                     ("[reliability]", "[recovery]")
                 } else {
                     ("[recovery]", "[reliability]")
                 };
                 return Err(Error::usage("[reliability] and [recovery] require each other")
                     .at(source)
-                    .got(format!("{one} without {other}"))
+                    .got(format!("{present} without {missing}"))
                     .allowed("both tables, or neither")
                     .action("see docs/reference/profiles.md for their keys"));
             }

@@ -65,7 +65,7 @@ impl SimDevice {
         }
         while let Some(index) = self.cache.as_mut().and_then(WriteCache::admit) {
             self.record_cache_wait(index, self.host.page_of(index).arrived, page, at);
-            self.ended::<AllFeatures>(index, at);
+            self.end_page::<AllFeatures>(index, at);
         }
         let first = self.cache.as_ref().and_then(WriteCache::first_waiting);
         let arrived = first.map(|index| self.host.page_of(index).arrived);

@@ -38,7 +38,8 @@ pub(crate) struct Collector {
     active: u32,
     /// Number of collections that ended.
     #[serde(skip)]
-    ended: u64,
+    #[serde(rename = "ended")]
+    completed_collections: u64,
     pace: Pace,
     /// Per plane: pages being read ahead, after the page that its job waits for.
     ahead: Vec<VecDeque<CollectedPage>>,
@@ -116,7 +117,7 @@ impl Collector {
         Collector {
             jobs: vec![None; planes as usize],
             active: 0,
-            ended: 0,
+            completed_collections: 0,
             pace,
             ahead: vec![VecDeque::new(); if pace.pages > 1 { planes as usize } else { 0 }],
             waiting: VecDeque::new(),
@@ -147,8 +148,8 @@ impl Collector {
     }
 
     /// Return how many collections ended. A plane that collects does so until the next one ends.
-    pub(crate) fn ended(&self) -> u64 {
-        self.ended
+    pub(crate) fn completed_collections(&self) -> u64 {
+        self.completed_collections
     }
 
     /// Return whether every plane collects.
@@ -296,7 +297,7 @@ impl Collector {
     fn finish(&mut self, plane: PlaneIdx, at: u64, parts: &mut CollectorContext<'_>) {
         let job = self.jobs[plane.0 as usize].take().expect("the plane has a collection");
         self.active -= 1;
-        self.ended += 1;
+        self.completed_collections += 1;
         let (ftl, mut media) = parts.media::<AllFeatures>(plane, at);
         ftl.finish(&job.collection, &mut media);
         if self.pace.blocks.is_some() {
@@ -327,7 +328,7 @@ impl Collector {
             ftl.collect_rest(collection, flash);
         }
         self.active = 0;
-        self.ended += 1;
+        self.completed_collections += 1;
         self.waiting.clear();
         self.busy.fill(0);
     }

@@ -128,19 +128,19 @@ impl EventTag {
     /// Like [`EventTag::event`] for one per-page event, by a single comparison; `None` for other
     /// events.
     #[inline(always)]
-    pub(crate) fn collects(self) -> Option<PlaneIdx> {
+    pub(crate) fn collecting_plane(self) -> Option<PlaneIdx> {
         (self.0 >> KIND_SHIFT == COLLECT).then_some(PlaneIdx(self.0 as u32))
     }
 
-    /// See [`EventTag::collects`].
+    /// See [`EventTag::collecting_plane`].
     #[inline(always)]
-    pub(crate) fn arrived(self) -> Option<PageIdx> {
+    pub(crate) fn arrived_page(self) -> Option<PageIdx> {
         (self.0 >> KIND_SHIFT == ARRIVED).then_some(PageIdx(self.0 as u32))
     }
 
-    /// See [`EventTag::collects`].
+    /// See [`EventTag::collecting_plane`].
     #[inline(always)]
-    pub(crate) fn ended(self) -> Option<PageIdx> {
+    pub(crate) fn ended_page(self) -> Option<PageIdx> {
         (self.0 >> KIND_SHIFT == ENDED).then_some(PageIdx(self.0 as u32))
     }
 }

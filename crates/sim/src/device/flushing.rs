@@ -53,7 +53,7 @@ impl SimDevice {
         self.host.command_processed(index, at);
         self.trim(io.offset, io.size);
         let page = self.host.page(index, Lpn(0), at, &mut self.events.accounts);
-        self.ended::<AllFeatures>(page, at);
+        self.end_page::<AllFeatures>(page, at);
     }
 
     /// Start a flush at `at`. It waits for all acknowledged data.
@@ -62,7 +62,7 @@ impl SimDevice {
         self.events.advance_to(at);
         self.host.command_processed(index, at);
         let page = self.host.page(index, Lpn(0), at, &mut self.events.accounts);
-        self.ended::<AllFeatures>(page, at);
+        self.end_page::<AllFeatures>(page, at);
     }
 
     /// End the last page of an I/O when all data is durable; all of the I/O's data was accepted at

@@ -233,14 +233,14 @@ impl Host {
     /// End the page at `end`, which may lie in the future. Return the mode and end of its I/O if it
     /// was the last page.
     #[inline(always)]
-    pub(crate) fn ended(&mut self, index: PageIdx, end: u64) -> Option<(Mode, u64)> {
-        let io = self.page_ended(index, end)?;
+    pub(crate) fn end_page(&mut self, index: PageIdx, end: u64) -> Option<(Mode, u64)> {
+        let io = self.complete_page(index, end)?;
         Some(self.record_end(io))
     }
 
-    /// Like [`Host::ended`] where completion needs an interrupt: return the I/O and its end.
-    pub(crate) fn ended_unnotified(&mut self, index: PageIdx, end: u64) -> Option<(IoIdx, u64)> {
-        let io = self.page_ended(index, end)?;
+    /// Like [`Host::end_page`] where completion needs an interrupt: return the I/O and its end.
+    pub(crate) fn end_page_unnotified(&mut self, index: PageIdx, end: u64) -> Option<(IoIdx, u64)> {
+        let io = self.complete_page(index, end)?;
         Some((io, self.ios[io.0 as usize].end))
     }
 
@@ -255,7 +255,7 @@ impl Host {
 
     /// Return the I/O of the page if it was the last one.
     #[inline(always)]
-    fn page_ended(&mut self, index: PageIdx, end: u64) -> Option<IoIdx> {
+    fn complete_page(&mut self, index: PageIdx, end: u64) -> Option<IoIdx> {
         let io_index = self.pages[index.0 as usize].io;
         let io = &mut self.ios[io_index.0 as usize];
         io.pages_left -= 1;

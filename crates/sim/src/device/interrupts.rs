@@ -52,7 +52,7 @@ impl SimDevice {
     /// notified.
     #[cold]
     pub(super) fn end_pending_notification(&mut self, index: PageIdx, end: u64) {
-        if let Some((io, end)) = self.host.ended_unnotified(index, end) {
+        if let Some((io, end)) = self.host.end_page_unnotified(index, end) {
             self.events.remind(end, DeviceEvent::CompletionPosted(io).into());
         }
     }

@@ -129,12 +129,12 @@ impl SimDevice {
     #[inline(always)]
     pub(super) fn dispatch<M: FastPath>(&mut self, at: u64, token: EventTag) {
         self.flash.clock = at;
-        if let Some(plane) = token.collects() {
+        if let Some(plane) = token.collecting_plane() {
             self.collect::<M>(at, plane);
-        } else if let Some(page) = token.arrived() {
+        } else if let Some(page) = token.arrived_page() {
             self.arrived::<M>(page, at);
-        } else if let Some(page) = token.ended() {
-            self.ended::<M>(page, at);
+        } else if let Some(page) = token.ended_page() {
+            self.end_page::<M>(page, at);
         } else {
             self.dispatch_rare(at, token.event());
         }
@@ -161,10 +161,10 @@ impl SimDevice {
                 self.command_processed::<AllFeatures>(index, &io, extent, at);
             }
             DeviceEvent::DataInMemory(page) => self.arrived::<AllFeatures>(page, at),
-            DeviceEvent::PageDone(page) => self.ended::<AllFeatures>(page, at),
+            DeviceEvent::PageDone(page) => self.end_page::<AllFeatures>(page, at),
             DeviceEvent::PageFailed(page) => {
                 self.host.fail(page);
-                self.ended::<AllFeatures>(page, at);
+                self.end_page::<AllFeatures>(page, at);
             }
             DeviceEvent::Flushed(epoch, page) => self.flushed(page, epoch, at),
             DeviceEvent::CommandSlotFreed => {
@@ -314,7 +314,7 @@ impl SimDevice {
             let sectors = sectors_of(&io, page, page_bytes, self.sector_bytes);
             self.host.arrived(index, at);
             if cache.offer(index, page, sectors, io.stream) {
-                self.ended::<M>(index, at);
+                self.end_page::<M>(index, at);
             } else {
                 self.events.awaits_flush(at);
             }
@@ -342,7 +342,7 @@ impl SimDevice {
 
     /// End a host page at `end`, unless its I/O waits for a flush of volatile data.
     #[inline(always)]
-    pub(super) fn ended<M: FastPath>(&mut self, index: PageIdx, end: u64) {
+    pub(super) fn end_page<M: FastPath>(&mut self, index: PageIdx, end: u64) {
         if M::MINIMAL {
             // The device has no volatile data.
             return self.end::<M>(index, end);
@@ -358,7 +358,7 @@ impl SimDevice {
         if !M::MINIMAL && self.interrupts.is_some() {
             return self.end_pending_notification(index, end);
         }
-        let Some((mode, end)) = self.host.ended(index, end) else { return };
+        let Some((mode, end)) = self.host.end_page(index, end) else { return };
         if M::MINIMAL {
             return;
         }

@@ -123,7 +123,7 @@ impl PageMapBackend {
     fn supply(&self) -> BlockSupply {
         BlockSupply {
             changes: self.ftl.supply_changes(),
-            ended: self.collector.ended(),
+            completed_collections: self.collector.completed_collections(),
             may_open: self.ftl.may_open_any(),
             may_collect: self.collector.has_limit() || self.ftl.may_begin_collection(),
         }

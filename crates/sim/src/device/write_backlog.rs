@@ -48,7 +48,7 @@ pub(crate) struct BlockSupply {
     /// How often a block was freed or opened.
     pub(crate) changes: u64,
     /// How many collections ended.
-    pub(crate) ended: u64,
+    pub(crate) completed_collections: u64,
     /// Collections leave enough pages to open a block for the host.
     pub(crate) may_open: bool,
     /// Another collection may begin.
@@ -99,7 +99,8 @@ impl WriteBacklog {
 
     /// Return the plane in whose queue a write of `page` waits, if one does; the last of several.
     pub(crate) fn plane_of(&self, page: Lpn) -> Option<PlaneIdx> {
-        let waits = |queue: &VecDeque<PendingWrite>| queue.iter().any(|one| one.write.page == page);
+        let waits =
+            |queue: &VecDeque<PendingWrite>| queue.iter().any(|pending| pending.write.page == page);
         let plane = self.queues.iter().position(waits)?;
         Some(PlaneIdx(plane as u32))
     }
@@ -199,9 +200,9 @@ impl WriteBacklog {
     pub(crate) fn swap_for_oldest(&mut self, mut candidate: PendingWrite) -> PendingWrite {
         let queue = &mut self.queues[self.pass.candidate.1 as usize];
         let PendingWrite { number, write: Write { page, .. }, .. } = candidate;
-        let before = queue.iter_mut().take_while(|one| one.number < number);
+        let before = queue.iter_mut().take_while(|pending| pending.number < number);
         let mut same: Vec<&mut PendingWrite> =
-            before.filter(|one| one.write.page == page).collect();
+            before.filter(|pending| pending.write.page == page).collect();
         for earlier in same.iter_mut().rev() {
             std::mem::swap(&mut earlier.write, &mut candidate.write);
             std::mem::swap(&mut earlier.since, &mut candidate.since);
@@ -327,7 +328,7 @@ mod tests {
                 // Time changes the outcomes, too.
                 (world.0, naive_world.0) = (world.0 + 1, naive_world.0 + 1);
             }
-            let left: Vec<u32> = waiting.drain().iter().map(|one| one.write.page.0).collect();
+            let left: Vec<u32> = waiting.drain().iter().map(|pending| pending.write.page.0).collect();
             prop_assert_eq!(left, all.iter().map(|(page, _)| *page).collect::<Vec<_>>());
             prop_assert!(waiting.is_empty());
         }

@@ -53,7 +53,7 @@ impl SimDevice {
             if lost {
                 host.fail(page);
             }
-            return self.ended::<crate::flash::fast_path::AllFeatures>(page, at);
+            return self.end_page::<crate::flash::fast_path::AllFeatures>(page, at);
         }
         for work in work {
             let page = host.page(index, Lpn(0), at, &mut events.accounts);

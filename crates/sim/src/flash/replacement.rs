@@ -130,8 +130,8 @@ impl ReplacementTable {
         {
             return address;
         }
-        let own = || self.logical.page_in_block(address);
-        let page = self.in_order.as_ref().map_or_else(own, |table| table.page(address));
+        let own_offset = || self.logical.page_in_block(address);
+        let page = self.in_order.as_ref().map_or_else(own_offset, |table| table.page(address));
         whole.address_at(self.block(address.block), page)
     }
 

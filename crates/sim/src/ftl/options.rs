@@ -31,7 +31,7 @@ macro_rules! tables {
 
         impl Tables {
             /// Return the names of the tables that the profile has.
-            pub(crate) fn given(&self) -> impl Iterator<Item = &'static str> {
+            pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
                 let all = [$($(#[$only])? self.$table.as_ref().map(|_| stringify!($table))),+];
                 all.into_iter().flatten()
             }

@@ -32,9 +32,9 @@ fn run_concurrently(device: &mut SimDevice, ios: &[Io]) -> Vec<(u64, Vec<u64>)> 
     let mut done = vec![(0, Vec::new()); ios.len()];
     for _ in ios {
         let completion = device.complete().unwrap();
-        let which = tickets.iter().position(|ticket| *ticket == completion.ticket).unwrap();
+        let index = tickets.iter().position(|ticket| *ticket == completion.ticket).unwrap();
         let response = (completion.completed - completion.submitted).0;
-        done[which] = (response, device_parts(&completion.breakdown));
+        done[index] = (response, device_parts(&completion.breakdown));
     }
     done
 }

@@ -27,8 +27,8 @@ fn run_concurrently(device: &mut SimDevice, ios: &[Io]) -> Vec<u64> {
     let mut ends = vec![0; ios.len()];
     for _ in ios {
         let done = device.complete().unwrap();
-        let which = tickets.iter().position(|ticket| *ticket == done.ticket).unwrap();
-        ends[which] = (done.completed - done.submitted).0;
+        let index = tickets.iter().position(|ticket| *ticket == done.ticket).unwrap();
+        ends[index] = (done.completed - done.submitted).0;
     }
     ends
 }

@@ -43,8 +43,8 @@ fn run_reads_during_write(
         let parts = uflip_core::Breakdown::parts(&end.breakdown).to_vec();
         let response = (end.completed - end.submitted).0;
         assert_eq!(parts.iter().sum::<u64>(), response, "the parts sum to the response time");
-        let which = tickets.iter().position(|ticket| *ticket == end.ticket).unwrap();
-        done[which] = (response, parts);
+        let index = tickets.iter().position(|ticket| *ticket == end.ticket).unwrap();
+        done[index] = (response, parts);
     }
     done
 }

@@ -78,11 +78,11 @@ impl BlockSet {
 
     /// Return whether it shares no block with `other`.
     pub(super) fn is_disjoint(&self, other: &BlockSet) -> bool {
-        let (mut one, mut two) = (self.0.iter().peekable(), other.0.iter().peekable());
-        while let (Some(a), Some(b)) = (one.peek(), two.peek()) {
+        let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
+        while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
             match a.cmp(b) {
-                std::cmp::Ordering::Less => one.next(),
-                std::cmp::Ordering::Greater => two.next(),
+                std::cmp::Ordering::Less => left.next(),
+                std::cmp::Ordering::Greater => right.next(),
                 std::cmp::Ordering::Equal => return false,
             };
         }

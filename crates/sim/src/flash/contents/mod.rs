@@ -310,7 +310,7 @@ impl Contents {
 
     /// Apply the operations that have ended by `until`.
     fn apply_ended(&mut self, until: u64) {
-        while let Some((kind, cells, label)) = self.records.ended(until) {
+        while let Some((kind, cells, label)) = self.records.take_ended(until) {
             self.apply(kind, &cells, label);
             self.records.reuse(cells);
         }

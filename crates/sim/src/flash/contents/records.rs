@@ -188,7 +188,10 @@ impl OpRecords {
     /// Return the operation that ended first, if one has by `until`; its cells go back to [`OpRecords::reuse`].
     /// If a program has ended, so has the erase before it, even if its end is not recorded yet: both may end
     /// at the same moment.
-    pub(super) fn ended(&mut self, until: u64) -> Option<(RecordKind, Vec<PhysicalPage>, Label)> {
+    pub(super) fn take_ended(
+        &mut self,
+        until: u64,
+    ) -> Option<(RecordKind, Vec<PhysicalPage>, Label)> {
         let Reverse((end, _, index)) = *self.ends.peek()?;
         if end > until {
             return None;
@@ -252,7 +255,7 @@ mod tests {
         let program = records.add(RecordKind::Program(Ppn(0)), &[PhysicalPage::Nothing], label);
         let later = records.add(erase(by), &[], Label::default());
         records.set_times(program, 10, 10);
-        let ended = |records: &mut OpRecords| records.ended(10).map(|(kind, ..)| kind);
+        let ended = |records: &mut OpRecords| records.take_ended(10).map(|(kind, ..)| kind);
         assert_eq!(ended(&mut records), Some(erase(by)));
         assert_eq!(ended(&mut records), Some(RecordKind::Program(Ppn(0))));
         assert_eq!(ended(&mut records), None);
