@@ -82,7 +82,7 @@ pub struct DeviceInfo {
     pub sector_bytes: Bytes,
     /// The clock of all times: `virtual` or `monotonic`.
     pub clock: &'static str,
-    /// How I/Os are issued (`pread/pwrite O_DIRECT`, `virtual`, …).
+    /// The I/O method (`pread/pwrite O_DIRECT`, `virtual`, …).
     pub io: String,
     /// The data of writes: `random` (incompressible) or `zeros`.
     pub data: &'static str,

@@ -61,7 +61,7 @@ fn random_arrival_waits_match_queueing_theory() {
     }
 }
 
-/// Where one server takes what comes in the order of its arrival, it makes no difference where it waits.
+/// One FIFO server gives the same response times whether requests wait in the device or in the host.
 #[test]
 fn queue_depth_does_not_change_open_loop_response_times() {
     let deep = open("poisson", WRITE_NS * 11 / 10, 1024, 20_000);

@@ -1,4 +1,4 @@
-//! Which changes of the source affect the fingerprint of the simulator.
+//! The changes of the source that affect the fingerprint of the simulator.
 
 #[allow(dead_code)]
 #[path = "../build.rs"]

@@ -250,7 +250,7 @@ pub struct CachePart {
     pub flush: FlushPolicy,
 }
 
-/// When a page leaves the cache.
+/// The condition for writing a cached page to flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[serde(rename = "Flush")]
@@ -272,7 +272,7 @@ pub struct StatePart {
     pub seed: u64,
 }
 
-/// Where relocated pages go.
+/// The planes that take relocated pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]

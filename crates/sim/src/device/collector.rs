@@ -38,7 +38,6 @@ pub(crate) struct Collector {
     active: u32,
     /// Number of collections that ended.
     #[serde(skip)]
-    #[serde(rename = "ended")]
     completed_collections: u64,
     pace: Pace,
     /// Per plane: pages being read ahead, after the page that its job waits for.
@@ -196,7 +195,7 @@ impl Collector {
         if self.is_collecting(plane) {
             return false;
         }
-        if self.pace.blocks.is_some_and(|most| self.busy[parts.channel_of(plane)] >= most) {
+        if self.pace.blocks.is_some_and(|max| self.busy[parts.channel_of(plane)] >= max) {
             self.waiting.push_back(plane);
             return true;
         }
@@ -221,11 +220,11 @@ impl Collector {
     #[cold]
     fn start_waiting_planes(&mut self, channel: usize, at: u64, parts: &mut CollectorContext<'_>) {
         self.busy[channel] -= 1;
-        let most = self.pace.blocks.expect("the number of collecting planes is limited");
-        while self.busy[channel] < most
-            && let Some(place) =
+        let max_busy = self.pace.blocks.expect("the number of collecting planes is limited");
+        while self.busy[channel] < max_busy
+            && let Some(position) =
                 self.waiting.iter().position(|plane| parts.channel_of(*plane) == channel)
-            && let Some(plane) = self.waiting.remove(place)
+            && let Some(plane) = self.waiting.remove(position)
         {
             self.begin_now(plane, at, parts);
         }

@@ -1,4 +1,4 @@
-//! When the host learns of a completion: by an interrupt, which may cover several completions, or
+//! Notification of the host: by an interrupt, which may cover several completions, or
 //! by polling.
 //!
 //! ```text

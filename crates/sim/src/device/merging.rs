@@ -16,7 +16,7 @@ use uflip_core::Error;
 use crate::device::backend::{Backend, Hardware, Write};
 use crate::device::event::{CompletionTarget, DeviceEvent};
 use crate::device::jobs::{PlanClass, PlanJobs, PlanRequest, issue_host_command};
-use crate::device::planned_write::Written;
+use crate::device::planned_write::PlannedPages;
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, PageAddress};
 use crate::flash::media::Flash;
@@ -84,7 +84,7 @@ impl MergingBackend {
         self.plan.clear();
         let from = match &self.last_addresses {
             None => self.ftl.find(page, &mut self.plan),
-            Some(places) => places[page.0 as usize],
+            Some(addresses) => addresses[page.0 as usize],
         };
         if let Some(from) = from {
             self.plan.read(from);
@@ -100,7 +100,7 @@ impl MergingBackend {
     pub(super) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         match &self.last_addresses {
             None => self.ftl.lookup(page),
-            Some(places) => places[page.0 as usize],
+            Some(addresses) => addresses[page.0 as usize],
         }
     }
 
@@ -132,7 +132,7 @@ impl MergingBackend {
         self.plan.clear();
         if self.last_addresses.is_none() {
             last.pages().for_each(|page| self.ftl.write(page, &last, &mut self.plan));
-            self.execute(Written::Kept(last), hardware);
+            self.execute(PlannedPages::Buffered(last), hardware);
         }
         let target = target.map(|target| target.failed_if(self.read_only));
         let request = PlanRequest { ready, target, read_bytes: None, scrubs: false };
@@ -149,7 +149,7 @@ impl MergingBackend {
         self.plan.clear();
         let reclaimed = self.ftl.reclaim(&mut self.plan);
         hardware.flash.counters.merges_idle += self.plan.merges();
-        self.execute(Written::Nothing, hardware);
+        self.execute(PlannedPages::Nothing, hardware);
         if !self.plan.takes_no_time() {
             let request = PlanRequest { ready, target: None, read_bytes: None, scrubs: false };
             self.jobs.queue(
@@ -203,7 +203,7 @@ impl Backend for MergingBackend {
         hardware: &mut Hardware<'_>,
     ) {
         self.plan_read(page);
-        self.execute(Written::Nothing, hardware);
+        self.execute(PlannedPages::Nothing, hardware);
         let failed = std::mem::take(&mut hardware.flash.read_failed);
         let target = target.failed_if(failed);
         let request =
@@ -237,7 +237,7 @@ impl Backend for MergingBackend {
         }
         self.plan.clear();
         self.ftl.write(page, &extent, &mut self.plan);
-        self.execute(Written::Page(page, target), hardware);
+        self.execute(PlannedPages::Page(page, target), hardware);
         let target = target.failed_if(self.read_only);
         let request = PlanRequest { ready, target: Some(target), read_bytes: None, scrubs: false };
         let record = self.plan.records().first().copied().unwrap_or(0);
@@ -328,7 +328,7 @@ impl Backend for MergingBackend {
     fn trim(&mut self, page: Lpn) {
         match &mut self.last_addresses {
             None => self.ftl.trim(page),
-            Some(places) => places[page.0 as usize] = None,
+            Some(addresses) => addresses[page.0 as usize] = None,
         }
         if let Some((contents, _)) = &mut self.contents {
             contents.trimmed(page.0);

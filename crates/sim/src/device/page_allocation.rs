@@ -27,17 +27,17 @@ impl PageMapBackend {
         collector.begin(plane, at, &mut parts).then_some(Attempt::CollectionBegun)
     }
 
-    /// Try every other plane than `turn`, whose turn it was and which has nothing to collect (OFC
+    /// Try every plane except `preferred`, which has nothing to collect (OFC
     /// §IV.C: the round robin is relaxed where planes differ).
     #[cold]
     fn try_other_planes(
         &mut self,
-        turn: PlaneIdx,
+        preferred: PlaneIdx,
         at: u64,
         hardware: &mut Hardware<'_>,
     ) -> Attempt {
         loop {
-            let mut planes = self.ftl.planes_from(turn);
+            let mut planes = self.ftl.planes_from(preferred);
             if let Some(attempt) = planes.find_map(|plane| self.try_plane(plane, at, hardware)) {
                 return attempt;
             }
@@ -51,22 +51,22 @@ impl PageMapBackend {
         }
     }
 
-    /// Try to allocate for a page whose turn is `turn`. `others_wait` records that all planes were
+    /// Try to allocate for a page that prefers `preferred`. `others_wait` records that all planes were
     /// tried without success since the last change.
     #[cold]
     pub(super) fn allocate(
         &mut self,
-        turn: PlaneIdx,
+        preferred: PlaneIdx,
         others_wait: &mut bool,
         at: u64,
         hardware: &mut Hardware<'_>,
     ) -> Attempt {
-        let attempt = match self.try_plane(turn, at, hardware) {
+        let attempt = match self.try_plane(preferred, at, hardware) {
             Some(attempt) => attempt,
             None if *others_wait => Attempt::NoSpace,
             None => {
                 *others_wait = true;
-                self.try_other_planes(turn, at, hardware)
+                self.try_other_planes(preferred, at, hardware)
             }
         };
         *others_wait &= matches!(attempt, Attempt::NoSpace);
@@ -79,9 +79,9 @@ impl PageMapBackend {
     /// blocks.
     #[inline]
     fn choose_candidates(&mut self) -> Option<BlockSupply> {
-        let nowhere = self.ftl.no_plane_has_space();
+        let no_space = self.ftl.no_plane_has_space();
         debug_assert!(
-            !nowhere
+            !no_space
                 || self
                     .ftl
                     .planes_from(PlaneIdx(0))
@@ -90,17 +90,17 @@ impl PageMapBackend {
         );
         let in_progress = self.ftl.host_plane_in_progress();
         let supply = self.supply();
-        let lack_blocks = !nowhere
+        let lack_blocks = !no_space
             && in_progress.is_none()
             && self.backlog.planes().all(|plane| self.waits(plane, supply));
-        if lack_blocks || nowhere && self.collector.is_collecting_all() {
+        if lack_blocks || no_space && self.collector.is_collecting_all() {
             self.backlog.end_pass();
             return lack_blocks.then_some(supply);
         }
         let (ftl, collector) = (&self.ftl, &self.collector);
         self.backlog.resume_pass(|preferred| {
             let plane = in_progress.unwrap_or(preferred);
-            (nowhere || ftl.lacks_block(plane, supply.may_open)) && collector.is_collecting(plane)
+            (no_space || ftl.lacks_block(plane, supply.may_open)) && collector.is_collecting(plane)
         });
         None
     }
@@ -138,7 +138,7 @@ impl PageMapBackend {
         debug_assert!(
             !stuck || {
                 let planes: Vec<PlaneIdx> = self.backlog.planes().collect();
-                planes.into_iter().all(|plane| self.is_tried_in_vain(plane))
+                planes.into_iter().all(|plane| self.ends_at_collecting_plane(plane))
             },
             "a waiting page can get a free page although `is_stuck` excludes it"
         );
@@ -147,7 +147,7 @@ impl PageMapBackend {
 
     /// Return whether an attempt on `plane` and on the others after it ends at a plane that
     /// collects.
-    fn is_tried_in_vain(&mut self, plane: PlaneIdx) -> bool {
+    fn ends_at_collecting_plane(&mut self, plane: PlaneIdx) -> bool {
         for plane in self.ftl.planes_from(plane) {
             if self.ftl.has_free_page::<AllFeatures>(plane) {
                 return false;
@@ -199,12 +199,12 @@ impl PageMapBackend {
         self.backlog.begin_pass();
         self.stuck_at = self.choose_candidates();
         while !self.ftl.is_read_only()
-            && let Some(turn) = self.backlog.next()
+            && let Some(preferred) = self.backlog.next()
         {
             self.serve(self.backlog.stream());
             // A partly filled flash page is filled up first.
-            let turn = self.ftl.host_plane_in_progress().unwrap_or(turn);
-            match self.allocate(turn, &mut others_wait, at, hardware) {
+            let preferred = self.ftl.host_plane_in_progress().unwrap_or(preferred);
+            match self.allocate(preferred, &mut others_wait, at, hardware) {
                 Attempt::NoSpace => {
                     self.backlog.skip_candidate();
                     continue; // nothing has changed

@@ -9,7 +9,7 @@ use super::backend::Hardware;
 use super::event::CompletionTarget;
 use super::jobs::PlanClass;
 use super::merging::MergingBackend;
-use super::planned_write::Written;
+use super::planned_write::PlannedPages;
 use crate::flash::contents::plan_notes::notes_of;
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, PageAddress};
@@ -63,7 +63,7 @@ impl MergingBackend {
 
     /// Execute the plan, which programs `written` for the host.
     #[inline]
-    pub(super) fn execute(&mut self, written: Written, hardware: &mut Hardware<'_>) {
+    pub(super) fn execute(&mut self, written: PlannedPages, hardware: &mut Hardware<'_>) {
         if hardware.events.contents.is_some() {
             self.decide(written, hardware);
         } else {
@@ -73,20 +73,20 @@ impl MergingBackend {
     }
 
     #[inline(never)]
-    fn decide(&mut self, written: Written, hardware: &mut Hardware<'_>) {
+    fn decide(&mut self, written: PlannedPages, hardware: &mut Hardware<'_>) {
         let Hardware { flash, events } = hardware;
         let contents = events.contents.as_mut().expect("flash contents are recorded");
         let pages: Vec<(u32, Origin)> = match written {
-            Written::Nothing => Vec::new(),
-            Written::Page(page, target) => vec![(page.0, MergingBackend::origin(target))],
-            Written::Kept(extent) => {
+            PlannedPages::Nothing => Vec::new(),
+            PlannedPages::Page(page, target) => vec![(page.0, MergingBackend::origin(target))],
+            PlannedPages::Buffered(extent) => {
                 extent.pages().map(|page| (page.0, Origin::InMemory)).collect()
             }
         };
         let of_map = |to| self.ftl.page_of_map(to).map(|page| page.0);
         let records = execute(&mut self.plan, pages.into_iter(), of_map, true, flash, contents);
         self.plan.set_records(records);
-        if let Written::Page(page, _) = written
+        if let PlannedPages::Page(page, _) = written
             && self.buffers
             && !flash.is_used_up()
         {

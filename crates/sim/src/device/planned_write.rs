@@ -6,10 +6,10 @@ use crate::ftl::extent::PageExtent;
 
 /// The host pages that a plan programs.
 #[derive(Clone, Copy)]
-pub(super) enum Written {
+pub(super) enum PlannedPages {
     Nothing,
     /// A page that has arrived for this target.
     Page(Lpn, CompletionTarget),
     /// The buffered pages.
-    Kept(PageExtent),
+    Buffered(PageExtent),
 }

@@ -22,7 +22,7 @@ use crate::timeline::Timeline;
 /// The losses of a power cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PowerCut {
-    /// When power was cut.
+    /// The time of the power cut.
     #[serde(rename = "at_ns")]
     pub at: Nanos,
     /// I/Os that had not completed, or whose completion the host had not received.

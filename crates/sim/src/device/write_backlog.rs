@@ -45,9 +45,9 @@ pub(crate) struct PendingWrite {
 /// one that collects does so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BlockSupply {
-    /// How often a block was freed or opened.
+    /// Number of times a block was freed or opened.
     pub(crate) changes: u64,
-    /// How many collections ended.
+    /// Number of collections that ended.
     pub(crate) completed_collections: u64,
     /// Collections leave enough pages to open a block for the host.
     pub(crate) may_open: bool,
@@ -252,14 +252,14 @@ mod tests {
     enum Try {
         Waits,
         Changes,
-        Found,
+        FreePage,
     }
 
     /// A model whose outcome depends on the plane and on all changes so far.
     #[derive(Clone, Debug)]
-    struct World(u64);
+    struct AttemptModel(u64);
 
-    impl World {
+    impl AttemptModel {
         fn would_wait(&self, plane: u32) -> bool {
             self.clone().try_for(plane) == Try::Waits
         }
@@ -269,7 +269,7 @@ mod tests {
             let outcome = match drawn % 8 {
                 0..5 => return Try::Waits,
                 5 => Try::Changes,
-                _ => Try::Found,
+                _ => Try::FreePage,
             };
             self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(drawn | 1);
             outcome
@@ -291,10 +291,10 @@ mod tests {
         /// predictions.
         #[test]
         fn backlog_pass_matches_trying_every_write(
-            seed in any::<u64>(), known in any::<bool>(), steps in prop::collection::vec(0..=2 * DIES, 1..300),
+            seed in any::<u64>(), with_predictions in any::<bool>(), steps in prop::collection::vec(0..=2 * DIES, 1..300),
         ) {
-            let (mut waiting, mut world) = (WriteBacklog::new(DIES), World(seed));
-            let (mut all, mut naive_world) = (VecDeque::new(), World(seed));
+            let (mut waiting, mut model) = (WriteBacklog::new(DIES), AttemptModel(seed));
+            let (mut all, mut naive_model) = (VecDeque::new(), AttemptModel(seed));
             for (number, step) in (0..).zip(steps) {
                 if step < 2 * DIES {
                     all.push_back((number, step % DIES));
@@ -304,29 +304,29 @@ mod tests {
                 let mut expected = Vec::new();
                 for _ in 0..all.len() {
                     let (page, plane) = all.pop_front().expect("the queue is not empty");
-                    match naive_world.try_for(plane) {
-                        Try::Found => expected.push(page),
+                    match naive_model.try_for(plane) {
+                        Try::FreePage => expected.push(page),
                         Try::Waits | Try::Changes => all.push_back((page, plane)),
                     }
                 }
                 let mut placed = Vec::new();
                 waiting.begin_pass();
-                waiting.resume_pass(|plane| known && world.would_wait(plane.0));
+                waiting.resume_pass(|plane| with_predictions && model.would_wait(plane.0));
                 while let Some(plane) = waiting.next() {
-                    match world.try_for(plane.0) {
+                    match model.try_for(plane.0) {
                         Try::Waits => {
                             waiting.skip_candidate();
                             continue;
                         }
                         Try::Changes => waiting.skip_candidate(),
-                        Try::Found => placed.push(waiting.take_candidate(|_, _| ()).write.page.0),
+                        Try::FreePage => placed.push(waiting.take_candidate(|_, _| ()).write.page.0),
                     }
-                    waiting.resume_pass(|plane| known && world.would_wait(plane.0));
+                    waiting.resume_pass(|plane| with_predictions && model.would_wait(plane.0));
                 }
                 prop_assert_eq!(placed, expected);
-                prop_assert_eq!(world.0, naive_world.0);
+                prop_assert_eq!(model.0, naive_model.0);
                 // Time changes the outcomes, too.
-                (world.0, naive_world.0) = (world.0 + 1, naive_world.0 + 1);
+                (model.0, naive_model.0) = (model.0 + 1, naive_model.0 + 1);
             }
             let left: Vec<u32> = waiting.drain().iter().map(|pending| pending.write.page.0).collect();
             prop_assert_eq!(left, all.iter().map(|(page, _)| *page).collect::<Vec<_>>());

@@ -90,7 +90,7 @@ impl MergingFtl for Bast {
     fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let logical = self.data.logical_block(page);
         if self.data.block_of(logical).is_none() {
-            let block = self.data.take_free(self.data.home(logical));
+            let block = self.data.take_free(self.data.home_plane(logical));
             self.data.set_block(logical, block);
         }
         if let Some(address) = self.data.erased_page(page) {
@@ -178,7 +178,7 @@ impl Bast {
             plan.begin_reclaim();
             self.merge(self.order.oldest().expect("all log blocks are in use"), plan);
         }
-        let block = self.data.take_free(self.data.home(logical));
+        let block = self.data.take_free(self.data.home_plane(logical));
         self.enter(logical, block)
     }
 
@@ -244,7 +244,8 @@ impl Bast {
     fn merge(&mut self, log: u32, plan: &mut FlashPlan) {
         let BastLog { block, logical, next, in_order, .. } = self.logs[log as usize];
         let pages = self.data.pages_of(logical);
-        let target = if in_order { block } else { self.data.take_free(self.data.home(logical)) };
+        let target =
+            if in_order { block } else { self.data.take_free(self.data.home_plane(logical)) };
         plan.count_merge(match (in_order, next as usize == pages.len()) {
             (true, true) => Merge::Switch,
             (true, false) => Merge::Partial,

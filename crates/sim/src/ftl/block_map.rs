@@ -47,7 +47,7 @@ impl MergingFtl for BlockMap {
     fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let logical = self.data.logical_block(page);
         if self.data.block_of(logical).is_none() {
-            let block = self.data.take_free(self.data.home(logical));
+            let block = self.data.take_free(self.data.home_plane(logical));
             self.data.set_block(logical, block);
         }
         match self.data.erased_page(page) {
@@ -86,7 +86,7 @@ impl BlockMap {
     /// Write `page` to a new block of `logical`, with every page that `extent` does not write later.
     fn merge(&mut self, logical: u32, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let old_page = self.data.lookup(page);
-        let block = self.data.take_free(self.data.home(logical));
+        let block = self.data.take_free(self.data.home_plane(logical));
         let is_copied = |other: &Lpn| *other != page && !extent.covers_later(page, *other);
         let copied: Vec<(Lpn, PageAddress)> = self
             .data

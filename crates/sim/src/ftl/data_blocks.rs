@@ -193,7 +193,7 @@ impl DataBlocks {
     }
 
     /// Return the home plane of the data of `logical`; neighbours are spread over the planes.
-    pub(crate) fn home(&self, logical: u32) -> PlaneIdx {
+    pub(crate) fn home_plane(&self, logical: u32) -> PlaneIdx {
         PlaneIdx(logical % self.geometry.shape().planes)
     }
 

@@ -73,7 +73,7 @@ impl DataBlocks {
         survey: &Survey<'_>,
         plan: &mut FlashPlan,
     ) {
-        let block = self.take_free(self.home(logical));
+        let block = self.take_free(self.home_plane(logical));
         plan.count_merge(Merge::Full);
         self.set_block(logical, block);
         for page in self.pages_of(logical).map(Lpn) {

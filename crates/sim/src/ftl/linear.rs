@@ -41,9 +41,9 @@ pub struct LinearPart {
     pub banks: u32,
     /// Maximum number of open units.
     pub open_units: u32,
-    /// How far below its first cluster an open unit may still be filled.
+    /// Maximum distance below its first cluster at which an open unit may still be filled.
     pub backward_clusters: u32,
-    /// How often a page of an open unit may be rewritten before its unit is merged.
+    /// Maximum number of rewrites of a page of an open unit before the unit is merged.
     pub rewrites: u32,
     /// Map pages that are programmed when a unit is opened at its beginning, when another open unit
     /// continues, and when a unit moves.
@@ -238,7 +238,7 @@ impl Linear {
         if offset == 0 {
             self.store_map(self.part.open_map_pages, plan);
         }
-        let unit = self.free.take(self.layout.home(logical), plan);
+        let unit = self.free.take(self.layout.bank_of_logical(logical), plan);
         let run = Run::at(offset);
         self.open.push(OpenUnit { logical, unit, run, base: offset, replacements: Vec::new() });
         self.open.len() - 1
@@ -271,7 +271,7 @@ impl Linear {
         let open = &mut self.open[index];
         let round = open.replacements.iter().take_while(|other| other.has(offset)).count();
         if round == open.replacements.len() {
-            let unit = self.free.take(self.layout.home(open.logical), plan);
+            let unit = self.free.take(self.layout.bank_of_logical(open.logical), plan);
             let programmed = vec![0; self.layout.unit_pages.div_ceil(64) as usize];
             open.replacements.push(UnitReplacement { unit, programmed });
         }
@@ -285,7 +285,11 @@ impl Linear {
     fn close(&mut self, index: usize, plan: &mut FlashPlan) {
         let OpenUnit { logical, unit, run, .. } = self.open[index];
         let replaced = self.is_replaced(index);
-        let target = if replaced { self.free.take(self.layout.home(logical), plan) } else { unit };
+        let target = if replaced {
+            self.free.take(self.layout.bank_of_logical(logical), plan)
+        } else {
+            unit
+        };
         let first = logical * self.layout.unit_pages;
         for offset in 0..self.layout.unit_pages {
             if (replaced || !run.has(offset))

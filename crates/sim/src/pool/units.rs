@@ -75,10 +75,10 @@ impl UnitLayout {
         }
         let planes_per_bank = shape.planes / banks;
         let row = u64::from(planes_per_bank) * u64::from(shape.pages_per_block) * u64::from(page);
-        let whole = unit_bytes > 0
+        let is_aligned = unit_bytes > 0
             && u64::from(unit_bytes).is_multiple_of(row)
             && unit_bytes.is_multiple_of(cluster_bytes);
-        if !whole {
+        if !is_aligned {
             return Err(Error::usage("Merge units are not whole blocks and clusters")
                 .got(format!("unit_bytes = {unit_bytes}"))
                 .allowed(format!(
@@ -111,16 +111,21 @@ impl UnitLayout {
         })
     }
 
-    /// Check that the device holds the host's data, `in_bank` more units in every bank, and `anywhere` more
+    /// Check that the device holds the host's data, `extra_per_bank` more units in every bank, and `extra_anywhere` more
     /// units in any bank.
     ///
     /// # Errors
     /// The device has too few units.
-    pub(crate) fn check(&self, in_bank: u64, anywhere: u64, extra_uses: &str) -> Result<()> {
+    pub(crate) fn check(
+        &self,
+        extra_per_bank: u64,
+        extra_anywhere: u64,
+        extra_uses: &str,
+    ) -> Result<()> {
         let data = u64::from(self.data_per_bank());
         // Saturating: a number near the end of the range exceeds any device.
-        let needed = data.saturating_add(in_bank).saturating_mul(self.banks.into());
-        let needed = needed.saturating_add(anywhere);
+        let needed = data.saturating_add(extra_per_bank).saturating_mul(self.banks.into());
+        let needed = needed.saturating_add(extra_anywhere);
         let units = u64::from(self.banks) * u64::from(self.per_bank);
         if needed <= units {
             return Ok(());
@@ -147,7 +152,7 @@ impl UnitLayout {
 
     /// Return the bank of a logical unit.
     #[inline]
-    pub(crate) fn home(&self, logical: u32) -> u32 {
+    pub(crate) fn bank_of_logical(&self, logical: u32) -> u32 {
         logical % self.banks
     }
 

@@ -91,7 +91,7 @@ impl UnitLayout {
         free: &mut FreeUnits,
         plan: &mut FlashPlan,
     ) -> UnitIdx {
-        let unit = free.take(self.home(logical), plan);
+        let unit = free.take(self.bank_of_logical(logical), plan);
         plan.count_merge(Merge::Full);
         for offset in 0..self.unit_pages {
             if let Some(from) = survey.address_of(Lpn(logical * self.unit_pages + offset)) {

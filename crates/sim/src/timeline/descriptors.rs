@@ -26,7 +26,7 @@ use super::{Account, Op, Stage, Timeline};
 use crate::flash::geometry::DieIdx;
 use crate::timeline::breakdown::Cause;
 
-/// How the firmware notices completions.
+/// The mechanism by which the firmware notices completions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[serde(rename = "Completion")]

@@ -60,7 +60,7 @@ impl Purpose {
     }
 }
 
-/// When the end of an operation is reported.
+/// The time at which the end of an operation is reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Report {
     /// As soon as it is known, with its time: nothing inside the device waits for it.

@@ -68,7 +68,7 @@ impl Operations {
     pub const KINDS: [&'static str; 4] = ["read", "program", "inside", "rest"];
     /// Kind: the rest of a program or an erase that was suspended.
     pub(super) const REST: u8 = 3;
-    /// What a host page waits for outside the dies.
+    /// The cause of a host page's wait outside the dies.
     pub const WAITS: [&'static str; 2] = ["free page", "write cache"];
     /// Purposes of operations.
     pub const PURPOSES: [&'static str; 9] = [

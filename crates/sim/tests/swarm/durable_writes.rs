@@ -7,7 +7,7 @@ use uflip_sim::SimDevice;
 use super::driver::HostDriver;
 use super::live::check_worn_out;
 
-/// How a host requests durability.
+/// The way in which a host requests durability.
 #[derive(Clone, Copy, Debug)]
 enum DurabilityRequest {
     /// For every write: FUA, or a flush after it.

@@ -97,7 +97,7 @@ impl MergingFtl for Fast {
     fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let logical = self.data.logical_block(page);
         if self.data.block_of(logical).is_none() {
-            let block = self.data.take_free(self.data.home(logical));
+            let block = self.data.take_free(self.data.home_plane(logical));
             self.data.set_block(logical, block);
         }
         if let Some(address) = self.data.erased_page(page) {
@@ -246,7 +246,7 @@ impl Fast {
             plan.barrier();
             return;
         }
-        let block = self.data.take_free(self.data.home(logical));
+        let block = self.data.take_free(self.data.home_plane(logical));
         plan.count_merge(Merge::Full);
         let old = self.data.copy_to(logical, block, plan);
         self.copy_from_log(logical, block, plan);

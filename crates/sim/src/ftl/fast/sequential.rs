@@ -45,8 +45,11 @@ impl Fast {
         if let Some(log) = self.sequential {
             self.merge_sequential(log, None, plan);
         }
-        let plane =
-            if self.random.is_per_plane() { self.data.home(logical) } else { self.next_plane() };
+        let plane = if self.random.is_per_plane() {
+            self.data.home_plane(logical)
+        } else {
+            self.next_plane()
+        };
         let block = self.data.take_free(plane);
         self.sequential = Some(Sequential { block, logical, next: 0 });
         self.sequential_valid.fill(0);
@@ -144,7 +147,7 @@ impl Fast {
     ) {
         let merge_from = self.merge_source(page, extent);
         self.drop_old(page);
-        let block = self.data.take_free(self.data.home(log.logical));
+        let block = self.data.take_free(self.data.home_plane(log.logical));
         plan.count_merge(Merge::Full);
         let old = self.data.copy_to(log.logical, block, plan);
         self.copy_from_log(log.logical, block, plan);

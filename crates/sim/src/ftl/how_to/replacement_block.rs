@@ -81,7 +81,7 @@ impl MergingFtl for ReplacementBlock {
     fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let (logical, offset) = self.split(page);
         if self.data.block_of(logical).is_none() {
-            let block = self.data.take_free(self.data.home(logical));
+            let block = self.data.take_free(self.data.home_plane(logical));
             self.data.set_block(logical, block);
         }
         if let Some(address) = self.data.erased_page(page) {
@@ -136,7 +136,7 @@ impl ReplacementBlock {
 
     /// Begin a replacement of `logical`; returns its index.
     fn begin(&mut self, logical: u32) -> usize {
-        let block = self.data.take_free(self.data.home(logical));
+        let block = self.data.take_free(self.data.home_plane(logical));
         let none = vec![0; self.data.pages_of(logical).len().div_ceil(64)];
         let (programmed, newest) = (none.clone(), none);
         self.replacements.push_back(Replacement { logical, block, programmed, newest });

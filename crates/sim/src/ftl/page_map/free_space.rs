@@ -1,4 +1,4 @@
-//! What the page map tries when no plane has free space, before the device is full.
+//! Reclamation by the page map when no plane has free space, before the device is full.
 //!
 //! ```text
 //! the policy, twice through every plane ─▶ the emptiest block, until every plane has its reserve ─▶ the
@@ -22,7 +22,7 @@ use super::PageMap;
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::pool::blocks::PageStream;
 
-/// How often the policy is tried again once every plane has its reserve, while no page finds space.
+/// Maximum number of retries of the policy once every plane has its reserve, while no page finds space.
 const OVERRULES_MAX: u32 = 64;
 
 impl PageMap {

@@ -129,7 +129,7 @@ pub(crate) struct PageMap {
     /// urgent, until a page has found space; see `free_space.rs`.
     overruled: bool,
     urgent: bool,
-    /// How often the policy was overruled since.
+    /// Number of times the policy was overruled since.
     overrules: u32,
     /// No plane can take a page: the device is read-only.
     pub(in crate::ftl) full: bool,

@@ -126,7 +126,7 @@ impl PageMap {
     ) -> bool {
         let opens = request.as_ref().is_some_and(|request| request.opens);
         let pages = more.map_or(0, |(_, pages)| pages);
-        self.fits_easily(host_streams, opens, pages)
+        self.fits_in_worst_case(host_streams, opens, pages)
             || self.fits_counted(host_streams, request, more)
     }
 
@@ -134,7 +134,7 @@ impl PageMap {
     /// stream opens one that it does not fill. Usually true. Called with every unit, hence no
     /// division.
     #[inline]
-    fn fits_easily(&self, host_streams: &HostStreams, opens: bool, more: u32) -> bool {
+    fn fits_in_worst_case(&self, host_streams: &HostStreams, opens: bool, more: u32) -> bool {
         let min_usable = u64::from(self.blocks.least_usable());
         let reserved: u64 = host_streams.reserved.iter().map(|pages| u64::from(*pages)).sum();
         let begun = host_streams.reserved.len() as u64 + 1;
@@ -166,11 +166,11 @@ impl PageMap {
                 request.as_ref().is_some_and(|request| request.opens && request.kind == kind);
             let opened = u32::from(is_opened) * min_usable;
             let left = (open + opened).saturating_sub(allocated);
-            let own = |(victim, _): &(Option<BlockIdx>, u32)| {
+            let is_same_role = |(victim, _): &(Option<BlockIdx>, u32)| {
                 victim
                     .is_some_and(|victim| usize::from(self.blocks.relocation_role(victim)) == kind)
             };
-            let moved = more.filter(own).map_or(0, |(_, pages)| pages);
+            let moved = more.filter(is_same_role).map_or(0, |(_, pages)| pages);
             needed +=
                 (host_streams.reserved[kind] + moved).saturating_sub(left).div_ceil(min_usable);
         }
@@ -185,7 +185,7 @@ impl PageMap {
     pub(super) fn fits_host_page(&self, plane: PlaneIdx, opens: bool) -> bool {
         let Some(host_streams) = &self.host_streams else { return true };
         let next = self.reserved_for_next;
-        if self.fits_easily(host_streams, opens, next) {
+        if self.fits_in_worst_case(host_streams, opens, next) {
             return true;
         }
         let kind = usize::from(self.blocks.selected_role());
@@ -202,7 +202,7 @@ impl PageMap {
         plane: PlaneIdx,
         stream: PageStream,
     ) -> PlaneIdx {
-        if self.fits_easily(host_streams, true, 0) {
+        if self.fits_in_worst_case(host_streams, true, 0) {
             return plane;
         }
         let request = PageRequest { kind: self.blocks.kind(stream), pages: 1, opens: true };

@@ -100,8 +100,8 @@ impl StreamHybrid {
         let mut chosen: Vec<(u32, MergeReason)> = Vec::new();
         for cluster in log.by_age().take(log.len().div_ceil(2) as usize) {
             let logical = log.unit_of(cluster);
-            let bank = self.layout.home(logical);
-            if chosen.iter().all(|(other, _)| self.layout.home(*other) != bank) {
+            let bank = self.layout.bank_of_logical(logical);
+            if chosen.iter().all(|(other, _)| self.layout.bank_of_logical(*other) != bank) {
                 let reason = if log_index == SMALL {
                     MergeReason::Small
                 } else {

@@ -41,7 +41,7 @@ impl StreamHybrid {
         let fits = stream.filter(|stream| !self.superseded(stream));
         let target = match fits {
             Some(stream) => stream.unit,
-            None => self.free.take(self.layout.home(logical), plan),
+            None => self.free.take(self.layout.bank_of_logical(logical), plan),
         };
         let existing = fits.map_or(Run::at(0), |stream| stream.run);
         Reclaim { logical, target, existing, reason }
@@ -146,7 +146,7 @@ impl StreamHybrid {
     /// Merge the unit of `page` at once, but leave the pages erased that the host writes.
     pub(super) fn merge_around(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
         let (logical, offset) = self.unit_of(page);
-        let target = self.free.take(self.layout.home(logical), plan);
+        let target = self.free.take(self.layout.bank_of_logical(logical), plan);
         let first = logical * self.layout.unit_pages;
         let addresses = self.layout.addresses_from(target, 0);
         let newest = self.newest(logical, 0..self.layout.unit_pages);

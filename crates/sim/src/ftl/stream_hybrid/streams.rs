@@ -62,7 +62,7 @@ impl StreamHybrid {
         while self.streams.len() >= self.part.streams as usize {
             self.close_oldest_stream(plan);
         }
-        let unit = self.free.take(self.layout.home(logical), plan);
+        let unit = self.free.take(self.layout.bank_of_logical(logical), plan);
         // One that runs downwards is full up to its end once this write is over.
         let run = Run::at(if offset == 0 { 0 } else { self.layout.unit_pages });
         self.streams.insert(0, SequentialStream { logical, unit, run });
@@ -74,7 +74,7 @@ impl StreamHybrid {
         while self.streams.len() >= self.part.streams as usize {
             self.close_oldest_stream(plan);
         }
-        let target = self.free.take(self.layout.home(logical), plan);
+        let target = self.free.take(self.layout.bank_of_logical(logical), plan);
         let merge = Reclaim { logical, target, existing: Run::at(0), reason: MergeReason::Stream };
         for cluster in 0..offset.div_ceil(self.layout.cluster_pages) {
             self.copy_cluster(&merge, cluster, offset, plan);

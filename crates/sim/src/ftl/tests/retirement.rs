@@ -7,7 +7,7 @@ use crate::flash::reliability::{Reliability, ReliabilityPart};
 use crate::flash::wear_out::{Grain, WearOut, WearOutOptions, chance};
 use crate::ftl::{Retire, RetirementOptions};
 
-/// How quickly the flash wears out.
+/// The rates at which the flash wears out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WearRate {
     pub(super) retire: Retire,

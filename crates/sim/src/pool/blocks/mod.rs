@@ -33,7 +33,7 @@ pub(crate) enum PageStream {
     Mapping = 2,
 }
 
-/// Which open blocks of a plane take relocated pages.
+/// The open blocks of a plane that take relocated pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum RelocationFrontier {
     /// The open blocks that the host fills.
@@ -121,7 +121,7 @@ pub(crate) struct Blocks {
     open_pages: [u32; KINDS_MAX],
     /// Bit mask of the roles that hold cold data; `None` unless blocks are chosen by their bit errors.
     cold: Option<u32>,
-    /// How often a block was freed or opened.
+    /// Number of times a block was freed or opened.
     #[serde(skip)]
     supply_changes: u64,
 }
