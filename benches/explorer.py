@@ -66,7 +66,7 @@ def _store_run(path: Path, ios: int) -> None:
 
 
 @contextmanager
-def _served(path: Path) -> Iterator[tuple[str, int]]:
+def _run_server(path: Path) -> Iterator[tuple[str, int]]:
     """Serve a folder from a process of its own; yield its address and its process id."""
     command = [sys.executable, "-m", "uflip", "explore", str(path), "--no-browser"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -117,7 +117,7 @@ def _in_a_browser(row: Row, path: Path, largest: Path) -> list[dict[str, Any]]:
         return []
     from playwright.sync_api import sync_playwright
 
-    with _served(path) as (url, pid), sync_playwright() as started:
+    with _run_server(path) as (url, pid), sync_playwright() as started:
         browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         first, whole = _first_picture(page, url)
@@ -126,7 +126,7 @@ def _in_a_browser(row: Row, path: Path, largest: Path) -> list[dict[str, Any]]:
         zooms_ms = [float(page.evaluate(ZOOM, share)) for share in shares]
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
         peak_kib = next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]
-        with _served(largest) as (other, _):
+        with _run_server(largest) as (other, _):
             largest_first, largest_whole = _first_picture(page, other)
         browser.close()
     return [
@@ -145,7 +145,7 @@ def _list_of_many(row: Row, path: Path) -> dict[str, Any]:
     _store_run(path / "0000", 100)
     for number in range(1, FOLDERS):
         shutil.copytree(path / "0000", path / f"{number:04d}")
-    with _served(path) as (url, _):
+    with _run_server(path) as (url, _):
         begin = time.perf_counter()
         with urllib.request.urlopen(f"{url}api/results") as response:
             response.read()

@@ -39,7 +39,7 @@ SIMULATED = "sim:demo?blocks_per_die=64&idle_free_blocks=0"
 
 
 @contextmanager
-def served(path: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
+def run_server(path: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
     """Run a server until the block is left."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     while not path.exists():
@@ -89,7 +89,7 @@ def _rates(
     megabytes = size == "32k"
 
     def rate(command: tuple[str, ...]) -> float:
-        with served(path, *server, *command):
+        with run_server(path, *server, *command):
             done = fio(path, pattern, size, depth, client)
         return float(done["bw_bytes"]) / 1e6 if megabytes else float(done["iops"])
 
@@ -127,9 +127,9 @@ def _added_time(path: Path) -> Iterator[dict[str, Any]]:
     """Compare a client's median with that of the device, and of a device without delay [us]."""
     first = _real_time_prefix()
     where = "one processor, real-time priority" if first else "as the scheduler has it"
-    with served(path, *first, *ours(path)):
+    with run_server(path, *first, *ours(path)):
         transport = _median_us(fio(path, "randread", "32k", 1, first))
-    with served(path, *first, *ours(path, SIMULATED)) as process:
+    with run_server(path, *first, *ours(path, SIMULATED)) as process:
         client = _median_us(fio(path, "randread", "32k", 1, first))
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate()

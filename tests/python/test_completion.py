@@ -104,7 +104,7 @@ def test_unpollable_target_is_refused_before_work_begins(
 
 
 @pytest.fixture
-def polled(workdir: Path) -> Path:
+def polled_dir(workdir: Path) -> Path:
     """Make interrupted results stored as polled, next to finished ones; return their folder."""
     with open_device("file:target", size="1MiB", buffered=True, durability="cached") as device:
         for name, completion, finished in (("first", None, 2), ("polled", "polled", 1)):
@@ -116,8 +116,8 @@ def polled(workdir: Path) -> Path:
     return workdir / "polled"
 
 
-def test_polled_results_are_compared_with_a_warning_and_exported_polled(polled: Path) -> None:
-    assert Results.load(polled).manifest.device.completion == "polled"
+def test_polled_results_are_compared_with_a_warning_and_exported_polled(polled_dir: Path) -> None:
+    assert Results.load(polled_dir).manifest.device.completion == "polled"
     text = uflip("compare", "first", "polled").out
     assert "completion interrupt and polled" in text
     assert "--completion" in text
@@ -129,7 +129,7 @@ def test_polled_results_are_compared_with_a_warning_and_exported_polled(polled: 
             assert ("hipri=1" in job) == (bool(line) and "ioengine=io_uring" in job)
 
 
-def test_polled_results_are_resumed_polled_only(polled: Path) -> None:
-    outcome = uflip("run", "--resume", str(polled), "-q")
+def test_polled_results_are_resumed_polled_only(polled_dir: Path) -> None:
+    outcome = uflip("run", "--resume", str(polled_dir), "-q")
     assert outcome.code == 2, outcome.err
     assert "cannot be polled" in outcome.err

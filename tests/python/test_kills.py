@@ -30,7 +30,7 @@ PLANS = {
 RESUME = ("run", "--resume", OUT, "-q")
 
 
-def finished() -> dict[str, bytes]:
+def finished_files() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted((OUT / "runs").glob("0*.parquet"))}
 
 
@@ -64,7 +64,7 @@ def test_kills_lose_no_acknowledged_run(in_memory: Path, plan: str) -> None:
         for _ in range(1 + rng.randrange(3)):
             command = (*RESUME, *record) if OUT.exists() else begin
             run_and_kill(rng, *command)
-            now = finished()
+            now = finished_files()
             assert {name: now.get(name) for name in acknowledged} == acknowledged, context
             acknowledged = now
             if OUT.exists() and Results.load(OUT).status == "complete":
@@ -76,5 +76,5 @@ def test_kills_lose_no_acknowledged_run(in_memory: Path, plan: str) -> None:
         assert outcome.code == 0, f"{context}\n{outcome.err}"
         results = Results.load(OUT)
         assert (results.status, results.missing) == ("complete", []), context
-        now = finished()
+        now = finished_files()
         assert {name: now.get(name) for name in acknowledged} == acknowledged, context

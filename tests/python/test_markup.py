@@ -76,7 +76,7 @@ SKIPPED = {
 
 
 @pytest.fixture(scope="module")
-def probed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def probed_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A result folder with the probe in every text field that a reader accepts one in."""
     folder = tmp_path_factory.mktemp("probed") / "r"
     runs: tuple[PlannedRun, ...] = (
@@ -134,9 +134,9 @@ def check_page(text: str) -> LexborHTMLParser:
     return page
 
 
-def test_result_folder_text_is_escaped_in_report(probed: Path, tmp_path: Path) -> None:
+def test_result_folder_text_is_escaped_in_report(probed_dir: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
-    outcome = uflip("report", probed, "-o", out)
+    outcome = uflip("report", probed_dir, "-o", out)
     assert outcome.code == 0, outcome.err
     page = check_page(out.read_text())
     text = page.body.text()
@@ -144,12 +144,12 @@ def test_result_folder_text_is_escaped_in_report(probed: Path, tmp_path: Path) -
     assert text.count("\\x1b[2J\\x1b]0;probe\\x07") > 20, "and so is what a terminal obeys"
 
 
-def test_result_folder_script_does_not_run_in_browser(probed: Path, tmp_path: Path) -> None:
+def test_result_folder_script_does_not_run_in_browser(probed_dir: Path, tmp_path: Path) -> None:
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
     if browser is None:
         pytest.skip("there is no chromium")
     out = tmp_path / "report.html"
-    assert uflip("report", probed, "-o", out).code == 0
+    assert uflip("report", probed_dir, "-o", out).code == 0
     # Without the page's policy: escaped text needs none.
     text = re.sub(r'<meta http-equiv="Content-Security-Policy".*?>', "", out.read_text(), flags=16)
     out.write_text(text.replace("<title>", "<script>probe = () => document.title = 'ran'</script>"
@@ -167,13 +167,17 @@ def test_result_folder_script_does_not_run_in_browser(probed: Path, tmp_path: Pa
     assert "uflipprobe" in dumped.stdout
 
 
-def test_result_folder_text_is_escaped_on_terminal(probed: Path) -> None:
-    for arguments in (("show", probed), ("show", probed, "--full"), ("show", probed, "--json")):
+def test_result_folder_text_is_escaped_on_terminal(probed_dir: Path) -> None:
+    for arguments in (
+        ("show", probed_dir),
+        ("show", probed_dir, "--full"),
+        ("show", probed_dir, "--json"),
+    ):
         outcome = uflip(*arguments)
         assert outcome.code == 0, outcome.err
         assert OBEYED.search(outcome.out + outcome.err) is None, arguments
         assert "uflipprobe" in outcome.out
-    document = json.loads(uflip("show", probed, "--json").out)
+    document = json.loads(uflip("show", probed_dir, "--json").out)
     texts = [
         text
         for where in text_paths(document)
@@ -198,8 +202,8 @@ def check_table(path: Path, delimiter: str = ",") -> int:
     return sum("probe" in each for each in cells)
 
 
-def test_result_folder_text_is_no_formula_in_csv(probed: Path, tmp_path: Path) -> None:
-    outcome = uflip("export", probed, "-o", tmp_path / "tables")
+def test_result_folder_text_is_no_formula_in_csv(probed_dir: Path, tmp_path: Path) -> None:
+    outcome = uflip("export", probed_dir, "-o", tmp_path / "tables")
     assert outcome.code == 0, outcome.err
     assert check_table(tmp_path / "tables" / "ios.csv") > 100
     assert check_table(tmp_path / "tables" / "summary.csv") > 5

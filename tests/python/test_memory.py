@@ -18,7 +18,7 @@ from uflip.results import Results
 GIB = 1 << 30
 
 
-def limited(limit_bytes: int, *arguments: object) -> subprocess.Popen[str]:
+def start_limited(limit_bytes: int, *arguments: object) -> subprocess.Popen[str]:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
 
@@ -46,7 +46,7 @@ def limited(limit_bytes: int, *arguments: object) -> subprocess.Popen[str]:
 def test_run_too_long_for_memory_is_refused_before_first_io(
     workdir: Path, arguments: tuple[str, ...]
 ) -> None:
-    process = limited(4 * GIB, "pattern", *arguments)
+    process = start_limited(4 * GIB, "pattern", *arguments)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 6, err
     assert "not enough memory for the trace of this run" in err
@@ -93,7 +93,7 @@ def test_memory_use_is_independent_of_pattern_length(workdir: Path, output: list
 
 def test_io_budget_reserves_no_memory(workdir: Path) -> None:
     """Four thousand million I/Os are a budget; a mean that is known soon needs little of it."""
-    process = limited(4 * GIB, "pattern", "sim:demo?blocks_per_die=64", "--pattern", "SR",
+    process = start_limited(4 * GIB, "pattern", "sim:demo?blocks_per_die=64", "--pattern", "SR",
                       "--until-converged", "--max-ios", "4000000000", "--json")  # fmt: skip
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err + out
@@ -101,8 +101,9 @@ def test_io_budget_reserves_no_memory(workdir: Path) -> None:
 
 def test_endless_run_stops_at_memory_limit(workdir: Path) -> None:
     """A null device hardly converges within 0.01 %; its trace grows until the limit is near."""
-    process = limited(int(1.5 * GIB), "pattern", "null", "--pattern", "RR", "--until-converged",
-                      "--half-width", "0.0001", "--max-ios", "4000000000")  # fmt: skip
+    process = start_limited(int(1.5 * GIB), "pattern", "null", "--pattern", "RR",
+                            "--until-converged", "--half-width", "0.0001",
+                            "--max-ios", "4000000000")  # fmt: skip
     _, err = process.communicate(timeout=300)
     assert process.returncode == 6, err
     assert "not enough memory for the trace" in err
@@ -117,7 +118,7 @@ def test_finished_runs_survive_memory_exhaustion(workdir: Path) -> None:
     parts = plan.read_text().split("io_count = ")
     parts[3] = "4000000000" + parts[3].lstrip("0123456789")
     plan.write_text("io_count = ".join(parts))
-    process = limited(4 * GIB, "run", "null", "--plan", plan, "--out", "out", "-q")
+    process = start_limited(4 * GIB, "run", "null", "--plan", plan, "--out", "out", "-q")
     _, err = process.communicate(timeout=120)
     assert process.returncode == 6, err
     assert "not enough memory for the trace" in err

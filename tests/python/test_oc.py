@@ -45,7 +45,7 @@ def columns(trace: _native.FlashTrace, *names: str) -> list[tuple[int, ...]]:
 
 
 @pytest.fixture(scope="module")
-def measured() -> tuple[Any, FlashDevice]:
+def benchmark_results() -> tuple[Any, FlashDevice]:
     """All four micro-benchmarks on the other geometry."""
     device = open_flash_device(OTHER)
     session = Session(device, Scale(blocks=2, cycles=30, wear_pages=8), (2, 1, 7))
@@ -215,8 +215,10 @@ def test_command_reports_status_of_each_address() -> None:
 # The micro-benchmarks
 
 
-def test_four_micro_benchmarks_run_on_another_geometry(measured: tuple[Any, FlashDevice]) -> None:
-    results, _ = measured
+def test_four_micro_benchmarks_run_on_another_geometry(
+    benchmark_results: tuple[Any, FlashDevice],
+) -> None:
+    results, _ = benchmark_results
     assert results.oc0.write_mb_per_s.shape == (3, 2)
     assert list(results.oc2["writes, one thread"].mb_per_s) == [1, 2]
     # Ranges are powers of two up to the geometry, and divide its channels.
@@ -288,9 +290,9 @@ def test_verdicts_for_unordered_medium_and_slowed_reads() -> None:
 
 
 def test_too_few_reads_give_no_verdict(
-    measured: tuple[Any, FlashDevice],
+    benchmark_results: tuple[Any, FlashDevice],
 ) -> None:
-    results, device = measured
+    results, device = benchmark_results
     assert len(results.oc0.mixes["WRWR"].times(READ)) < 200
     rules = {rule.name: rule for rule in evaluate_rules(results, device.geometry)}
     for name in ("Locality", "Grouping by death time"):
@@ -317,9 +319,9 @@ def test_verdict_percentile_is_nearest_rank_and_spread_is_of_sample() -> None:
 
 
 def test_partial_block_wear_makes_no_claim_about_other_pages(
-    measured: tuple[Any, FlashDevice],
+    benchmark_results: tuple[Any, FlashDevice],
 ) -> None:
-    results, device = measured
+    results, device = benchmark_results
     failed = np.zeros(30, np.uint64)
     failed[20] = 1
 

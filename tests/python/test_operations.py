@@ -56,7 +56,7 @@ DEVICES = {
 WAITS = "die_wait_ns", "relocation_ns", "erase_ns", "metadata_ns", "mapping_ns"
 
 
-def recorded(path: Path, url: str, *, reads: bool = False, **changes: Any) -> Results:
+def record_run(path: Path, url: str, *, reads: bool = False, **changes: Any) -> Results:
     """Run random writes, alternating with random reads if `reads`."""
     run = stored.baseline_run(1, "RW", **{"io_size": 8192, "io_count": 2500} | changes)
     if reads:
@@ -77,7 +77,7 @@ def load_operations(results: Results) -> Operations:
     return log.operations
 
 
-def opened(results: Results) -> tuple[Any, Lanes]:
+def open_lanes(results: Results) -> tuple[Any, Lanes]:
     key = key_of(results.path)
     return lanes_of(OpenResults(Folders([results.path])), key, results.runs[0].id)
 
@@ -85,7 +85,7 @@ def opened(results: Results) -> tuple[Any, Lanes]:
 @pytest.fixture(scope="module", params=DEVICES)
 def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Results:
     url, changes = DEVICES[request.param]
-    return recorded(tmp_path_factory.mktemp("operations") / "r", url, **changes)
+    return record_run(tmp_path_factory.mktemp("operations") / "r", url, **changes)
 
 
 def times_of(results: Results, name: str) -> Any:
@@ -117,7 +117,7 @@ def test_page_operations_match_hand_worked_timeline(tmp_path: Path) -> None:
         "&link_bytes_per_s=409600000&channel_bytes_per_s=40960000&program_ns=300us&spare_bytes=0&state=empty"
     )
     operations = load_operations(
-        recorded(tmp_path / "r", url, io_count=1, io_size=16384, target_size=1 << 20)
+        record_run(tmp_path / "r", url, io_count=1, io_size=16384, target_size=1 << 20)
     )
     order = np.argsort(operations.requested)
     us = 1000
@@ -157,7 +157,7 @@ def test_die_and_channel_do_one_thing_at_a_time(results: Results) -> None:
 
 def test_planes_have_a_lane_each(tmp_path: Path) -> None:
     url, changes = DEVICES["planes"]
-    run, lanes = opened(recorded(tmp_path / "r", url, **changes))
+    run, lanes = open_lanes(record_run(tmp_path / "r", url, **changes))
     operations = lanes.operations
     drawn_lanes = gantt(run, lanes, "number", (0, 10), 100).header["lanes"]
     assert isinstance(drawn_lanes, list)
@@ -220,7 +220,7 @@ def test_operations_match_device_counters(results: Results) -> None:
 
 def test_suspended_operation_has_reads_between_its_parts(tmp_path: Path) -> None:
     url, changes = DEVICES["reads suspend"]
-    operations = load_operations(recorded(tmp_path / "r", url, **changes))
+    operations = load_operations(record_run(tmp_path / "r", url, **changes))
     parts = {
         NAMES_BY_PURPOSE[key]: index
         for index, key in enumerate(NAMES_BY_PURPOSE)
@@ -244,7 +244,7 @@ def test_suspended_operation_has_reads_between_its_parts(tmp_path: Path) -> None
 
 
 def test_wait_is_fully_explained_by_other_operations(results: Results) -> None:
-    _, lanes = opened(results)
+    _, lanes = open_lanes(results)
     operations = lanes.operations
     waited = np.flatnonzero(operations.begin > operations.requested)
     assert len(waited) > 0 or "transcend" in results.manifest.device.url
@@ -266,8 +266,8 @@ def test_wait_is_fully_explained_by_other_operations(results: Results) -> None:
 
 def test_waits_of_io_are_those_of_its_operations(tmp_path: Path) -> None:
     """I/Os of one page have one operation each: their die wait is that of the operation."""
-    results = recorded(tmp_path / "r", f"{SMALL}&die_queue=reads_first", io_size=4096)
-    run, lanes = opened(results)
+    results = record_run(tmp_path / "r", f"{SMALL}&die_queue=reads_first", io_size=4096)
+    run, lanes = open_lanes(results)
     operations = lanes.operations
     waits = np.sum([times_of(results, name) for name in WAITS], axis=0)
     channel = times_of(results, "channel_wait_ns")
@@ -293,8 +293,8 @@ def test_waits_of_io_are_those_of_its_operations(tmp_path: Path) -> None:
 
 def test_free_page_waits_match_charged_column(tmp_path: Path) -> None:
     """I/Os of one page: each wait is all of its column, and its card has it."""
-    results = recorded(tmp_path / "r", SMALL, io_size=4096)
-    _, lanes = opened(results)
+    results = record_run(tmp_path / "r", SMALL, io_size=4096)
+    _, lanes = open_lanes(results)
     waits, charged = lanes.operations.waits, times_of(results, "free_page_wait_ns")
     summed = np.zeros(len(charged), np.int64)
     np.add.at(summed, waits.io, waits.end - waits.begin)
@@ -310,7 +310,7 @@ def test_free_page_waits_match_charged_column(tmp_path: Path) -> None:
 
 def test_collection_moves_at_most_its_valid_pages(tmp_path: Path) -> None:
     """Some of them become stale before it is their turn; a page of metadata is read as well."""
-    _, lanes = opened(recorded(tmp_path / "r", f"{SMALL}&metadata_pages=0", io_size=4096))
+    _, lanes = open_lanes(record_run(tmp_path / "r", f"{SMALL}&metadata_pages=0", io_size=4096))
     operations = lanes.operations
     reads = operations.code == OPERATION_NAMES.index("valid-page read")
     moved = np.bincount(
@@ -325,7 +325,7 @@ def test_collection_moves_at_most_its_valid_pages(tmp_path: Path) -> None:
 
 
 def test_erase_operations_match_block_erase_counts(tmp_path: Path) -> None:
-    _, lanes = opened(results := recorded(tmp_path / "r", SMALL))
+    _, lanes = open_lanes(results := record_run(tmp_path / "r", SMALL))
     operations, inside = lanes.operations, read_device_log(results.runs[0])
     assert inside is not None
     erased = operations.block[operations.code == OPERATION_NAMES.index("erase")]
@@ -337,8 +337,8 @@ def test_erase_operations_match_block_erase_counts(tmp_path: Path) -> None:
 
 def test_merges_are_reported_with_the_waiting_io(tmp_path: Path) -> None:
     url, changes = DEVICES["merges"]
-    results = recorded(tmp_path / "r", url, **changes)
-    _, lanes = opened(results)
+    results = record_run(tmp_path / "r", url, **changes)
+    _, lanes = open_lanes(results)
     slowest = int(np.argmax(times_of(results, "merge_ns")))
     card = io_operations(lanes, slowest)
     assert card is not None
@@ -370,7 +370,7 @@ def test_io_numbers_hold_with_parallel_streams(tmp_path: Path) -> None:
         filled.commit(run, device.run(run.spec))
         filled.finish("complete")
     results = Results.load(tmp_path / "r")
-    _, lanes = opened(results)
+    _, lanes = open_lanes(results)
     ends = times_of(results, "submit_ns") + times_of(results, "response_time_ns")
     for number in range(0, len(ends), 7):
         rows = np.flatnonzero(lanes.io == number)
@@ -378,10 +378,10 @@ def test_io_numbers_hold_with_parallel_streams(tmp_path: Path) -> None:
 
 
 def test_long_run_keeps_surroundings_of_slowest_ios(tmp_path: Path) -> None:
-    results = recorded(tmp_path / "r", SMALL, io_count=60_000)
+    results = record_run(tmp_path / "r", SMALL, io_count=60_000)
     operations = load_operations(results)
     assert len(operations) <= 1 << 19 < operations.recorded
-    run, lanes = opened(results)
+    run, lanes = open_lanes(results)
     times = times_of(results, "response_time_ns")
     submitted = times_of(results, "submit_ns")
     gaps = operations.gaps
@@ -408,7 +408,7 @@ def test_long_run_keeps_surroundings_of_slowest_ios(tmp_path: Path) -> None:
 def test_shares_are_sums_of_busy_time(
     tmp_path: Path,
 ) -> None:
-    run, lanes = opened(recorded(tmp_path / "r", SMALL))
+    run, lanes = open_lanes(record_run(tmp_path / "r", SMALL))
     whole = gantt(run, lanes, "number", (0, run.io_count), 100)
     assert (whole.header["kind"], whole.header["operations"] > MAX_OPERATIONS) == ("shares", True)
     shares = whole.arrays["shares"].reshape(len(whole.header["lanes"]), len(OPERATION_NAMES), 100)

@@ -87,7 +87,7 @@ def everything(folder: Path) -> dict[str, tuple[int, int, str]]:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def result_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A result folder."""
     folder = tmp_path_factory.mktemp("finished") / "r"
     outcome = uflip("run", SMALL, "--only", "order", "--scale", "quick", "--out", folder, "-q")
@@ -96,10 +96,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def workspace(workdir: Path, finished: Path) -> Path:
+def workspace(workdir: Path, result_dir: Path) -> Path:
     """A folder with a thesis in it, and results."""
     (workdir / "thesis").write_bytes(THESIS)
-    subprocess.run(["cp", "-a", finished, workdir / "r"], check=True)
+    subprocess.run(["cp", "-a", result_dir, workdir / "r"], check=True)
     (workdir / "trace.iolog").write_text("fio version 2 iolog\na read 0 4096\n")
     return workdir
 

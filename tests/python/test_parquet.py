@@ -41,7 +41,7 @@ def file(tmp_path: Path) -> Path:
     return stored_run.path
 
 
-def refused(path: Path) -> str:
+def refusal(path: Path) -> str:
     """Return why a file is not a trace; it must be an error of kind results."""
     with pytest.raises(_native.NativeError) as caught:
         _native.read_trace(str(path))
@@ -54,7 +54,7 @@ def refused(path: Path) -> str:
 
 @pytest.mark.parametrize("path", sorted(DAMAGED.glob("*.parquet")), ids=lambda path: path.name)
 def test_files_that_once_crashed_parser_are_errors(path: Path) -> None:
-    assert refused(path)
+    assert refusal(path)
 
 
 def test_random_damage_is_an_error_or_a_consistent_trace(file: Path) -> None:
@@ -148,7 +148,7 @@ def add_one(values: np.ndarray) -> None:
 )
 def test_impossible_times_are_refused(file: Path, changes: dict[str, Any], reason: str) -> None:
     rewritten(file, **changes)
-    assert reason in refused(file)
+    assert reason in refusal(file)
     folder = file.parents[1]
     results = Results.load(folder)
     assert not results.runs
@@ -165,7 +165,7 @@ def test_zero_response_time_is_refused_for_real_device(tmp_path: Path) -> None:
         if allowed:
             assert len(_native.read_trace(str(path))) == 100
         else:
-            assert refused(path) == "I/O 50: took no time"
+            assert refusal(path) == "I/O 50: took no time"
 
 
 def test_few_bytes_declaring_many_rows_are_refused(file: Path, tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_few_bytes_declaring_many_rows_are_refused(file: Path, tmp_path: Path) -
     path = tmp_path / "few.parquet"
     pq.write_table(table.replace_schema_metadata(metadata), path, compression="none")
     assert path.stat().st_size < 100_000
-    assert "rows in" in refused(path)
+    assert "rows in" in refusal(path)
 
 
 def test_file_longer_than_its_rows_is_refused_unread(file: Path) -> None:
@@ -186,7 +186,7 @@ def test_file_longer_than_its_rows_is_refused_unread(file: Path) -> None:
     with file.open("r+b") as holed:
         holed.seek(1 << 40)
         holed.write(whole)
-    assert "bytes for 100 rows" in refused(file)
+    assert "bytes for 100 rows" in refusal(file)
 
 
 @pytest.mark.parametrize("made", ["pipe", "folder", "/dev/zero", "/dev/null", "empty", "nothing"])
@@ -200,7 +200,7 @@ def test_non_file_is_refused_without_waiting(tmp_path: Path, made: str) -> None:
         path.touch()
     elif made != "nothing":
         path = Path(made)
-    assert refused(path)
+    assert refusal(path)
     with pytest.raises(UflipError):
         read_times(path)
 
@@ -265,7 +265,7 @@ def test_decompression_bomb_is_refused_quickly(
     content = packed(file, pages_of)
     file.write_bytes(content)
     before = resource.getrusage(resource.RUSAGE_SELF)
-    assert refused(file)
+    assert refusal(file)
     after = resource.getrusage(resource.RUSAGE_SELF)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
     assert after.ru_maxrss - before.ru_maxrss < 512 << 10
@@ -294,7 +294,7 @@ def test_many_packed_rows_in_few_bytes_are_refused(file: Path, tmp_path: Path) -
     content = bombs.parquet(dict.fromkeys(("gap_ns", "response_time_ns"), column), groups, metadata)
     path = tmp_path / "few.parquet"
     path.write_bytes(content)
-    assert "rows in" in refused(path)
+    assert "rows in" in refusal(path)
 
 
 def test_other_readers_read_packed_columns(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[bytes]]:
     return documents(tmp_path_factory.mktemp("corpus"))
 
 
-def changed(corpus: Sequence[bytes], rng: random.Random) -> bytes:
+def mutate(corpus: Sequence[bytes], rng: random.Random) -> bytes:
     """One of the documents, changed in one to four places."""
     data = bytearray(rng.choice(corpus))
     for _ in range(rng.choice((1, 1, 2, 4))):
@@ -63,7 +63,7 @@ def test_corpus_document_is_read(name: str, corpus: dict[str, list[bytes]]) -> N
 @pytest.mark.parametrize("name", TARGETS)
 def test_mutated_document_is_read_or_explained(name: str, corpus: dict[str, list[bytes]]) -> None:
     for case in range(CASES):
-        content = changed(corpus[name], random.Random(f"{SEED}/{name}/{case}"))
+        content = mutate(corpus[name], random.Random(f"{SEED}/{name}/{case}"))
         try:
             expect_no_internal_error(TARGETS[name], content)
         except Exception as error:

@@ -45,7 +45,7 @@ def autoregressive(
     return steps
 
 
-def drawn(
+def draw_scatters(
     random: np.random.Generator, count: int, degrees: float, scatter: float, repetitions: int
 ) -> list[Scatter]:
     """Experiments of mean 100 whose variances are scaled inverse χ², `scatter` in the middle."""
@@ -58,7 +58,7 @@ def drawn(
 def test_distribution_of_scatters_is_estimated(
     degrees: float, low: float, high: float, repetitions: int
 ) -> None:
-    peers = pool_scatter(drawn(np.random.default_rng(5), 800, degrees, 0.8, repetitions))
+    peers = pool_scatter(draw_scatters(np.random.default_rng(5), 800, degrees, 0.8, repetitions))
     assert peers is not None
     assert low <= peers.degrees <= high
     assert peers.variance == pytest.approx(0.8**2, rel=0.15)
@@ -94,7 +94,7 @@ def test_interval_weights_own_and_pooled_variance(pooled_degrees: float) -> None
 
 
 def test_few_experiments_are_not_pooled() -> None:
-    some = drawn(np.random.default_rng(7), MIN_PEERS, 8.0, 0.5, 3)
+    some = draw_scatters(np.random.default_rng(7), MIN_PEERS, 8.0, 0.5, 3)
     assert pool_scatter(some) is not None
     assert pool_scatter(some[1:]) is None
     assert pool_scatter([*some[1:], Scatter([100.0], ALLOWED)]) is None, (
@@ -111,7 +111,7 @@ def test_repeated_looks_make_few_false_claims(degrees: float) -> None:
     """As a posterior: looks at 3, 8, 12, 20, 32 repetitions end at the first claim."""
     random, claims, false = np.random.default_rng(8), 0, 0
     for _ in range(25):
-        every = drawn(random, 40, degrees, 0.8, 32)
+        every = draw_scatters(random, 40, degrees, 0.8, 32)
         made = [3] * len(every)
         is_claimed = [False] * len(every)
         for look in (3, 8, 12, 20, 32):

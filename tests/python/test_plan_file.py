@@ -39,7 +39,7 @@ def test_plan_round_trips_through_file(tmp_path: Path, changes: dict[str, Any]) 
         assert getattr(reread, name) == getattr(plan, name)
 
 
-def edited(tmp_path: Path, edit: Callable[[str], str], **changes: Any) -> Path:
+def edited_plan(tmp_path: Path, edit: Callable[[str], str], **changes: Any) -> Path:
     before = write_plan(small_plan(only=("order",), **changes))
     after = edit(before)
     assert after != before, "the edit changes something"
@@ -58,7 +58,7 @@ def test_excessive_state_is_refused_before_counting(
     max_bytes = (1 << 34) * 257 * 512 // 2
     for count in (max_bytes + 257 * 256, 2**63 - 1):
         with pytest.raises(UsageError) as caught:
-            read_plan(edited(tmp_path, with_random_bytes(count)), inspect_device(SMALL_SIM))
+            read_plan(edited_plan(tmp_path, with_random_bytes(count)), inspect_device(SMALL_SIM))
         assert caught.value.allowed == f"up to {max_bytes}"
 
 
@@ -68,7 +68,7 @@ def without_first_run(text: str) -> str:
 
 
 def test_run_may_be_removed(tmp_path: Path) -> None:
-    path = edited(tmp_path, without_first_run)
+    path = edited_plan(tmp_path, without_first_run)
     info = inspect_device(SMALL_SIM)
     assert len(read_plan(path, info).runs) == len(small_plan(only=("order",)).runs) - 1
 
@@ -110,7 +110,7 @@ BAD: list[tuple[Callable[[str], str], list[str]]] = [
 def test_mistake_in_file_is_named(
     tmp_path: Path, edit: Callable[[str], str], named: list[str]
 ) -> None:
-    path = edited(tmp_path, edit)
+    path = edited_plan(tmp_path, edit)
     with pytest.raises(UsageError) as caught:
         read_plan(path, inspect_device(SMALL_SIM))
     for part in named:

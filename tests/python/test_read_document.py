@@ -12,7 +12,7 @@ from uflip.errors import ResultsError, UsageError
 KIND = DocumentKind("plan", 100, "give another file", UsageError)
 
 
-def refused(path: Path, kind: DocumentKind = KIND) -> UsageError:
+def refusal(path: Path, kind: DocumentKind = KIND) -> UsageError:
     with pytest.raises(UsageError) as caught:
         read_document(path, kind)
     error = caught.value
@@ -30,7 +30,7 @@ def test_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
 
 def test_file_above_limit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plan").write_bytes(b"x" * 101)
-    assert refused(tmp_path / "plan").got == "more than 100 B"
+    assert refusal(tmp_path / "plan").got == "more than 100 B"
 
 
 def test_link_is_followed_and_link_loop_refused(tmp_path: Path) -> None:
@@ -38,25 +38,25 @@ def test_link_is_followed_and_link_loop_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("plan")
     assert read_document(tmp_path / "link", KIND) == b"x"
     (tmp_path / "loop").symlink_to("loop")
-    assert refused(tmp_path / "loop").got == "a link that leads to itself"
+    assert refusal(tmp_path / "loop").got == "a link that leads to itself"
 
 
 def test_missing_file_is_none_or_an_error(tmp_path: Path) -> None:
     assert read_if_exists(tmp_path / "plan", KIND) is None
-    assert refused(tmp_path / "plan").got == "no such file"
+    assert refusal(tmp_path / "plan").got == "no such file"
 
 
 def test_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "plan")
-    assert refused(tmp_path / "plan").got == "a pipe"
+    assert refusal(tmp_path / "plan").got == "a pipe"
 
 
 def test_non_regular_file_is_refused(tmp_path: Path) -> None:
-    assert refused(tmp_path).got == "a folder"
-    assert refused(Path("/dev/zero")).got == "a character device"
+    assert refusal(tmp_path).got == "a folder"
+    assert refusal(Path("/dev/zero")).got == "a character device"
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket"))
-        assert refused(tmp_path / "socket").got == "a socket"
+        assert refusal(tmp_path / "socket").got == "a socket"
 
 
 def test_file_of_reported_size_zero_is_not_read() -> None:
@@ -66,8 +66,8 @@ def test_file_of_reported_size_zero_is_not_read() -> None:
 
 
 def test_impossible_file_names_are_refused(tmp_path: Path) -> None:
-    assert refused(tmp_path / ("x" * 300)).got == "File name too long"
-    assert "null" in refused(tmp_path / "a\0b").got
+    assert refusal(tmp_path / ("x" * 300)).got == "File name too long"
+    assert "null" in refusal(tmp_path / "a\0b").got
 
 
 def test_invalid_utf8_is_reported_with_position(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ FIO = DATA / "fio-3.33.iolog"
 SMALL = "sim:demo?blocks_per_die=128"
 
 
-def replayed(trace: Path, device: str, out: Path, *more: str) -> Any:
+def run_replay(trace: Path, device: str, out: Path, *more: str) -> Any:
     outcome = uflip("replay", trace, device, "--out", out, "-q", *more)
     assert outcome.code == 0, outcome.err
     results = Results.load(out)
@@ -52,14 +52,14 @@ def ios_of(trace: Any) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("device", [SMALL, "null"])
 def test_device_receives_ios_of_fio_trace(device: str, tmp_path: Path) -> None:
-    results, trace = replayed(FIO, device, tmp_path / "out")
+    results, trace = run_replay(FIO, device, tmp_path / "out")
     assert ios_of(trace) == lines_of(FIO)
     assert results.manifest.status == "complete"
     assert uflip("verify", tmp_path / "out").code == 0
 
 
 def test_file_receives_ios_of_trace(workdir: Path) -> None:
-    _, trace = replayed(FIO, "file:scratch.bin", Path("out"), "--size", "4MiB")
+    _, trace = run_replay(FIO, "file:scratch.bin", Path("out"), "--size", "4MiB")
     assert ios_of(trace) == lines_of(FIO)
     times = np.asarray(trace.column("response_time_ns"))
     assert (times > 0).all()
@@ -68,7 +68,7 @@ def test_file_receives_ios_of_trace(workdir: Path) -> None:
 def test_reading_trace_writes_nothing(workdir: Path) -> None:
     Path("reads").write_text("fio version 2 iolog\na read 0 4096\na read 8192 4096\n")
     Path("mine").write_bytes(bytes(range(256)) * 64)
-    replayed(Path("reads"), "file:mine", Path("out"))
+    run_replay(Path("reads"), "file:mine", Path("out"))
     assert Path("mine").read_bytes() == bytes(range(256)) * 64
     Path("writes").write_text("fio version 2 iolog\na write 0 4096\n")
     refused = uflip("replay", "writes", "file:mine", "--out", "other")
@@ -81,7 +81,7 @@ TRIMS = "fio version 2 iolog\na write 0 65536\na trim 0 32768\na read 0 4096\n"
 def test_trims_are_replayed_where_supported(workdir: Path) -> None:
     Path("trims").write_text(TRIMS)
     for device, size in ((SMALL, ()), ("file:scratch.bin", ("--size", "4MiB"))):
-        results, trace = replayed(Path("trims"), device, Path(f"out-{device[:3]}"), *size)
+        results, trace = run_replay(Path("trims"), device, Path(f"out-{device[:3]}"), *size)
         assert ios_of(trace) == [(0, 65536, 1), (0, 32768, 2), (0, 4096, 0)]
         assert "trace_left_out" not in [each["code"] for each in results.warnings]
     content = Path("scratch.bin").read_bytes()
@@ -91,7 +91,7 @@ def test_trims_are_replayed_where_supported(workdir: Path) -> None:
 
 def test_unsupported_trims_are_omitted_with_warning(tmp_path: Path) -> None:
     (tmp_path / "trims").write_text(TRIMS)
-    results, trace = replayed(tmp_path / "trims", "sim:zns", tmp_path / "out")
+    results, trace = run_replay(tmp_path / "trims", "sim:zns", tmp_path / "out")
     assert ios_of(trace) == [(0, 65536, 1), (0, 4096, 0)]
     (warning,) = (each for each in results.warnings if each["code"] == "trace_left_out")
     assert warning["numbers"] == {"trim": 1}
@@ -115,7 +115,7 @@ def test_trimming_trace_counts_as_writing(workdir: Path) -> None:
 
 
 def test_open_loop_keeps_arrival_times(tmp_path: Path) -> None:
-    _, trace = replayed(FIO, SMALL, tmp_path / "as-it-was", "--speed", "1")
+    _, trace = run_replay(FIO, SMALL, tmp_path / "as-it-was", "--speed", "1")
     times = [int(line.split()[0]) for line in FIO.read_text().splitlines() if " 4096" in line or
              " 8192" in line or " 12288" in line or " 16384" in line]  # fmt: skip
     arrivals = [1000 * (time - times[0]) for time in times]
@@ -125,7 +125,7 @@ def test_open_loop_keeps_arrival_times(tmp_path: Path) -> None:
     parts = np.sum([np.asarray(trace.column(name)) for name in trace.causes], axis=0)
     assert parts.tolist() == response
     # One after another at twice the speed: number i waits until the one before is over.
-    _, trace = replayed(FIO, SMALL, tmp_path / "twice", "--speed", "2", "--queue-depth", "1")
+    _, trace = run_replay(FIO, SMALL, tmp_path / "twice", "--speed", "2", "--queue-depth", "1")
     submit, waits, response = columns(trace, "submit_ns", "submission_wait_ns", "response_time_ns")
     assert submit == [arrival // 2 for arrival in arrivals]
     free = 0
@@ -137,15 +137,15 @@ def test_open_loop_keeps_arrival_times(tmp_path: Path) -> None:
 def test_run_file_of_uflip_is_replayed(tmp_path: Path) -> None:
     uflip("replay", FIO, SMALL, "--out", tmp_path / "first", "-q")
     (first,) = (tmp_path / "first" / "runs").glob("*.parquet")
-    _, trace = replayed(first, SMALL, tmp_path / "again")
+    _, trace = run_replay(first, SMALL, tmp_path / "again")
     assert ios_of(trace) == lines_of(FIO)
 
 
 def test_blkparse_and_msr_are_fitted_with_warnings(tmp_path: Path) -> None:
-    results, trace = replayed(DATA / "blkparse-1.2.txt", SMALL, tmp_path / "blk")
+    results, trace = run_replay(DATA / "blkparse-1.2.txt", SMALL, tmp_path / "blk")
     assert columns(trace, "offset_bytes")[0][:2] == [223490 * 512, 8 * 512]
     assert "trace_left_out" in [each.code for each in results.manifest.warnings]
-    results, trace = replayed(
+    results, trace = run_replay(
         DATA / "msr.csv", SMALL, tmp_path / "msr", "--fit", "wrap", "--speed", "1000"
     )
     info = results.manifest.device
@@ -156,7 +156,7 @@ def test_blkparse_and_msr_are_fitted_with_warnings(tmp_path: Path) -> None:
 
 def test_every_verb_opens_the_result(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    replayed(DATA / "msr.csv", SMALL, out, "--fit", "scale", "--speed", "1")
+    run_replay(DATA / "msr.csv", SMALL, out, "--fit", "scale", "--speed", "1")
     for verb in (
         ("show", out, "--full"),
         ("show", out, "--json"),
@@ -176,7 +176,7 @@ def test_every_verb_opens_the_result(tmp_path: Path) -> None:
 def test_same_trace_gives_same_times(tmp_path: Path) -> None:
     times = []
     for name in ("a", "b"):
-        _, trace = replayed(FIO, SMALL, tmp_path / name)
+        _, trace = run_replay(FIO, SMALL, tmp_path / name)
         times.append(columns(trace, "submit_ns", "response_time_ns"))
     assert times[0] == times[1]
 
@@ -185,7 +185,7 @@ def test_damaged_io_list_is_found(tmp_path: Path) -> None:
     """The list in a run file is held against the digest in its pattern."""
     from uflip._native import NativeError, read_trace
 
-    _, trace = replayed(FIO, SMALL, tmp_path / "out")
+    _, trace = run_replay(FIO, SMALL, tmp_path / "out")
     (path,) = (tmp_path / "out" / "runs").glob("*.parquet")
     content = path.read_bytes()
     digest = json.loads(trace.spec_json)["list"]["ios"].encode()
@@ -203,7 +203,7 @@ def test_fresh_fio_trace_matches_its_ios(workdir: Path) -> None:
         check=True,
         capture_output=True,
     )
-    _, trace = replayed(Path("log"), SMALL, Path("out"))
+    _, trace = run_replay(Path("log"), SMALL, Path("out"))
     assert ios_of(trace) == lines_of(Path("log"))
     assert len(trace) > 10
 
@@ -307,12 +307,12 @@ def test_pattern_trace_is_replayed(workdir: Path, ending: str) -> None:
             for r in csv.DictReader(file)
         ]
     assert len(expected) == 120
-    _, trace = replayed(Path(f"trace.{ending}"), SMALL, workdir / "out")
+    _, trace = run_replay(Path(f"trace.{ending}"), SMALL, workdir / "out")
     assert ios_of(trace) == expected
     # In an open loop they arrive when they did: to the nanosecond.
     with Path("read.csv").open() as file:
         instants = [int(row["submit_ns"]) for row in csv.DictReader(file)]
-    open_loop, _ = replayed(Path(f"trace.{ending}"), SMALL, workdir / "open", "--speed", "1")
+    open_loop, _ = run_replay(Path(f"trace.{ending}"), SMALL, workdir / "open", "--speed", "1")
     (entry,) = open_loop.manifest.plan
     assert entry.spec.list.span == instants[-1] - instants[0]
 
@@ -339,7 +339,7 @@ def test_fio_waits_are_reproduced(workdir: Path) -> None:
     job = ["--name=w", "--read_iolog=waits.iolog", "--ioengine=psync", "--write_lat_log=w"]
     subprocess.run(["fio", *job, "--log_offset=1"], check=True, capture_output=True)
     logged = [line.split(", ") for line in Path("w_lat.1.log").read_text().splitlines()]
-    _, trace = replayed(Path("waits.iolog"), "sim:demo", workdir / "out", "--speed", "1")
+    _, trace = run_replay(Path("waits.iolog"), "sim:demo", workdir / "out", "--speed", "1")
     begins = [begin // 1_000_000 for begin in columns(trace, "submit_ns")[0]]
     assert begins == [0, 500, 500, 800]
     fio_begins = [int(row[0]) - int(logged[0][0]) for row in logged]

@@ -41,7 +41,7 @@ def scratch(make_file: Callable[..., Path]) -> Path:
     return make_file(256 * MIB)
 
 
-def killed(out: Path, finished: int, *arguments: object) -> subprocess.Popen[str]:
+def start_and_kill(out: Path, finished: int, *arguments: object) -> subprocess.Popen[str]:
     """Start a benchmark and kill it when `finished` runs are stored."""
     process = start("run", *arguments, "--out", out, "--quiet", program=program(*BENCHMARKS))
     wait_for(lambda: len(list((out / "runs").glob("0*.parquet"))) >= finished)
@@ -69,7 +69,7 @@ def test_simulated_device_resumes_identically(
 ) -> None:
     arguments = (SMALL_SIM, "--scale", "quick", *state)
     assert uflip("run", *arguments, "--out", "whole", "--quiet").code == 0
-    killed(workdir / "cut", finished, *arguments)
+    start_and_kill(workdir / "cut", finished, *arguments)
     before = Results.load("cut")
     assert finished <= len(before.runs) < len(before.manifest.plan)
     outcome = uflip("run", "--resume", "cut", "--quiet")
@@ -93,7 +93,7 @@ def test_simulated_device_resumes_identically(
 def test_file_resumes_with_next_run_in_fresh_space(scratch: Path) -> None:
     out = scratch.parent / "out"
     arguments = ("file:scratch.bin", "--scale", "quick", "--only", "granularity", "--pause", "1ms")
-    killed(out, 13, *arguments)
+    start_and_kill(out, 13, *arguments)
     record = json.loads((scratch.parent / "results/states/file-scratch.bin.json").read_text())
     assert record["state_id"] is not None
     planned = json.loads((out / "manifest.json").read_text())["plan"]
@@ -116,7 +116,9 @@ def test_file_resumes_with_next_run_in_fresh_space(scratch: Path) -> None:
 
 def test_changed_file_is_refused(scratch: Path) -> None:
     out = scratch.parent / "out"
-    killed(out, 1, "file:scratch.bin", "--scale", "quick", "--only", "baseline", "--pause", "1ms")
+    start_and_kill(
+        out, 1, "file:scratch.bin", "--scale", "quick", "--only", "baseline", "--pause", "1ms"
+    )
     # It keeps its number, which the other one could get otherwise.
     scratch.rename(scratch.parent / "kept.bin")
     scratch.write_bytes(bytes(256 * MIB))
@@ -147,7 +149,7 @@ def test_foreign_folder_cannot_be_resumed(workdir: Path) -> None:
 
 
 def test_locked_folder_cannot_be_resumed(workdir: Path) -> None:
-    killed(workdir / "out", 2, SMALL_SIM, "--scale", "quick")
+    start_and_kill(workdir / "out", 2, SMALL_SIM, "--scale", "quick")
     held = lock.acquire(workdir / "out")
     with unchanged(workdir):
         outcome = uflip("run", "--resume", "out")
@@ -157,7 +159,7 @@ def test_locked_folder_cannot_be_resumed(workdir: Path) -> None:
 
 
 def test_first_format_cannot_be_resumed(workdir: Path) -> None:
-    killed(workdir / "out", 2, SMALL_SIM, "--scale", "quick")
+    start_and_kill(workdir / "out", 2, SMALL_SIM, "--scale", "quick")
     path = workdir / "out" / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 1}))
     (workdir / "out" / "ledger.jsonl").unlink()
@@ -178,7 +180,7 @@ def test_first_format_cannot_be_resumed(workdir: Path) -> None:
 def test_options_cannot_change_on_resume(
     workdir: Path, arguments: tuple[str, ...], where: str
 ) -> None:
-    killed(workdir / "out", 1, SMALL_SIM, "--scale", "quick")
+    start_and_kill(workdir / "out", 1, SMALL_SIM, "--scale", "quick")
     # Half a run, as a kill may leave it.
     last = Results.load("out").manifest.plan[-1].id
     (workdir / "out" / "runs" / f".{last}.parquet.tmp").write_bytes(b"half")
@@ -188,7 +190,7 @@ def test_options_cannot_change_on_resume(
 
 
 def test_resume_removes_only_temporary_files(workdir: Path) -> None:
-    killed(workdir / "out", 3, SMALL_SIM, "--scale", "quick")
+    start_and_kill(workdir / "out", 3, SMALL_SIM, "--scale", "quick")
     first = Results.load("out").manifest.plan[0].id
     (workdir / "out" / "summaries").mkdir(exist_ok=True)
     (workdir / "out" / "inside").mkdir(exist_ok=True)
@@ -378,7 +380,7 @@ def test_temporary_files_of_a_power_cut_are_replaced(scratch: Path) -> None:
     """Leave the rests of an interruption: temporary names of any length, and an unheld lock."""
     out = scratch.parent / "out"
     arguments = ("file:scratch.bin", "--scale", "quick", "--only", "granularity", "--pause", "1ms")
-    killed(out, 5, *arguments)
+    start_and_kill(out, 5, *arguments)
     stored = Results.load(out)
     manifest = json.loads((out / "manifest.json").read_text())
     last, missing = stored.runs[-1], stored.missing
@@ -401,7 +403,9 @@ def test_temporary_files_of_a_power_cut_are_replaced(scratch: Path) -> None:
 def test_truncated_run_is_measured_again(scratch: Path) -> None:
     """A file system that lost confirmed data costs the run; the truncated file is kept."""
     out = scratch.parent / "out"
-    killed(out, 3, "file:scratch.bin", "--scale", "quick", "--only", "order", "--pause", "1ms")
+    start_and_kill(
+        out, 3, "file:scratch.bin", "--scale", "quick", "--only", "order", "--pause", "1ms"
+    )
     before = Results.load(out)
     path, contents = before.runs[1].path, {run.id: run.path.read_bytes() for run in before.runs}
     truncated = path.read_bytes()[:-100]

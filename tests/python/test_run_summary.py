@@ -54,13 +54,13 @@ def as_repetition(run: Any, repetition: int) -> Any:
 
 
 @pytest.fixture
-def copied(folder: Path, tmp_path: Path) -> Path:
+def copied_dir(folder: Path, tmp_path: Path) -> Path:
     shutil.copytree(folder, tmp_path / "r")
     return tmp_path / "r"
 
 
 @pytest.fixture(scope="module")
-def expected(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def expected_document(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the document computed from the run files alone."""
     bare = tmp_path_factory.mktemp("bare") / "r"
     shutil.copytree(folder, bare)
@@ -68,9 +68,9 @@ def expected(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     return summary(Results.load(bare))
 
 
-def test_cached_summary_matches_runs(folder: Path, expected: dict[str, Any]) -> None:
-    assert summary(Results.load(folder)) == expected
-    assert len(expected["baselines"][0]["repetitions"]) == REPETITIONS
+def test_cached_summary_matches_runs(folder: Path, expected_document: dict[str, Any]) -> None:
+    assert summary(Results.load(folder)) == expected_document
+    assert len(expected_document["baselines"][0]["repetitions"]) == REPETITIONS
 
 
 def test_summary_is_read_without_ios(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,31 +105,33 @@ def files(at: Path) -> list[Path]:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_corrupted_cache_changes_no_number(
-    copied: Path, expected: dict[str, Any], seed: int
+    copied_dir: Path, expected_document: dict[str, Any], seed: int
 ) -> None:
     rng = random.Random(seed)
-    for path in files(copied):
+    for path in files(copied_dir):
         content = bytearray(path.read_bytes())
         content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
         path.write_bytes(content)
-    results = Results.load(copied)
-    assert summary(results) == expected
+    results = Results.load(copied_dir)
+    assert summary(results) == expected_document
     same(results.pyramid_of(results.runs[0]), pyramid_of(results.runs[0].trace()))
 
 
-def test_swapped_cache_files_are_ignored(copied: Path, expected: dict[str, Any]) -> None:
-    names = files(copied)
+def test_swapped_cache_files_are_ignored(
+    copied_dir: Path, expected_document: dict[str, Any]
+) -> None:
+    names = files(copied_dir)
     contents = [path.read_bytes() for path in names]
     for path, content in zip(names, contents[1:] + contents[:1], strict=True):
         path.write_bytes(content)
-    assert summary(Results.load(copied)) == expected
+    assert summary(Results.load(copied_dir)) == expected_document
 
 
-def test_lost_run_is_excluded_from_summary(copied: Path) -> None:
-    results = Results.load(copied)
+def test_lost_run_is_excluded_from_summary(copied_dir: Path) -> None:
+    results = Results.load(copied_dir)
     results.runs[0].path.unlink()
     (experiment,) = [
-        run for run in summary(Results.load(copied))["baselines"] if run["pattern"] == "SR"
+        run for run in summary(Results.load(copied_dir))["baselines"] if run["pattern"] == "SR"
     ]
     assert [each["run"] for each in experiment["repetitions"]] == [
         run.id for run in results.runs[1:] if run.pattern == "SR"

@@ -45,7 +45,7 @@ def run(*command: object, user: str | None = None) -> str:
 
 
 @pytest.fixture
-def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def mount_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An ext4 on a served device."""
     monkeypatch.chdir(tmp_path)
     missing = [name for name in NEEDED if shutil.which(name) is None]
@@ -85,8 +85,8 @@ def test_page_serves_the_tested_device() -> None:
     assert (url, options[:2], others) == (DEVICE, ["--speed", "0"], [])
 
 
-def test_sqlite_database_is_intact_after_updates(mounted: Path) -> None:
-    database = sqlite3.connect(mounted / "data.sqlite")
+def test_sqlite_database_is_intact_after_updates(mount_point: Path) -> None:
+    database = sqlite3.connect(mount_point / "data.sqlite")
     database.execute("PRAGMA synchronous = FULL")
     with database:
         database.execute("CREATE TABLE part (id INTEGER PRIMARY KEY, name TEXT, price INTEGER)")
@@ -96,7 +96,7 @@ def test_sqlite_database_is_intact_after_updates(mounted: Path) -> None:
         with database:
             database.execute("UPDATE part SET price = price + 1 WHERE id % 20 = ?", (number,))
     database.close()
-    reopened = sqlite3.connect(mounted / "data.sqlite")
+    reopened = sqlite3.connect(mount_point / "data.sqlite")
     assert reopened.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     expected = sum(number * 7 + 1 for number in range(20_000))
     assert reopened.execute("SELECT count(*), sum(price) FROM part").fetchone() == (
@@ -107,12 +107,12 @@ def test_sqlite_database_is_intact_after_updates(mounted: Path) -> None:
 
 
 @pytest.fixture
-def cluster(mounted: Path) -> Iterator[Callable[..., str]]:
+def cluster(mount_point: Path) -> Iterator[Callable[..., str]]:
     """Return a function that runs programs of PostgreSQL; its data is on the device."""
     programs = next((path for path in POSTGRESQL if (path / "initdb").exists()), None)
     if programs is None:
         pytest.skip("PostgreSQL is not installed")
-    data, sockets = mounted / "data", mounted / "sockets"
+    data, sockets = mount_point / "data", mount_point / "sockets"
     for folder in (data, sockets):
         folder.mkdir()
         shutil.chown(folder, pwd.getpwnam(NOBODY).pw_uid)

@@ -27,7 +27,7 @@ from uflip.site.tables import DeviceRecord, ResultRecord
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedResult:
+def prepared_result(tmp_path_factory: pytest.TempPathFactory) -> PreparedResult:
     folder = tmp_path_factory.mktemp("backup")
     (folder / "scratch").mkdir()
     return prepare(small_result(folder / "result"), folder / "scratch")
@@ -56,9 +56,9 @@ def add_result(site: Site) -> None:
 
 
 def test_backup_is_a_consistent_snapshot(
-    any_site: Site, prepared: PreparedResult, tmp_path: Path
+    any_site: Site, prepared_result: PreparedResult, tmp_path: Path
 ) -> None:
-    result = submit(any_site, prepared).result
+    result = submit(any_site, prepared_result).result
     statements: list[str] = []
 
     def meanwhile(_connection: object, _cursor: object, statement: str, *_: object) -> None:
@@ -71,14 +71,14 @@ def test_backup_is_a_consistent_snapshot(
     assert statements
     restore_from(tmp_path / "backup", tmp_path / "restored")
     site = open_site(tmp_path / "restored")
-    check_whole(site, result, prepared)
+    check_whole(site, result, prepared_result)
     site.close()
 
 
 def test_result_deleted_before_copy_is_not_in_backup(
-    site: Site, prepared: PreparedResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared_result: PreparedResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submit(site, prepared).result
+    result = submit(site, prepared_result).result
 
     def meanwhile(_: Blobs, digests: Iterable[str]) -> None:
         del digests
@@ -90,9 +90,11 @@ def test_result_deleted_before_copy_is_not_in_backup(
     assert restore_from(tmp_path / "backup", tmp_path / "restored").results == 0
 
 
-def test_missing_file_fails_backup(site: Site, prepared: PreparedResult, tmp_path: Path) -> None:
-    submit(site, prepared)
-    lost = site.blobs.path(prepared.files[0][1])
+def test_missing_file_fails_backup(
+    site: Site, prepared_result: PreparedResult, tmp_path: Path
+) -> None:
+    submit(site, prepared_result)
+    lost = site.blobs.path(prepared_result.files[0][1])
     lost.unlink()
     with pytest.raises(ResultsError, match="A file of the site is missing") as raised:
         back_up(site, tmp_path / "backup")
@@ -102,9 +104,9 @@ def test_missing_file_fails_backup(site: Site, prepared: PreparedResult, tmp_pat
 
 @pytest.mark.parametrize("table", ["account", "device", "result"])
 def test_inconsistent_rows_are_not_restored(
-    site: Site, prepared: PreparedResult, tmp_path: Path, table: str
+    site: Site, prepared_result: PreparedResult, tmp_path: Path, table: str
 ) -> None:
-    submit(site, prepared)
+    submit(site, prepared_result)
     back_up(site, tmp_path / "backup")
     rows = tmp_path / "backup" / "rows.jsonl"
     remaining = [
@@ -119,9 +121,9 @@ def test_inconsistent_rows_are_not_restored(
 
 
 def test_failed_restore_leaves_nothing(
-    site: Site, prepared: PreparedResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared_result: PreparedResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submit(site, prepared).result
+    result = submit(site, prepared_result).result
     back_up(site, tmp_path / "backup")
     restored = tmp_path / "restored"
     synced: set[Path] = set()
@@ -136,7 +138,7 @@ def test_failed_restore_leaves_nothing(
             (rows,) = connection.execute("SELECT count(*) FROM result").fetchone()
         connection.close()
         blobs = Blobs(restored)
-        paths = {blobs.path(digest) for _, digest, _ in prepared.files}
+        paths = {blobs.path(digest) for _, digest, _ in prepared_result.files}
         names = {parent for path in paths for parent in (path.parent, path.parent.parent)}
         states.append((rows, paths | names <= synced and all(path.exists() for path in paths)))
         return made(folders, *args)
@@ -152,7 +154,7 @@ def test_failed_restore_leaves_nothing(
             restore_from(tmp_path / "backup", tmp_path / "again")
     assert not (tmp_path / "again").exists()
     reopened = open_site(restored)
-    check_whole(reopened, result, prepared)
+    check_whole(reopened, result, prepared_result)
     reopened.close()
 
 
@@ -160,8 +162,10 @@ def _interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_refused_rows_are_reported(site: Site, prepared: PreparedResult, tmp_path: Path) -> None:
-    submit(site, prepared)
+def test_refused_rows_are_reported(
+    site: Site, prepared_result: PreparedResult, tmp_path: Path
+) -> None:
+    submit(site, prepared_result)
     back_up(site, tmp_path / "backup")
     rows = tmp_path / "backup" / "rows.jsonl"
     rows.write_text(rows.read_text().replace('"slug":', '"called":'))
@@ -171,9 +175,9 @@ def test_refused_rows_are_reported(site: Site, prepared: PreparedResult, tmp_pat
 
 
 def test_unknown_schema_revision_is_refused(
-    site: Site, prepared: PreparedResult, tmp_path: Path
+    site: Site, prepared_result: PreparedResult, tmp_path: Path
 ) -> None:
-    submit(site, prepared)
+    submit(site, prepared_result)
     back_up(site, tmp_path / "backup")
     rows = tmp_path / "backup" / "rows.jsonl"
     head, *others = rows.read_text().splitlines()
@@ -197,9 +201,9 @@ def test_existing_target_is_reported_by_argument_name(site: Site, tmp_path: Path
 
 
 def test_startup_removes_orphaned_files(
-    any_site: Site, prepared: PreparedResult, tmp_path: Path
+    any_site: Site, prepared_result: PreparedResult, tmp_path: Path
 ) -> None:
-    result = submit(any_site, prepared).result
+    result = submit(any_site, prepared_result).result
     (tmp_path / "sent").mkdir()
     other = prepare(small_result(tmp_path / "other"), tmp_path / "sent")
     upload = upload_files(any_site, other)
@@ -215,5 +219,5 @@ def test_startup_removes_orphaned_files(
     assert cleanup.sweep(any_site.sessions, any_site.blobs) == 2
     assert [path.exists() for path in (stray, begun, young, foreign)] == [False, False, True, True]
     assert cleanup.sweep(any_site.sessions, any_site.blobs) == 0
-    check_whole(any_site, result, prepared)
+    check_whole(any_site, result, prepared_result)
     assert any_site.intake.commit(alice(any_site), upload, publish=True).new

@@ -24,7 +24,7 @@ DEVICE = "sim:demo?blocks_per_die=64"
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def result_dirs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two results of one device, with different random addresses."""
     folder = tmp_path_factory.mktemp("measured")
     for seed in ("1", "2"):
@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
 
 
 @pytest.fixture
-def watched(browser: "Browser", server: SiteServer) -> Iterator[MonitoredPage]:
+def monitored_page(browser: "Browser", server: SiteServer) -> Iterator[MonitoredPage]:
     watcher = MonitoredPage(browser)
     yield watcher
     watcher.context.close()
@@ -50,7 +50,7 @@ def watched(browser: "Browser", server: SiteServer) -> Iterator[MonitoredPage]:
     ] == []
 
 
-def submitted(server: SiteServer, folder: Path, *options: str) -> dict[str, Any]:
+def submit(server: SiteServer, folder: Path, *options: str) -> dict[str, Any]:
     token = server.token("alice")
     outcome = uflip("submit", folder, server.url, "--token", token, "--json", *options)
     assert outcome.code == 0, outcome.err + outcome.out
@@ -58,7 +58,7 @@ def submitted(server: SiteServer, folder: Path, *options: str) -> dict[str, Any]
     return document
 
 
-def forged_submitted(server: SiteServer, folder: Path, forged: Path) -> Outcome:
+def submit_forged(server: SiteServer, folder: Path, forged: Path) -> Outcome:
     """Submit a copy with one bit of a run changed."""
     shutil.copytree(folder, forged)
     run = next((forged / "runs").glob("*.parquet"))
@@ -74,23 +74,23 @@ def rows(page: "Page") -> int:
 
 
 def test_measurement_is_submitted_compared_and_cited(
-    watched: MonitoredPage, server: SiteServer, measured: list[Path], tmp_path: Path
+    monitored_page: MonitoredPage, server: SiteServer, result_dirs: list[Path], tmp_path: Path
 ) -> None:
-    page = watched.page
+    page = monitored_page.page
     # Submitted, but private: neither the list nor its address shows it.
-    first = submitted(server, measured[0])
+    first = submit(server, result_dirs[0])
     page.goto(server.url)
     assert page.get_by_text("Nothing matches").is_visible()
     response = page.goto(first["url"])
     assert response is not None
     assert response.status == 404
     # A result changed by hand does not verify, and is not there either.
-    refused = forged_submitted(server, measured[0], tmp_path / "forged")
+    refused = submit_forged(server, result_dirs[0], tmp_path / "forged")
     assert refused.code != 0
     # Published: the same again makes it so.
-    assert submitted(server, measured[0], "--publish")["id"] == first["id"]
-    second = submitted(server, measured[1], "--publish")
-    watched.console_messages.clear()  # the console reports the 404
+    assert submit(server, result_dirs[0], "--publish")["id"] == first["id"]
+    second = submit(server, result_dirs[1], "--publish")
+    monitored_page.console_messages.clear()  # the console reports the 404
     # Browsed: searched, and by its device.
     page.goto(server.url)
     assert rows(page) == 2
@@ -110,7 +110,7 @@ def test_measurement_is_submitted_compared_and_cited(
     page.get_by_role("heading", level=1).wait_for()
     page.locator("table tbody tr").first.wait_for()
     assert {first["id"], second["id"]} == set(unquote(page.url).rpartition("/")[2].split(","))
-    ours = package.compare(measured[0], measured[1])
+    ours = package.compare(result_dirs[0], result_dirs[1])
     assert page.locator("table").last.locator("tbody tr").count() == len(ours.rows)
     assert page.evaluate("!document.body.dataset.busy")
     # Cited: the citation has the address, the address has the result.
@@ -122,18 +122,18 @@ def test_measurement_is_submitted_compared_and_cited(
     assert first["url"] in page.locator("pre").inner_text()
     check_in_all_themes(page, "result")
     address = cited.rpartition(", ")[2]
-    assert package.load(address).frame() == package.load(measured[0]).frame()
+    assert package.load(address).frame() == package.load(result_dirs[0]).frame()
     # From the citation down to every I/O.
     page.get_by_role("link", name="Explore its I/Os").click()
     page.get_by_role("heading", name="All runs").wait_for()
     page.locator(".rail summary").first.click()
     page.locator(".rail details[open] a").first.click()
     page.wait_for_function("() => document.querySelector('.pad .figure')?.dataset.complete")
-    assert watched.console_messages == [], "the console is empty"
+    assert monitored_page.console_messages == [], "the console is empty"
 
 
 def test_markup_in_device_name_stays_text(
-    watched: MonitoredPage, server: SiteServer, tmp_path: Path
+    monitored_page: MonitoredPage, server: SiteServer, tmp_path: Path
 ) -> None:
     """The name of any user's profile is shown on every page, and runs on none."""
     probe = "<img src=x onerror=document.title='ran'>"
@@ -145,11 +145,11 @@ def test_markup_in_device_name_stays_text(
         "run", device, "--scale", "quick", "--only", "order", "-q", "--out", tmp_path / "own"
     )
     assert outcome.code == 0, outcome.err
-    document = submitted(server, tmp_path / "own", "--publish")
-    page = watched.page
+    document = submit(server, tmp_path / "own", "--publish")
+    page = monitored_page.page
     for address in (server.url, f"{server.url}/devices", document["url"], f"{server.url}/explore/"):
         page.goto(address)
         page.wait_for_load_state("networkidle")
         assert page.locator("img").count() == 0, address
         assert page.title() != "ran", address
-    assert watched.console_messages == []
+    assert monitored_page.console_messages == []

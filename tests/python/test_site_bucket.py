@@ -73,21 +73,23 @@ def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
 
 
 @pytest.fixture
-def measured(tmp_path: Path) -> Path:
+def result_dir(tmp_path: Path) -> Path:
     return small_result(tmp_path / "result")
 
 
-def emptied(folder: Path) -> None:
+def empty_folder(folder: Path) -> None:
     for name in ("blobs", "folders"):
         for each in (folder / name).iterdir():
             shutil.rmtree(each)
 
 
-def test_site_is_restored_from_its_bucket(storage: Storage, measured: Path, tmp_path: Path) -> None:
+def test_site_is_restored_from_its_bucket(
+    storage: Storage, result_dir: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "site"
     with site_server(folder, None, "--store", STORE) as server:
         token = server.token("alice")
-        outcome = uflip("submit", measured, server.url, "--token", token, "--publish", "--json")
+        outcome = uflip("submit", result_dir, server.url, "--token", token, "--publish", "--json")
         assert outcome.code == 0, outcome.err
         (listed,) = server.client().get("/api/v1/results").json()["results"]
         address = f"/api/v1/results/{listed['id']}"
@@ -99,13 +101,13 @@ def test_site_is_restored_from_its_bucket(storage: Storage, measured: Path, tmp_
             f"/results/{listed['id']}", f"/explore/api/result?key={listed['id']}",
             f"{address}/summary", f"{address}/files/{files[-1]['digest']}",
         ):  # fmt: skip
-            emptied(folder)
+            empty_folder(folder)
             assert server.client().get(path).status_code == 200, path
         assert server.client().get(f"{address}/summary").content == before
-        emptied(folder)
+        empty_folder(folder)
         pulled = tmp_path / "pulled"
         assert uflip("pull", server.url, listed["id"], "--out", pulled).code == 0
-        assert package.load(pulled).frame() == package.load(measured).frame()
+        assert package.load(pulled).frame() == package.load(result_dir).frame()
         # Another machine: the same database and bucket, but another folder.
         database = f"sqlite:///{folder / 'site.db'}"
         with site_server(tmp_path / "other", database, "--store", STORE) as other:
@@ -123,14 +125,14 @@ def test_site_is_restored_from_its_bucket(storage: Storage, measured: Path, tmp_
 
 
 def test_changed_bucket_object_is_detected(
-    storage: Storage, measured: Path, tmp_path: Path
+    storage: Storage, result_dir: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "site"
     with site_server(folder, None, "--store", STORE) as server:
         token = server.token("alice")
-        assert uflip("submit", measured, server.url, "--token", token, "--publish").code == 0
+        assert uflip("submit", result_dir, server.url, "--token", token, "--publish").code == 0
         (listed,) = server.client().get("/api/v1/results").json()["results"]
-        emptied(folder)
+        empty_folder(folder)
         changed = sorted(storage.names())[0]
         obstore.put(obstore.store.from_url("s3://results"), changed, b"something else")
         response = server.client().get(f"/api/v1/results/{listed['id']}/summary")
@@ -140,13 +142,13 @@ def test_changed_bucket_object_is_detected(
 
 
 def test_unavailable_bucket_refuses_submission(
-    storage: Storage, measured: Path, tmp_path: Path
+    storage: Storage, result_dir: Path, tmp_path: Path
 ) -> None:
     with site_server(tmp_path / "site", None, "--store", STORE) as server:
         token = server.token("alice")
         storage.process.kill()
         storage.process.wait()
-        sent = uflip("submit", measured, server.url, "--token", token, "--publish")
+        sent = uflip("submit", result_dir, server.url, "--token", token, "--publish")
         assert sent.code != 0
         assert "bucket cannot be used" in sent.err
         listed: Any = server.client("alice").get("/api/v1/results").json()

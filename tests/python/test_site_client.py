@@ -206,17 +206,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def result_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("client") / "result"
     return small_result(out)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n", " ", "\t\n"])
 def test_whitespace_around_token_is_ignored(
-    server: SiteServer, measured: Path, monkeypatch: pytest.MonkeyPatch, end: str
+    server: SiteServer, result_dir: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     token = server.token("alice")
-    command = ("submit", measured, server.url, "--json")
+    command = ("submit", result_dir, server.url, "--json")
     assert uflip(*command, "--token", f"{token}{end}").code == 0
     monkeypatch.setenv("UFLIP_SITE_TOKEN", f"{end}{token}{end}")
     assert uflip(*command).code == 0
@@ -224,10 +224,10 @@ def test_whitespace_around_token_is_ignored(
 
 @pytest.mark.parametrize("odd", ["é", "\n", "\x1b", " ", "\u202e", "\udc80", "😀", "\x7f"])
 def test_token_never_appears_in_errors(
-    server: SiteServer, measured: Path, monkeypatch: pytest.MonkeyPatch, odd: str
+    server: SiteServer, result_dir: Path, monkeypatch: pytest.MonkeyPatch, odd: str
 ) -> None:
     token = f"uflip_never-to-be-seen{odd}x"
-    commands = (("submit", measured, server.url), ("pull", server.url, ID))
+    commands = (("submit", result_dir, server.url), ("pull", server.url, ID))
     options = [("--token", token), (f"--token={token}",)]
     for command in commands:
         for where, more in (

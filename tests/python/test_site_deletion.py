@@ -29,7 +29,7 @@ class KilledError(BaseException):
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedResult:
+def prepared_result(tmp_path_factory: pytest.TempPathFactory) -> PreparedResult:
     folder = tmp_path_factory.mktemp("kept")
     (folder / "scratch").mkdir()
     return prepare(small_result(folder / "result"), folder / "scratch")
@@ -49,9 +49,9 @@ def any_site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
 
 
 def test_kill_during_removal_leaves_no_partial_folder(
-    site: Site, prepared: PreparedResult, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared_result: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submit(site, prepared).result
+    result = submit(site, prepared_result).result
 
     def half(folder: Path, **_: object) -> None:
         next((folder / "runs").iterdir()).unlink()
@@ -62,14 +62,14 @@ def test_kill_during_removal_leaves_no_partial_folder(
         with pytest.raises(KilledError):
             site.intake.delete(result, "alice")
     assert not site.folders.path_of(result).exists()
-    assert submit(site, prepared).new
-    check_whole(site, result, prepared)
+    assert submit(site, prepared_result).new
+    check_whole(site, result, prepared_result)
 
 
 def test_folder_without_row_is_replaced(
-    site: Site, prepared: PreparedResult, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared_result: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submit(site, prepared).result
+    result = submit(site, prepared_result).result
 
     def kill(_: Blobs, __: str) -> None:
         raise KilledError
@@ -79,15 +79,15 @@ def test_folder_without_row_is_replaced(
         with pytest.raises(KilledError):
             site.intake.delete(result, "alice")
     (site.folders.path_of(result) / "ledger.jsonl").unlink()
-    assert submit(site, prepared).new
-    check_whole(site, result, prepared)
+    assert submit(site, prepared_result).new
+    check_whole(site, result, prepared_result)
     assert [each.name for each in site.blobs.folders.iterdir()] == [result]
 
 
 def test_folder_is_synced_before_its_row(
-    site: Site, prepared: PreparedResult, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared_result: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upload = upload_files(site, prepared)
+    upload = upload_files(site, prepared_result)
     synced: set[str] = set()
 
     def note(paths: Iterable[Path]) -> None:
@@ -101,27 +101,29 @@ def test_folder_is_synced_before_its_row(
 
 
 def test_resubmission_during_deletion_keeps_files(
-    site: Site, prepared: PreparedResult, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared_result: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submit(site, prepared).result
+    result = submit(site, prepared_result).result
     removed = Blobs.remove_folder
 
     def remove_and_resubmit(blobs: Blobs, folder: str) -> None:
         removed(blobs, folder)
         monkeypatch.setattr(Blobs, "remove_folder", removed)
-        assert submit(site, prepared).new
+        assert submit(site, prepared_result).new
 
     monkeypatch.setattr(Blobs, "remove_folder", remove_and_resubmit)
     site.intake.delete(result, "alice")
-    check_whole(site, result, prepared)
+    check_whole(site, result, prepared_result)
 
 
 def test_upload_and_removal_do_not_interleave(
-    any_site: Site, prepared: PreparedResult, monkeypatch: pytest.MonkeyPatch
+    any_site: Site, prepared_result: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submit(any_site, prepared).result
+    result = submit(any_site, prepared_result).result
     results: list[bool] = []
-    resubmission = threading.Thread(target=lambda: results.append(submit(any_site, prepared).new))
+    resubmission = threading.Thread(
+        target=lambda: results.append(submit(any_site, prepared_result).new)
+    )
     removed = Blobs.remove
 
     def slowly(blobs: Blobs, digests: Iterable[str]) -> None:
@@ -133,13 +135,13 @@ def test_upload_and_removal_do_not_interleave(
     any_site.intake.delete(result, "alice")
     resubmission.join()
     assert results == [True]
-    check_whole(any_site, result, prepared)
+    check_whole(any_site, result, prepared_result)
 
 
 def test_upload_cancelled_during_examination_is_no_result(
-    site: Site, prepared: PreparedResult, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared_result: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upload = upload_files(site, prepared)
+    upload = upload_files(site, prepared_result)
     made = ResultFolders.make
 
     def make_and_cancel(*args: Any, **options: bool) -> ExaminedFolder:

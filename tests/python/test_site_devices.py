@@ -18,15 +18,15 @@ from uflip.site.device_label import model_of
 SMALL = "sim:demo?blocks_per_die=64"
 
 
-def _measured(device: str, out: Path) -> Path:
+def _measure(device: str, out: Path) -> Path:
     outcome = uflip("run", device, "--scale", "quick", "--only", "order", "-q", "--out", out)
     assert outcome.code == 0, outcome.err
     return out
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _measured(SMALL, tmp_path_factory.mktemp("devices") / "result")
+def result_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _measure(SMALL, tmp_path_factory.mktemp("devices") / "result")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
         yield site
 
 
-def _published(server: SiteServer, folder: Path) -> dict[str, Any]:
+def _publish(server: SiteServer, folder: Path) -> dict[str, Any]:
     token = server.token("alice")
     outcome = uflip("submit", folder, server.url, "--token", token, "--publish", "--json")
     assert outcome.code == 0, outcome.err
@@ -44,17 +44,17 @@ def _published(server: SiteServer, folder: Path) -> dict[str, Any]:
     return result
 
 
-def _forged(folder: Path, out: Path, **device: object) -> Path:
+def _forge(folder: Path, out: Path, **device: object) -> Path:
     """Return the same results with another description of the device."""
     return forge_results(folder, out, lambda content: content["device"].update(device))
 
 
 def test_differently_configured_devices_are_separate(
-    server: SiteServer, measured: Path, tmp_path: Path
+    server: SiteServer, result_dir: Path, tmp_path: Path
 ) -> None:
-    plain = _published(server, measured)
-    slow = _published(server, _measured(f"{SMALL}&program_ns=3000000", tmp_path / "slow"))
-    same = _published(server, _measured("sim:demo?program_ns=3ms&blocks_per_die=64&seed=1",
+    plain = _publish(server, result_dir)
+    slow = _publish(server, _measure(f"{SMALL}&program_ns=3000000", tmp_path / "slow"))
+    same = _publish(server, _measure("sim:demo?program_ns=3ms&blocks_per_die=64&seed=1",
                                         tmp_path / "same"))  # fmt: skip
     assert plain["device"] == "demo?blocks_per_die=64"
     assert slow["device"] == "demo?blocks_per_die=64&program_ns=3000000"
@@ -67,27 +67,25 @@ def test_differently_configured_devices_are_separate(
     assert {each["results"] for each in server.client().get("/api/v1/devices").json()} == {1, 2}
 
 
-def test_device_is_identified_by_profile_not_name(measured: Path, tmp_path: Path) -> None:
-    plain = Results.load(_measured("sim:demo", tmp_path / "plain")).manifest.device
+def test_device_is_identified_by_profile_not_name(result_dir: Path, tmp_path: Path) -> None:
+    plain = Results.load(_measure("sim:demo", tmp_path / "plain")).manifest.device
     assert model_of(plain) == "demo"
     # The profile of another device under the plain name, or under a name without a profile.
     for url in ("sim:demo", "sim:", "sim:dftl", "sim:demo?program_ns=1", "sim:demo?nothing=1"):
-        folder = _forged(measured, tmp_path / url.replace("?", "-"), url=url)
+        folder = _forge(result_dir, tmp_path / url.replace("?", "-"), url=url)
         model = model_of(Results.load(folder).manifest.device)
         assert model.startswith("demo, profile "), (url, model)
     path = tmp_path / "own.toml"
     path.write_text(read_profile("demo")[1])
-    mine = Results.load(
-        _measured(f"sim:{path}?blocks_per_die=64", tmp_path / "own")
-    ).manifest.device
+    mine = Results.load(_measure(f"sim:{path}?blocks_per_die=64", tmp_path / "own")).manifest.device
     assert model_of(mine).startswith("own, profile ")
 
 
 def test_terminal_codes_in_names_are_escaped(
-    server: SiteServer, measured: Path, tmp_path: Path
+    server: SiteServer, result_dir: Path, tmp_path: Path
 ) -> None:
     named = {"model": f"drive {TERMINAL} gpj", "firmware": f"1{TERMINAL}2"}
-    result = _published(server, _forged(measured, tmp_path / "forged", **named))
+    result = _publish(server, _forge(result_dir, tmp_path / "forged", **named))
     assert result["firmware"] == named["firmware"], "the API returns the original text"
     addresses = ("/", "/devices", f"/devices/{result['device_slug']}", f"/results/{result['id']}")
     for address in addresses:

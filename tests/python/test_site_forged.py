@@ -25,15 +25,15 @@ Plan = list[dict[str, Any]]
 
 @pytest.fixture(scope="module", params=["sim:demo?blocks_per_die=64", "sim:dfc"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _measured(request.param, tmp_path_factory.mktemp("forged"))
+    return _measure(request.param, tmp_path_factory.mktemp("forged"))
 
 
 @pytest.fixture(scope="module")
 def pattern_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _measured("sim:demo?blocks_per_die=64", tmp_path_factory.mktemp("forged"))
+    return _measure("sim:demo?blocks_per_die=64", tmp_path_factory.mktemp("forged"))
 
 
-def _measured(device: str, root: Path) -> Path:
+def _measure(device: str, root: Path) -> Path:
     only = "oc0" if "dfc" in device else "order"
     outcome = uflip("run", device, "--scale", "quick", "--only", only, "-q", "--out", root / "r")
     assert outcome.code == 0, outcome.err
@@ -131,7 +131,7 @@ def test_irrelevant_metadata_change_is_accepted(pattern_folder: Path, tmp_path: 
 
 
 def test_job_of_unplanned_length_is_refused(tmp_path: Path) -> None:
-    jobs = _measured("sim:dfc", tmp_path)
+    jobs = _measure("sim:dfc", tmp_path)
     error = _refusal(forge_results(jobs, tmp_path / "forged", change_spec(pages=7)))
     assert error.where.endswith(".parquet"), error
 

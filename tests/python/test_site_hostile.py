@@ -158,7 +158,7 @@ def cases(run: Run) -> dict[str, bytes]:
     return {label: content for part in parts for label, content in part}
 
 
-def replaced(folder: Path, name: str, content: bytes) -> None:
+def replace_run(folder: Path, name: str, content: bytes) -> None:
     """Put a run file into a folder, and add its digest to the ledger."""
     path = folder / "runs" / name
     path.unlink()
@@ -196,7 +196,7 @@ def test_hand_made_file_with_consistent_content_is_accepted(
     """The valid folder is accepted, so that the others are refused for their faults."""
     name = _named(folder, run)
     shutil.copytree(folder, tmp_path / "copy")
-    replaced(tmp_path / "copy", name, run.made({}))
+    replace_run(tmp_path / "copy", name, run.made({}))
     assert examine_in_child(tmp_path / "copy")[0] == "accepted"
 
 
@@ -211,7 +211,7 @@ def test_hostile_files_are_refused_quickly(folder: Path, run: Run, tmp_path: Pat
 def wrong_refusal(folder: Path, name: str, copy: Path, label: str, content: bytes) -> str:
     """Return what is wrong with the refusal of a run file."""
     shutil.copytree(folder, copy)
-    replaced(copy, name, content)
+    replace_run(copy, name, content)
     outcome, cpu_s, memory_bytes = examine_in_child(copy)
     shutil.rmtree(copy)
     if outcome.startswith("refused") and cpu_s <= CPU_S and memory_bytes <= MEMORY_BYTES:

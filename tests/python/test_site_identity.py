@@ -27,12 +27,12 @@ LONG_AGO_S = 2 * 3600
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def result_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("identity") / "result"
     return small_result(out)
 
 
-def _published(server: SiteServer, folder: Path) -> str:
+def _publish(server: SiteServer, folder: Path) -> str:
     outcome = uflip(
         "submit", folder, server.url, "--token", server.token("alice"), "--publish", "--json"
     )
@@ -41,11 +41,11 @@ def _published(server: SiteServer, folder: Path) -> str:
 
 
 @pytest.fixture
-def site(tmp_path: Path, measured: Path) -> tuple[Path, str, str]:
+def site(tmp_path: Path, result_dir: Path) -> tuple[Path, str, str]:
     """Return a site with an external database and one result: folder, URL of the database, id."""
     folder, database = tmp_path / "site", f"sqlite:///{tmp_path / 'its.db'}"
     with site_server(folder, database) as server:
-        result = _published(server, measured)
+        result = _publish(server, result_dir)
     _age(folder)
     return folder, database, result
 
@@ -63,7 +63,7 @@ def folders_unchanged(folder: Path) -> Iterator[None]:
     assert tree(folder / "folders") == before
 
 
-def _refused(*arguments: object) -> str:
+def _refusal(*arguments: object) -> str:
     """Start a command that must be refused, and return its error."""
     process = start_site(*arguments)
     try:
@@ -85,11 +85,11 @@ def test_wrong_database_removes_nothing(
     open_site(tmp_path / "elsewhere", f"sqlite:///{another}").close()
     with folders_unchanged(folder):
         for more in ((), ("--database", f"sqlite:///{another}")):
-            message = _refused("serve", folder, "--port", "0", *more)
+            message = _refusal("serve", folder, "--port", "0", *more)
             assert "The database belongs to another site" in message
             assert "--database" in message
             assert "nothing was changed" in message
-            assert _refused("token", folder, "bob", *more)
+            assert _refusal("token", folder, "bob", *more)
     assert not (folder / "site.db").exists(), "no database was created"
     # With its own database it starts.
     with site_server(folder, database) as server:
@@ -146,7 +146,7 @@ def test_only_uflip_names_are_swept(site: tuple[Path, str, str]) -> None:
 
 
 def test_lost_result_folder_is_rebuilt_from_blobs(
-    site: tuple[Path, str, str], measured: Path
+    site: tuple[Path, str, str], result_dir: Path
 ) -> None:
     folder, database, result = site
     with site_server(folder, database) as server:
@@ -157,7 +157,7 @@ def test_lost_result_folder_is_rebuilt_from_blobs(
             assert server.client().get(path).status_code == 200, path
         assert server.client().get(address).content == before
         assert package.load(f"{server.url}/results/{result}").frame() == (
-            package.load(measured).frame()
+            package.load(result_dir).frame()
         )
         # Without its files the result cannot be made; the error reports it.
         shutil.rmtree(folder / "folders" / result)

@@ -46,7 +46,7 @@ class Filled:
         return table[column.key]
 
 
-def filled(site: Site) -> Filled:
+def fill_tables(site: Site) -> Filled:
     """Write rows like those of submissions; many have equal sort keys."""
     rng = random.Random(5)
     devices = [
@@ -97,12 +97,12 @@ def filled_site(
 ) -> Iterator[Filled]:
     folder = tmp_path_factory.mktemp("lists") / "site"
     if request.param == "sqlite":
-        made = filled(open_site(folder))
+        made = fill_tables(open_site(folder))
         yield made
         made.site.close()
         return
     with postgres() as url:
-        made = filled(open_site(folder, url))
+        made = fill_tables(open_site(folder, url))
         yield made
         made.site.close()
 

@@ -31,7 +31,7 @@ DEVICE = "sim:demo?blocks_per_die=64"
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def result_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("taken") / "result"
     outcome = uflip("run", DEVICE, "--scale", "quick", "--only", "order", "-q", "--out", out)
     assert outcome.code == 0, outcome.err
@@ -55,35 +55,35 @@ def output_of(outcome: Outcome) -> dict[str, Any]:
     return document
 
 
-def test_duplicate_submission_reports_its_owner(server: SiteServer, measured: Path) -> None:
-    first = submit(server, measured, "alice")
+def test_duplicate_submission_reports_its_owner(server: SiteServer, result_dir: Path) -> None:
+    first = submit(server, result_dir, "alice")
     assert (first.code, "(new, private until `--publish`)" in first.out) == (0, True)
     # Only alice can publish it: a duplicate submission does not, and its answer states that.
-    duplicate = submit(server, measured, "bob")
+    duplicate = submit(server, result_dir, "bob")
     assert duplicate.code == 0, duplicate.err
     assert (
         "submitted by somebody else, private; only they or an admin can publish it" in duplicate.out
     )
-    refused = submit(server, measured, "bob", "--publish", "--json")
+    refused = submit(server, result_dir, "bob", "--publish", "--json")
     answer = output_of(refused)
     assert refused.code == 3
     assert (answer["new"], answer["own"], answer["published"]) == (False, False, False)
     address = f"/api/v1/results/{answer['id']}"
     assert server.client().get(address).status_code == 404
     # An admin may publish any result.
-    done = output_of(submit(server, measured, "root", "--publish", "--json"))
+    done = output_of(submit(server, result_dir, "root", "--publish", "--json"))
     assert (done["own"], done["published"]) == (False, True)
     assert server.client().get(address).json()["submitted_by"] == "alice"
     # From now on every user learns that it is public, whatever they request.
     for account, own in (("bob", False), ("alice", True)):
         for options in ((), ("--publish",)):
-            outcome = submit(server, measured, account, "--json", *options)
+            outcome = submit(server, result_dir, account, "--json", *options)
             answer = output_of(outcome)
             assert (outcome.code, answer["own"], answer["published"]) == (0, own, True), (
                 account,
                 options,
             )
-    assert "submitted by somebody else, published" in submit(server, measured, "bob").out
+    assert "submitted by somebody else, published" in submit(server, result_dir, "bob").out
     site = open_site(server.folder)
     with site.sessions() as session:
         publishers = session.query(Audit).filter(Audit.action == "publish")
@@ -113,15 +113,15 @@ def _offer(client: httpx.Client, files: dict[str, bytes], **lengths: int) -> htt
 
 @pytest.mark.parametrize("claimed", [0, 1, 1 << 20])
 def test_announced_length_must_match_file(
-    server: SiteServer, measured: Path, tmp_path: Path, claimed: int
+    server: SiteServer, result_dir: Path, tmp_path: Path, claimed: int
 ) -> None:
-    redacted_copy(measured, tmp_path / "copy")
+    redacted_copy(result_dir, tmp_path / "copy")
     files = _files(tmp_path / "copy")
     bob = server.client("bob")
     # An upload begun before the file exists: later parts and the commit are checked against it.
     early = _offer(bob, files, manifest=claimed)
     assert early.status_code == 201
-    made = output_of(submit(server, measured, "alice", "--publish", "--json"))
+    made = output_of(submit(server, result_dir, "alice", "--publish", "--json"))
     late = _offer(bob, files, manifest=claimed)
     assert late.status_code == 400
     error = late.json()["error"]
@@ -158,7 +158,7 @@ def test_full_disk_is_reported_to_sender(server: SiteServer) -> None:
     assert alice.put(address, params={"offset": 0}, content=content).json() == {"received": 7}
 
 
-def test_site_files_are_private_to_its_user(measured: Path, tmp_path: Path) -> None:
+def test_site_files_are_private_to_its_user(result_dir: Path, tmp_path: Path) -> None:
     """Including a site of an older version, in an existing folder."""
     umask = 0o022
     before = os.umask(umask)
@@ -167,7 +167,7 @@ def test_site_files_are_private_to_its_user(measured: Path, tmp_path: Path) -> N
         for name in ("new", "old"):
             with site_server(tmp_path / name) as site:
                 site.token("alice")
-                assert submit(site, measured, "alice").code == 0
+                assert submit(site, result_dir, "alice").code == 0
                 backup = tmp_path / f"backup-{name}"
                 assert uflip("site", "backup", site.folder, backup).code == 0
                 for path in [*site.folder.iterdir(), backup, *backup.iterdir()]:
@@ -179,13 +179,13 @@ def test_site_files_are_private_to_its_user(measured: Path, tmp_path: Path) -> N
         os.umask(before)
 
 
-def test_digest_grants_no_access(server: SiteServer, measured: Path, tmp_path: Path) -> None:
+def test_digest_grants_no_access(server: SiteServer, result_dir: Path, tmp_path: Path) -> None:
     """Bob noted the list of files while it was public, and sends all but one of them."""
-    redacted_copy(measured, tmp_path / "copy")
+    redacted_copy(result_dir, tmp_path / "copy")
     files = _files(tmp_path / "copy")
     run = max(files, key=lambda name: len(files[name]))
     digest = hashlib.sha256(files[run]).hexdigest()
-    made = output_of(submit(server, measured, "alice", "--publish", "--json"))
+    made = output_of(submit(server, result_dir, "alice", "--publish", "--json"))
     alice, bob = server.client("alice"), server.client("bob")
     first = _offer(bob, files).json()
     assert first["received"][digest] == len(files[run]), "it is public"
@@ -217,10 +217,10 @@ def test_digest_grants_no_access(server: SiteServer, measured: Path, tmp_path: P
 
 
 def test_result_id_depends_on_files(
-    server: SiteServer, measured: Path, monkeypatch: pytest.MonkeyPatch
+    server: SiteServer, result_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An id that an older version gave has its result; one that is taken is refused."""
-    made = output_of(submit(server, measured, "alice", "--publish", "--json"))
+    made = output_of(submit(server, result_dir, "alice", "--publish", "--json"))
     assert re.fullmatch("[0-9a-f]{32}", made["id"])
     site = open_site(server.folder)
     with site.sessions() as session:
@@ -240,8 +240,8 @@ def test_result_id_depends_on_files(
 
 
 @pytest.mark.parametrize("document", ["manifest", "ledger"])
-def test_document_length_is_limited(server: SiteServer, measured: Path, document: str) -> None:
-    files = _files(measured)
+def test_document_length_is_limited(server: SiteServer, result_dir: Path, document: str) -> None:
+    files = _files(result_dir)
     documents = {name: files[name] for name in ("manifest.json", "ledger.jsonl")}
     answer = _offer(server.client("bob"), documents, **{document: (8 << 20) + 1})
     assert answer.status_code == 400
@@ -250,11 +250,11 @@ def test_document_length_is_limited(server: SiteServer, measured: Path, document
 
 
 def test_unfinished_result_is_neither_sent_nor_accepted(
-    server: SiteServer, measured: Path, tmp_path: Path
+    server: SiteServer, result_dir: Path, tmp_path: Path
 ) -> None:
     changes = {"status": "interrupted"}
     folder = forge_results(
-        measured, tmp_path / "unfinished", lambda content: content.update(changes)
+        result_dir, tmp_path / "unfinished", lambda content: content.update(changes)
     )
     outcome = uflip("submit", folder, "http://127.0.0.1:1", "--dry-run")
     assert (outcome.code, "The results are incomplete" in outcome.err) == (5, True), outcome.err
@@ -273,9 +273,9 @@ def test_unfinished_result_is_neither_sent_nor_accepted(
     assert examine(folder).row.status == "interrupted"
 
 
-def test_only_complete_result_represents_device(server: SiteServer, measured: Path) -> None:
+def test_only_complete_result_represents_device(server: SiteServer, result_dir: Path) -> None:
     """A site of before may have results that were not finished when they were submitted."""
-    made = output_of(submit(server, measured, "alice", "--publish", "--json"))
+    made = output_of(submit(server, result_dir, "alice", "--publish", "--json"))
     site = open_site(server.folder)
     with site.sessions.begin() as session:
         first = session.get_one(ResultRecord, made["id"])
@@ -291,9 +291,9 @@ def test_only_complete_result_represents_device(server: SiteServer, measured: Pa
     site.close()
 
 
-def test_submit_names_the_damaged_file(measured: Path, tmp_path: Path) -> None:
+def test_submit_names_the_damaged_file(result_dir: Path, tmp_path: Path) -> None:
     folder = tmp_path / "damaged"
-    shutil.copytree(measured, folder)
+    shutil.copytree(result_dir, folder)
     run = sorted((folder / "runs").glob("*.parquet"))[3]
     content = bytearray(run.read_bytes())
     content[len(content) // 2] ^= 1

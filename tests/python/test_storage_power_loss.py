@@ -24,7 +24,7 @@ SEEDS = 10_000 if "UFLIP_SOAK" in os.environ else 300
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recordings_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Record every scenario in a separate process."""
     folder = tmp_path_factory.mktemp("recorded")
     library = folder / "oplog.so"
@@ -42,9 +42,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_acknowledged_data_survives_power_loss(recorded: Path, name: str, in_memory: Path) -> None:
-    work = recorded / name / "work"
-    recording = Recording.read(work.stat().st_ino, recorded / name / "log")
+def test_acknowledged_data_survives_power_loss(
+    recordings_dir: Path, name: str, in_memory: Path
+) -> None:
+    work = recordings_dir / name / "work"
+    recording = Recording.read(work.stat().st_ino, recordings_dir / name / "log")
     marks = [call.name for call in recording.calls if call.kind == MARK]
     assert marks, "something was acknowledged"
     lost = 0

@@ -23,7 +23,7 @@ DETECTOR = {
 }  # fmt: skip
 
 
-def measured(
+def measure_steady_state(
     policy: str,
     skew: tuple[int, int],
     *,
@@ -45,7 +45,9 @@ def measured(
     )  # fmt: skip
     for seed, sizes in ((1, 8), (2, 3)):
         ios = sizes * device.logical_pages
-        spec = writers(device, ios, seed) if writers else skewed(device, skew, hints, ios, seed)
+        spec = (
+            writers(device, ios, seed) if writers else skewed_writes(device, skew, hints, ios, seed)
+        )
         counters = device.apply(spec)
     spare_factor = theory.pool_spare_factor(
         physical_blocks=BLOCKS,
@@ -56,7 +58,7 @@ def measured(
     return counters["pages_programmed"] / counters["host_pages_written"], spare_factor
 
 
-def skewed(
+def skewed_writes(
     device: SimulatedDevice, skew: tuple[int, int], hints: bool, ios: int, seed: int
 ) -> Spec:
     """Describe `ios` writes with a hot area, which has its own stream if `hints`."""
@@ -84,7 +86,7 @@ def agrees(name: str, value: float, expected: float, tolerance: float) -> None:
 @pytest.mark.parametrize("skew", SKEWS)
 @pytest.mark.parametrize("hints", [False, True])
 def test_fifo_gains_nothing_from_hints(skew: tuple[int, int], hints: bool) -> None:
-    amplification, spare_factor = measured("cyclic", skew, hints=hints)
+    amplification, spare_factor = measure_steady_state("cyclic", skew, hints=hints)
     shares = {"hot_writes": skew[0] / 100, "hot_pages": skew[1] / 100}
     expected = hot_cold.mixed_fifo(spare_factor=spare_factor, **shares)
     agrees(f"cyclic {skew}, hints {hints}", amplification, expected, 0.02)
@@ -92,32 +94,32 @@ def test_fifo_gains_nothing_from_hints(skew: tuple[int, int], hints: bool) -> No
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_greedy_with_hints_amplifies_like_uniform_writes(skew: tuple[int, int]) -> None:
-    amplification, spare_factor = measured("greedy", skew, hints=True)
+    amplification, spare_factor = measure_steady_state("greedy", skew, hints=True)
     uniform = theory.greedy(spare_factor=spare_factor, pages_per_block=PAGES_PER_BLOCK)
     agrees(f"greedy {skew} with hints", amplification, uniform, 0.02)
-    mixed, _ = measured("greedy", skew)
+    mixed, _ = measure_steady_state("greedy", skew)
     print(f"greedy {skew} without: {mixed:.3f}")
     assert mixed > 1.1 * uniform, "mixed, hot pages make cold ones move"
 
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_spare_shares_are_as_good_as_the_best_division(skew: tuple[int, int]) -> None:
-    amplification, spare_factor = measured("spare_shares", skew, hints=True)
+    amplification, spare_factor = measure_steady_state("spare_shares", skew, hints=True)
     agrees(f"spare_shares {skew}", amplification, best_amplification(spare_factor, skew), 0.03)
 
 
 def test_detector_separates_nearly_as_well_as_hints() -> None:
-    mixed, _ = measured("spare_shares", SKEWS[0])
-    hinted, _ = measured("spare_shares", SKEWS[0], hints=True)
-    detected, _ = measured("spare_shares", SKEWS[0], **DETECTOR)
+    mixed, _ = measure_steady_state("spare_shares", SKEWS[0])
+    hinted, _ = measure_steady_state("spare_shares", SKEWS[0], hints=True)
+    detected, _ = measure_steady_state("spare_shares", SKEWS[0], **DETECTOR)
     print(f"mixed {mixed:.3f}, told {hinted:.3f}, found out {detected:.3f}")
     assert hinted < detected < hinted + 0.35 * (mixed - hinted)
 
 
 def test_shared_relocation_blocks_gain_less() -> None:
-    persistently, _ = measured("spare_shares", SKEWS[0], hints=True)
-    initially, _ = measured("spare_shares", SKEWS[0], hints=True, separate_streams=True)
-    mixed, _ = measured("spare_shares", SKEWS[0])
+    persistently, _ = measure_steady_state("spare_shares", SKEWS[0], hints=True)
+    initially, _ = measure_steady_state("spare_shares", SKEWS[0], hints=True, separate_streams=True)
+    mixed, _ = measure_steady_state("spare_shares", SKEWS[0])
     print(f"persistently {persistently:.3f}, initially isolated {initially:.3f}, mixed {mixed:.3f}")
     assert initially < mixed
 
@@ -133,7 +135,9 @@ def test_two_writers_use_streams_of_their_own() -> None:
         seldom = basic("write", "random", io_size=device.page_bytes, target_offset=tenth)
         return mix(often, seldom, 9, io_count=ios // 10, seed=seed)
 
-    amplification, spare_factor = measured("spare_shares", SKEWS[0], hints=True, writers=writers)
+    amplification, spare_factor = measure_steady_state(
+        "spare_shares", SKEWS[0], hints=True, writers=writers
+    )
     best = best_amplification(spare_factor, SKEWS[0])
     agrees("two writers", amplification, best, 0.03)
 

@@ -64,7 +64,7 @@ def runs_of(name: str, scale: str) -> list[PlannedRun]:
     return [run for experiment in lay_out(name, scale) for run in experiment.runs]
 
 
-def measured(
+def measure_experiments(
     url: str, out: Path, name: str, **options: Any
 ) -> tuple[dict[str, list[MeasuredExperiment]], str]:
     """Return the results of a micro-benchmark on a device: experiments, and their finding."""
@@ -249,7 +249,7 @@ def test_knee_of_queue_is_the_number_of_dies(tmp_path: Path) -> None:
     At random a closed network of 8 equal servers gives 8 × n / (n + 7) of what one does where its
     times are exponential (J. Buzen 1973), and more, but never 8, where they are all the same.
     """
-    experiments, text = measured(
+    experiments, text = measure_experiments(
         EIGHT_DIES, tmp_path / "r", "queue_depth", io_size=PAGE, method="paper", seed=2
     )
     for pattern in ("SR", "RR"):
@@ -266,7 +266,9 @@ def test_knee_of_queue_is_the_number_of_dies(tmp_path: Path) -> None:
 
 def test_stride_on_one_die_costs_factor_of_dies(tmp_path: Path) -> None:
     """A closed loop of 16 on one of 8 dies takes 16 reads each, on all of them two."""
-    experiments, text = measured(EIGHT_DIES, tmp_path / "r", "odd_stride", method="paper")
+    experiments, text = measure_experiments(
+        EIGHT_DIES, tmp_path / "r", "odd_stride", method="paper"
+    )
     reads = {run["value"]: mean_ns(run) for run in experiments["SR"]}
     for stride, dies in ((1, 8), (4, 2), (5, 8), (64, 1), (65, 8)):
         assert reads[stride] == pytest.approx(DEPTH / dies * READ_NS, rel=0.05), stride
@@ -277,7 +279,7 @@ def test_stride_on_one_die_costs_factor_of_dies(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cache", [16 * MIB, 24 * MIB])
 def test_cliff_is_at_configured_cache_size(tmp_path: Path, cache: int) -> None:
     url = f"{SLOW_LINK}&write_cache_bytes={cache}&flush=eager"
-    experiments, text = measured(url, tmp_path / "r", "cache_cliff")
+    experiments, text = measure_experiments(url, tmp_path / "r", "cache_cliff")
     cliff = cache_cliff.cliff(experiments["SW"])
     assert cliff is not None
     # The flash programs a page of each of eight dies at a time; the link limits the cache.
@@ -296,7 +298,7 @@ def test_cliff_is_at_configured_slc_cache_size(tmp_path: Path, blocks: int) -> N
         f"{EIGHT_DIES}&bits_per_cell=4&program_middle_ns={PROGRAM_NS}&slc_blocks={blocks}"
         f"&slc_blocks_max={blocks}&slc_read_ns=20000&slc_program_ns={slc_ns}"
     )
-    experiments, _ = measured(url, tmp_path / "r", "cache_cliff")
+    experiments, _ = measure_experiments(url, tmp_path / "r", "cache_cliff")
     cliff = cache_cliff.cliff(experiments["SW"])
     assert cliff is not None
     assert cliff.fast * PAGE == pytest.approx(slc_ns / 8, rel=0.02)
@@ -307,7 +309,7 @@ def test_cliff_is_at_configured_slc_cache_size(tmp_path: Path, blocks: int) -> N
 
 
 def test_device_without_cache_has_no_cliff(tmp_path: Path) -> None:
-    experiments, text = measured(EIGHT_DIES, tmp_path / "r", "cache_cliff")
+    experiments, text = measure_experiments(EIGHT_DIES, tmp_path / "r", "cache_cliff")
     assert cache_cliff.cliff(experiments["SW"]) is None
     assert text.startswith("No cliff")
 
@@ -316,7 +318,7 @@ def test_cache_refills_at_flash_rate(tmp_path: Path) -> None:
     """After idling for p the cache has free space for p × d; further writes wait for the flash."""
     cache = 8 * MIB
     url = f"{SLOW_LINK}&write_cache_bytes={cache}&flush=eager"
-    experiments, _ = measured(url, tmp_path / "r", "cache_refill")
+    experiments, _ = measure_experiments(url, tmp_path / "r", "cache_refill")
     fast, slow = 1e9 / 280_000_000, PROGRAM_NS / 8 / PAGE
     for run in experiments["SW"]:
         burst = run["spec"]["burst"] * run["spec"]["io_size"]
@@ -330,7 +332,9 @@ def test_cache_refills_at_flash_rate(tmp_path: Path) -> None:
 
 def test_reads_beside_writes_follow_littles_law(tmp_path: Path) -> None:
     """One die is never idle: 16 under way take 16 times what one takes on average."""
-    experiments, text = measured(ONE_DIE, tmp_path / "r", "read_under_write", io_size=PAGE)
+    experiments, text = measure_experiments(
+        ONE_DIE, tmp_path / "r", "read_under_write", io_size=PAGE
+    )
     for run in experiments["RW/RR"]:
         share = run["value"] / 100
         served = share * PROGRAM_NS + (1 - share) * READ_NS
@@ -342,7 +346,7 @@ def test_reads_beside_writes_follow_littles_law(tmp_path: Path) -> None:
 
 def test_small_reads_wait_for_pages_of_long_ones(tmp_path: Path) -> None:
     """Little's law, if half of the I/Os have several pages."""
-    experiments, text = measured(ONE_DIE, tmp_path / "r", "mixed_sizes")
+    experiments, text = measure_experiments(ONE_DIE, tmp_path / "r", "mixed_sizes")
     for run in experiments["RR/RR"]:
         pages = run["value"] / PAGE
         assert mean_ns(run) == pytest.approx(DEPTH * READ_NS * (1 + pages) / 2, rel=0.1)
@@ -351,7 +355,7 @@ def test_small_reads_wait_for_pages_of_long_ones(tmp_path: Path) -> None:
 
 def test_used_up_free_blocks_are_no_steady_state(tmp_path: Path) -> None:
     """No block is full before the run ends: each write is a program, from the first to the last."""
-    experiments, text = measured(ONE_DIE, tmp_path / "r", "steady_state")
+    experiments, text = measure_experiments(ONE_DIE, tmp_path / "r", "steady_state")
     first = experiments["RW"][0]
     assert mean_ns(first) == pytest.approx(PROGRAM_NS, rel=0.01)
     assert first["repetitions"][0]["converged"]
@@ -368,7 +372,7 @@ def test_steady_rate_matches_greedy_model(tmp_path: Path) -> None:
     url = ONE_DIE.replace("state=sequential", "state=random") + f"&gc=greedy&pages_per_block={size}"
     url = url.replace("blocks_per_die=1024", f"blocks_per_die={blocks}")
     url = url.replace("spare_factor=0.4", f"spare_factor={spare}")
-    experiments, text = measured(
+    experiments, text = measure_experiments(
         url, tmp_path / "r", "steady_state", scale="standard", state="random", repetitions=2
     )
     pages = package.inspect_device(url).capacity_bytes // PAGE

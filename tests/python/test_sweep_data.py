@@ -45,7 +45,7 @@ VARY: Varied = {
 # Samples
 
 
-def drawn(vary: Varied, sample: Sample) -> list[list[Value]]:
+def draw_points(vary: Varied, sample: Sample) -> list[list[Value]]:
     return combinations(Design(URL, READS, vary, sample))
 
 
@@ -56,7 +56,7 @@ def test_latin_hypercube_has_one_value_in_every_stratum() -> None:
         "depth": Range(1, 4),
         "gc": ["a", "b", "c", "d"],
     }
-    table = drawn(vary, Sample("lhs", count, 3))
+    table = draw_points(vary, Sample("lhs", count, 3))
     assert len(table) == count
     shares = sorted(float(row[0]) for row in table)
     assert [int(share * count) for share in shares] == list(range(count))
@@ -67,7 +67,7 @@ def test_latin_hypercube_has_one_value_in_every_stratum() -> None:
 @pytest.mark.parametrize("method", ["random", "lhs"])
 def test_values_are_uniform_or_logarithmic_in_range(method: str) -> None:
     vary: Varied = {"a": Range(0.5, 2.0), "b": Range(1, 1024, logarithmic=True)}
-    table = np.array(drawn(vary, Sample(method, 2000, 1)), dtype=float)  # type: ignore[arg-type]
+    table = np.array(draw_points(vary, Sample(method, 2000, 1)), dtype=float)  # type: ignore[arg-type]
     assert kstest((table[:, 0] - 0.5) / 1.5, "uniform").pvalue > 0.001
     assert table[:, 1].min() == 1
     assert table[:, 1].max() <= 1024
@@ -77,13 +77,13 @@ def test_values_are_uniform_or_logarithmic_in_range(method: str) -> None:
 
 def test_same_seed_draws_same_sample() -> None:
     for method in ("random", "lhs", "sobol"):
-        samples = [drawn(VARY, Sample(method, 16, seed)) for seed in (1, 1, 2)]  # type: ignore[arg-type]
+        samples = [draw_points(VARY, Sample(method, 16, seed)) for seed in (1, 1, 2)]  # type: ignore[arg-type]
         assert samples[0] == samples[1] != samples[2]
 
 
 def test_sobol_design_changes_one_name_at_a_time() -> None:
     names, count = 3, 16
-    table = drawn(VARY, Sample("sobol", count, 0))
+    table = draw_points(VARY, Sample("sobol", count, 0))
     assert len(table) == count * (names + 2)
     for block in itertools.batched(table, names + 2) if hasattr(itertools, "batched") else [
         table[start : start + names + 2] for start in range(0, len(table), names + 2)
@@ -122,9 +122,9 @@ def test_range_needs_step_or_sample() -> None:
     with pytest.raises(UsageError, match="needs a step or a sample"):
         combinations(Design(URL, READS, VARY))
     with pytest.raises(UsageError, match="powers of two"):
-        drawn(VARY, Sample("sobol", 12))
+        draw_points(VARY, Sample("sobol", 12))
     with pytest.raises(UsageError, match="too many"):
-        drawn(VARY, Sample("random", 100_001))
+        draw_points(VARY, Sample("random", 100_001))
 
 
 def test_impossible_combinations_are_omitted_from_sample() -> None:

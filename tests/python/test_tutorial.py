@@ -91,7 +91,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def printed(folder: Path) -> str:
+def printed_output(folder: Path) -> str:
     assert f"$ {QUICK_COMMAND}" in PAGE.read_text("utf-8")
     words = QUICK_COMMAND.replace("results/demo", str(folder / "results" / "demo")).split()
     outcome = uflip(*words[1:])
@@ -100,7 +100,7 @@ def printed(folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def demo(folder: Path, printed: str) -> Result:
+def demo(folder: Path, printed_output: str) -> Result:
     return api.load(folder / "results" / "demo")
 
 
@@ -130,19 +130,21 @@ def test_each_sentence_with_a_figure_has_a_test() -> None:
     assert unchecked == []
 
 
-def test_baselines_come_first(printed: str) -> None:
+def test_baselines_come_first(printed_output: str) -> None:
     check_sentences("baselines")
-    assert "demo, 4 GiB" in printed
-    first = [line.split()[0] for line in printed.splitlines() if re.match(r"  [SR][RW] ", line)]
+    assert "demo, 4 GiB" in printed_output
+    first = [
+        line.split()[0] for line in printed_output.splitlines() if re.match(r"  [SR][RW] ", line)
+    ]
     assert first[:4] == ["SR", "RR", "SW", "RW"]
-    assert printed.index("Baselines at 32 KiB") < printed.index("Micro-benchmarks,")
-    headings = re.findall(r"^(\w[\w ]*?)   (?:\w+ [−\d]|\w+$)", printed, re.M)
+    assert printed_output.index("Baselines at 32 KiB") < printed_output.index("Micro-benchmarks,")
+    headings = re.findall(r"^(\w[\w ]*?)   (?:\w+ [−\d]|\w+$)", printed_output, re.M)
     assert len(set(headings)) == 9, headings
 
 
-def test_lines_show_first_and_last_mean(printed: str, demo: Result) -> None:
+def test_lines_show_first_and_last_mean(printed_output: str, demo: Result) -> None:
     check_sentences("lines")
-    line = re.search(r"^Granularity.*\n  SR +([\d.]+) +\S+ +([\d.]+)", printed, re.M)
+    line = re.search(r"^Granularity.*\n  SR +([\d.]+) +\S+ +([\d.]+)", printed_output, re.M)
     assert line is not None
     means = {
         run.value: np.mean(np.asarray(run.trace().column("response_time_ns")))

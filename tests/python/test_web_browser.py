@@ -47,7 +47,7 @@ def watched(browser: "Browser", server: Serving) -> Iterator[MonitoredPage]:
         yield watcher
 
 
-def settled(page: "Page", drawings: int = 1) -> None:
+def wait_until_drawn(page: "Page", drawings: int = 1) -> None:
     """Wait until a run is drawn `drawings` more times, and as a whole."""
     page.wait_for_function(
         "n => { const f = document.querySelector('.pad .figure');"
@@ -56,7 +56,7 @@ def settled(page: "Page", drawings: int = 1) -> None:
     )
 
 
-def drawn(page: "Page") -> int:
+def drawing_count(page: "Page") -> int:
     return int(page.locator(".pad .figure").get_attribute("data-drawn") or 0)
 
 
@@ -65,7 +65,7 @@ def open_run(page: "Page", server: Serving) -> None:
     page.wait_for_load_state("networkidle")  # a list that is drawn anew takes a click with it
     page.get_by_role("link", name="results/first").click()
     page.get_by_role("link", name=re.compile("^RW random write")).first.click()
-    settled(page)
+    wait_until_drawn(page)
 
 
 def test_click_from_list_to_cause_of_a_spike(
@@ -78,9 +78,9 @@ def test_click_from_list_to_cause_of_a_spike(
     times = np.asarray(trace.column("response_time_ns"))
     slowest = int(times.argmax())
     # One click on the slowest I/O of the table shows its card and its neighbours.
-    before = drawn(page)
+    before = drawing_count(page)
     page.get_by_role("button", name=f"{slowest:,}", exact=True).click()
-    settled(page, before + 1)
+    wait_until_drawn(page, before + 1)
     card = page.get_by_role("region", name="One I/O")
     assert f"I/O {slowest:,}" in card.inner_text()
     causes = {name: int(np.asarray(trace.column(name))[slowest]) for name in trace.causes}
@@ -115,9 +115,9 @@ def test_wheel_drag_and_keys_zoom_and_pan(watched: MonitoredPage, server: Servin
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
     def status_after(act: Any) -> int:
-        before = drawn(page)
+        before = drawing_count(page)
         act()
-        settled(page, before + 1)
+        wait_until_drawn(page, before + 1)
         return int(status.inner_text().split()[0].replace(",", ""))
 
     page.mouse.move(*middle)
@@ -146,10 +146,10 @@ def test_shared_address_shows_the_same_view(
 ) -> None:
     page = watched.page
     open_run(page, server)
-    before = drawn(page)
+    before = drawing_count(page)
     page.locator(".pad").focus()
     page.keyboard.press("+")
-    settled(page, before + 1)
+    wait_until_drawn(page, before + 1)
     assert page.get_by_label("colour by").input_value() == "cause", "of a simulated device"
     page.get_by_label("colour by").select_option("mode")
     page.wait_for_function(
@@ -158,7 +158,7 @@ def test_shared_address_shows_the_same_view(
     page.keyboard.press("Tab")
     other = MonitoredPage(browser)
     other.page.goto(page.url)
-    settled(other.page)
+    wait_until_drawn(other.page)
     for selector in (".legend >> nth=0", ".pad + .readout + div"):
         ours, theirs = (each.locator(selector).inner_text() for each in (page, other.page))
         assert ours == theirs
@@ -208,10 +208,10 @@ def test_pinch_zooms_and_one_finger_pans(browser: "Browser", server: Serving) ->
     """
 
     def status_after(*moves: tuple[str, int, float]) -> str:
-        before = drawn(watcher.page)
+        before = drawing_count(watcher.page)
         for move in moves:
             watcher.page.evaluate(touch, list(move))
-        settled(watcher.page, before + 1)
+        wait_until_drawn(watcher.page, before + 1)
         return status.inner_text().split()[0]
 
     spread = ("pointerdown", 1, 0.4), ("pointerdown", 2, 0.6), ("pointermove", 2, 0.8)
@@ -249,7 +249,7 @@ def test_markup_in_name_stays_text(watched: MonitoredPage, server: Serving) -> N
     page.get_by_role("link", name=re.compile("third <img")).click()
     page.locator(".crumbs", has_text="third <img").wait_for()
     page.locator(".tile").first.click()
-    settled(page)
+    wait_until_drawn(page)
     assert page.locator("img").count() == 0
     assert "ran" not in page.title().split()
     assert "<img src=x" in page.locator(".crumbs").inner_text()
@@ -306,7 +306,7 @@ def views(server: Serving, page: "Page") -> Iterator[str]:
     page.get_by_role("heading", name="All runs").wait_for()
     yield "result"
     page.get_by_role("link", name=re.compile("^RW random write")).first.click()
-    settled(page)
+    wait_until_drawn(page)
     page.locator(".runs a").first.wait_for()
     page.locator(".pad").focus()
     page.keyboard.press("Enter")

@@ -91,7 +91,7 @@ def open_run(page: "Page", server: Serving, name: str, query: str = "") -> None:
     )
 
 
-def written(page: "Page", panel: str) -> list[dict[str, Any]]:
+def figure_texts(page: "Page", panel: str) -> list[dict[str, Any]]:
     """Return the texts on the figure of a panel, or of the run itself."""
     where = OF_PANEL.format(panel, panel) if panel else ".pad .figure"
     texts: list[dict[str, Any]] = page.locator(where).first.evaluate(WRITTEN)
@@ -100,10 +100,10 @@ def written(page: "Page", panel: str) -> list[dict[str, Any]]:
 
 def wait_for_words(page: "Page", panel: str, words: str) -> None:
     for _ in range(50):
-        if words in [each["text"] for each in written(page, panel)]:
+        if words in [each["text"] for each in figure_texts(page, panel)]:
             return
         page.wait_for_timeout(100)
-    raise AssertionError(f"{panel} does not say {words}: {written(page, panel)}")
+    raise AssertionError(f"{panel} does not say {words}: {figure_texts(page, panel)}")
 
 
 def compare(page: "Page", server: Serving) -> None:
@@ -122,7 +122,7 @@ def check_apart(words: list[dict[str, Any]]) -> None:
 def test_axis_labels_do_not_overlap(page: "Page", server: Serving) -> None:
     open_run(page, server, "one")
     wait_for_words(page, "Distribution", "response time")
-    texts = written(page, "Distribution")
+    texts = figure_texts(page, "Distribution")
     check_apart([each for each in texts if re.search(r"\d [nµm]?s$", each["text"])])
     compare(page, server)
     ratios = page.locator("main .figure").first
@@ -142,7 +142,7 @@ def test_axis_is_named_after_its_quantity(page: "Page", server: Serving) -> None
     page.get_by_label("over number").check()
     for panel, words in panels.items():
         wait_for_words(page, panel, "number of the I/O")
-        assert words not in [each["text"] for each in written(page, panel)]
+        assert words not in [each["text"] for each in figure_texts(page, panel)]
 
 
 @WIDE

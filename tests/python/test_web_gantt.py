@@ -52,7 +52,7 @@ def slowest_wait(lanes: Lanes) -> int:
     return int(np.argmax(np.where(lanes.io >= 0, operations.begin - operations.requested, -1)))
 
 
-def drawn(page: "Page", times: int) -> None:
+def wait_until_drawn(page: "Page", times: int) -> None:
     page.wait_for_function(
         "n => Number(document.querySelector('.gantt .figure')?.dataset.drawn ?? 0) >= n", arg=times
     )
@@ -60,7 +60,7 @@ def drawn(page: "Page", times: int) -> None:
 
 def show(page: "Page", server: Serving, results: Results, query: str) -> None:
     page.goto(f"{server.url}#/run/{key_of(results.path)}/{RUN.id}?{query}")
-    drawn(page, 1)
+    wait_until_drawn(page, 1)
 
 
 def position_of(page: "Page", picture: Any, lanes: Lanes, row: int) -> tuple[float, float]:

@@ -60,7 +60,7 @@ def post(server: Serving, name: str, document: Any, **changes: str) -> tuple[int
     return ask(server, f"api/play/{name}", "POST", json.dumps(document).encode(), **effective)
 
 
-def last_played(server: Serving) -> dict[str, Any]:
+def wait_for_last_run(server: Serving) -> dict[str, Any]:
     """Wait until nothing runs, and return what ran last."""
     while True:
         last: dict[str, Any] = ask(server, "api/played")[1]["played"][-1]
@@ -69,7 +69,7 @@ def last_played(server: Serving) -> dict[str, Any]:
         sleep(0.05)
 
 
-def waited(one: Played) -> Played:
+def wait_for_run(one: Played) -> Played:
     while one.state == "running" or not one.took_s:
         sleep(0.02)
     return one
@@ -115,7 +115,7 @@ def test_form_lists_every_key_with_its_value() -> None:
 def test_pattern_matches_command_line(server: Serving) -> None:
     status, begun = post(server, "begin", RW)
     assert (status, begun["state"]) == (200, "running")
-    made = last_played(server)
+    made = wait_for_last_run(server)
     assert made["state"] == "done", made["error"]
     (run,) = ask(server, f"api/result?key={made['key']}")[1]["runs"]
     view = ask(server, f"api/run?key={made['key']}&run={run['id']}")[1]
@@ -130,7 +130,7 @@ def test_pattern_matches_command_line(server: Serving) -> None:
 
 
 def test_micro_benchmark_matches_command_line(stage: Stage, tmp_path: Path) -> None:
-    one = waited(
+    one = wait_for_run(
         stage.begin(parse_request({"device": "demo", "keys": SMALL, "benchmark": "order"}))
     )
     assert one.state == "done", one.error
@@ -146,7 +146,7 @@ def test_one_run_at_a_time_and_oldest_results_are_removed(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stages, "MAX_RESULTS", 1)
-    first, second = (waited(stage.begin(parse_request(RW))) for _ in range(2))
+    first, second = (wait_for_run(stage.begin(parse_request(RW))) for _ in range(2))
     assert [one.folder.exists() for one in (first, second)] == [False, True]
     assert stage.played() == [second]
     monkeypatch.setattr(stages, "MAX_RESULTS", 2)
@@ -154,7 +154,7 @@ def test_one_run_at_a_time_and_oldest_results_are_removed(
     with pytest.raises(UsageError, match="Another run is in progress"):
         stage.begin(parse_request(LONG))
     stage.stop()
-    assert waited(long).state == "stopped"
+    assert wait_for_run(long).state == "stopped"
     assert not long.folder.exists()
     assert stage.played() == [second]
     stage.close()
@@ -163,10 +163,10 @@ def test_one_run_at_a_time_and_oldest_results_are_removed(
 
 def test_stopped_run_replaces_no_result(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "MAX_RESULTS", 1)
-    first = waited(stage.begin(parse_request(RW)))
+    first = wait_for_run(stage.begin(parse_request(RW)))
     long = stage.begin(parse_request(LONG))
     stage.stop()
-    assert waited(long).state == "stopped"
+    assert wait_for_run(long).state == "stopped"
     assert stage.played() == [first]
     assert first.folder.exists()
 
@@ -176,7 +176,7 @@ def test_stopped_run_replaces_no_result(stage: Stage, monkeypatch: pytest.Monkey
 
 def test_run_over_time_limit_fails(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "MAX_SECONDS", 0.01)
-    one = waited(stage.begin(parse_request(LONG)))
+    one = wait_for_run(stage.begin(parse_request(LONG)))
     assert one.state == "failed"
     assert one.error is not None
     assert "too long" in one.error["what"]
@@ -186,7 +186,7 @@ def test_run_over_time_limit_fails(stage: Stage, monkeypatch: pytest.MonkeyPatch
 def test_memory_limit_ends_only_its_process() -> None:
     stage = Stage(memory_bytes=900 << 20)
     keys = {"page_bytes": "512", "spare_bytes": "16", "blocks_per_die": "245000", "state": "empty"}
-    one = waited(stage.begin(parse_request(RW | {"keys": keys})))
+    one = wait_for_run(stage.begin(parse_request(RW | {"keys": keys})))
     assert one.state == "failed"
     assert one.error is not None
     assert "memory" in " ".join(one.error.values())

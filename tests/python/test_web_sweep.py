@@ -55,7 +55,7 @@ def watched(browser: "Browser", server: Serving) -> Iterator[MonitoredPage]:
         yield watcher
 
 
-def opened(watched: MonitoredPage, server: Serving) -> "Page":
+def open_sweep(watched: MonitoredPage, server: Serving) -> "Page":
     page = watched.page
     page.goto(server.url)
     page.get_by_role("link", name="results/rows").click()
@@ -67,7 +67,7 @@ def status_text(page: "Page") -> str:
     return page.get_by_role("status").inner_text()
 
 
-def marked(page: "Page") -> set[int]:
+def marked_rows(page: "Page") -> set[int]:
     rows = page.locator("tbody tr").all()
     return {
         int(row.locator("th").inner_text())
@@ -79,15 +79,17 @@ def marked(page: "Page") -> set[int]:
 def test_front_matches_command_line(
     watched: MonitoredPage, server: Serving, swept: tuple[Path, list[SweepRow]]
 ) -> None:
-    page = opened(watched, server)
+    page = open_sweep(watched, server)
     on_front = front(swept[1], OBJECTIVES)
     assert 1 < len(on_front) < POINTS, "the front is a proper subset"
     assert status_text(page).startswith(
         f"{POINTS} of {POINTS} points; {len(on_front)} on the front"
     )
-    assert marked(page) == {*on_front}
+    assert marked_rows(page) == {*on_front}
     page.get_by_label("iops", exact=True).check()
-    assert marked(page) == {*front(swept[1], (*OBJECTIVES, "iops"))}, "of a rate, more is better"
+    assert marked_rows(page) == {*front(swept[1], (*OBJECTIVES, "iops"))}, (
+        "of a rate, more is better"
+    )
     page.get_by_label("only the front").check()
     assert page.locator("tbody tr").count() == len(front(swept[1], (*OBJECTIVES, "iops")))
 
@@ -95,7 +97,7 @@ def test_front_matches_command_line(
 def test_brushed_axis_filters_lines(
     watched: MonitoredPage, server: Serving, swept: tuple[Path, list[SweepRow]]
 ) -> None:
-    page = opened(watched, server)
+    page = open_sweep(watched, server)
     canvas = page.locator(".parallel canvas")
     box = canvas.bounding_box()
     assert box is not None
@@ -115,7 +117,7 @@ def test_brushed_axis_filters_lines(
     assert listed == below
     remaining = [swept[1][index] for index in sorted(below)]
     remaining_front = {sorted(below)[index] for index in front(remaining, OBJECTIVES)}
-    assert marked(page) == remaining_front, "the front of the remaining points"
+    assert marked_rows(page) == remaining_front, "the front of the remaining points"
     page.reload()
     page.get_by_role("status").wait_for()
     assert status_text(page).startswith(f"{len(below)} of"), "the address holds it"
@@ -126,7 +128,7 @@ def test_brushed_axis_filters_lines(
 def test_point_has_its_own_address(
     watched: MonitoredPage, server: Serving, swept: tuple[Path, list[SweepRow]]
 ) -> None:
-    page = opened(watched, server)
+    page = open_sweep(watched, server)
     page.get_by_role("button", name="p99", exact=True).click()
     times = [measured(row, "p99") for row in swept[1]]
     least = min(range(POINTS), key=lambda index: times[index] or 0)
@@ -146,7 +148,7 @@ def test_point_has_its_own_address(
 def test_saved_files_match_the_view(
     watched: MonitoredPage, server: Serving, swept: tuple[Path, list[SweepRow]], tmp_path: Path
 ) -> None:
-    page = opened(watched, server)
+    page = open_sweep(watched, server)
     page.get_by_label("colour by").select_option("gc")
     assert page.locator(".legend").inner_text().split()[:2] == ["greedy", "cyclic"]
     with page.expect_download() as download:
@@ -165,7 +167,7 @@ def test_saved_files_match_the_view(
 
 
 def test_sweep_is_usable_by_keyboard(watched: MonitoredPage, server: Serving) -> None:
-    page = opened(watched, server)
+    page = open_sweep(watched, server)
     page.locator("tbody th button").first.focus()
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Point 0").wait_for()
