@@ -24,7 +24,7 @@ from uflip.data.manifest import Disk
 from uflip.device.block_queue import disk_below, temperature_of
 from uflip.device.opener import open_device
 from uflip.device.virtual import sysfs_path, virtual_disk_kind, virtual_disk_of
-from uflip.results import Results
+from uflip.results import Results, summary
 from uflip.results.environment_warnings import environment_warnings
 from uflip.results.rate_limit import TREND_Z, RunRate, find_rate_limit, find_trend, steady_rate
 from uflip.results.throttling import TICKS_PER_S, find_ticks
@@ -293,6 +293,46 @@ def test_small_changes_and_few_values_are_no_trend() -> None:
     falling = find_trend({"SW": [100.0 * 0.8**i for i in range(8)]})
     assert falling is not None
     assert falling.z < 0
+
+
+def test_change_is_that_of_most_measurements() -> None:
+    # Steps of 3 %: the medians of the halves are four steps apart, all eight values seven.
+    rising = [100.0 * 1.03**i for i in range(8)]
+    trend = find_trend({"SW": rising})
+    assert trend is not None
+    assert trend.change == pytest.approx(1.03**8 - 1)
+    few = find_trend({"SW": rising, "RW": [100.0, 100.0, 300.0, 400.0]})
+    assert few is not None
+    assert few.change == pytest.approx(trend.change)
+    falling = find_trend({"SW": rising[::-1]})
+    assert falling is not None
+    assert falling.change == pytest.approx(1.03**-8 - 1)
+
+
+def test_writes_on_a_drifting_device_have_not_converged(tmp_path: Path) -> None:
+    """Random writes to sequential data get slower while blocks fill with old copies."""
+    runs = [
+        stored.baseline_run(number, pattern, io_count=50, target_size=96 << 20, seed=number)
+        for number, pattern in enumerate(8 * ["RR"] + 24 * ["RW"], 1)
+    ]
+    drifting = stored.results(tmp_path / "r", runs, "sim:demo?blocks_per_die=64&state=sequential")
+    (warning,) = (each for each in drifting.warnings if each["code"] == "drift")
+    change = warning["numbers"]["writes"]["change"]
+    assert change > 0.05
+    assert f"writes became slower by {change:.0%}" in warning["message"]
+    assert "reads" not in warning["numbers"]
+    reads, writes = (
+        [run for run in summary(drifting)["baselines"] if run["pattern"] == pattern]
+        for pattern in ("RR", "RW")
+    )
+    for run in writes:
+        assert run["together"]["converged"] is False
+        assert all("device_changed" in (each["reasons"] or ()) for each in run["repetitions"])
+    for run in reads:
+        assert not any("device_changed" in (each["reasons"] or ()) for each in run["repetitions"])
+
+    assert reads
+    assert writes
 
 
 # Virtual disks

@@ -29,7 +29,7 @@ from uflip.results.startup_check import (
     mark_of,
 )
 from uflip.results.summarise import experiments_of, summary
-from uflip.spec import Pattern, baseline, mix, parallel, read_spec
+from uflip.spec import Pattern, baseline, basic, mix, parallel, read_spec
 from uflip.startup import MAX_ROWS, Startup, idle_share, in_rows, never_ends, startup_of
 
 KIB = 1 << 10
@@ -142,15 +142,28 @@ def test_free_space_remains_until_spare_is_written(
 
 @pytest.mark.parametrize(
     ("target", "written", "sequential", "expected"),
-    [(8, 70, 1, True), (8, 71, 1, False), (8, 70, 71, False), (70, 1, 1, True), (71, 1, 1, False)],
+    [(8, 70, 1, True), (8, 71, 1, False), (8, 70, 71, True), (70, 1, 1, True), (71, 1, 1, False)],
 )
-def test_writes_to_small_target_leave_free_space_like_sequential_ones(
+def test_writes_to_small_target_leave_free_space_whatever_the_baseline(
     target: int, written: int, sequential: int, expected: bool
 ) -> None:
     """All sizes in MiB."""
     run = baseline("RW", io_size=32 * KIB, io_count=32 * written, target_size=target << 20)
     other = baseline("SW", io_size=32 * KIB, io_count=32 * sequential)
     assert has_free_space("locality", target << 20, run, [other], 1 << 30) is expected
+
+
+@pytest.mark.parametrize(
+    ("incr", "written", "expected"), [(1, 8, False), (1, 16, True), (0, 8, True), (0, 71, False)]
+)
+def test_sequential_writes_that_wrap_around_are_in_place(
+    incr: int, written: int, expected: bool
+) -> None:
+    """The target has 8 MiB, the baseline wrote 71 MiB; all sizes in MiB."""
+    sizes = {"io_size": 32 * KIB, "io_count": 32 * written, "target_size": 8 << 20}
+    run = basic("write", "ordered", incr=incr, **sizes)
+    other = baseline("SW", io_size=32 * KIB, io_count=32 * 71)
+    assert has_free_space("order", incr, run, [other], 1 << 30) is expected
 
 
 def test_open_loop_leaves_idle_time_between_arrivals() -> None:

@@ -24,8 +24,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"_native"},
     "stats": set(),
     "accuracy": {
-        "_native", "api", "data", "device", "executors", "microbench", "options", "results",
-        "units",
+        "_native", "api", "data", "device", "executors", "footprint", "microbench", "options",
+        "results", "units",
     },
     "analysis": {"_native", "data", "errors", "units"},
     "proof": {"_native", "analysis", "data", "executors", "methodology", "results"},

@@ -25,12 +25,16 @@ STARTUP_IN_MEAN: Final = "startup_in_mean"
 """Reason for doubt: by its own analysis, start-up changes the mean by more than allowed."""
 FREE_SPACE_LEFT: Final = "free_space_left"
 """The reason against one that did not write what the device may have had free before it."""
+COLD_READS: Final = "cold_reads"
+"""The reason against random reads whose mean is that of first visits of addresses."""
+DEVICE_CHANGED: Final = "device_changed"
+"""The reason against one on a device whose repeated measurements drifted during the benchmark."""
 INSIDE_STARTUP: Final = "inside_startup"
 NEVER_LEFT_CACHE: Final = "never_left_write_cache"
 Mark = Literal["inside_startup", "never_left_write_cache"]
 MARKS: tuple[Mark, ...] = (NEVER_LEFT_CACHE, INSIDE_STARTUP)
 """Reasons for doubt: the mean is that of the start-up (`uflip.results.startup_check`)."""
-KEEPS_HEADLINE: frozenset[str] = frozenset({FREE_SPACE_LEFT})
+KEEPS_HEADLINE: frozenset[str] = frozenset({FREE_SPACE_LEFT, DEVICE_CHANGED, COLD_READS})
 """Reasons against convergence that leave a headline without a mark. All others mark it."""
 HALF_WIDTH = 0.05
 """Default limit of half the width of an interval, relative to the mean."""

@@ -22,7 +22,8 @@ How much evidence is needed: `MIN_RUNS` runs, and either reads whose largest siz
 not enough: all of them may cost a merge. Reads and writes may have separate limits, so only a
 faster run of a limited mode is evidence against a limit. (3) What a trend is: pairs in order beyond
 three standard errors, over all patterns that were measured four times, where a pair differs by more
-than 2 %.
+than 2 %. (4) The size of a trend: twice the difference between the medians of a pattern's first and
+second half, as if it changed evenly; of several patterns the median.
 """
 
 from collections.abc import Mapping, Sequence
@@ -119,9 +120,13 @@ def _shows_limit(run_rates: Sequence[RunRate]) -> bool:
 
 @dataclass(frozen=True)
 class Trend:
-    """Change of repeatedly measured patterns: its z score, and the pattern that changed most."""
+    """Change of repeatedly measured patterns: its z score, and the pattern that changed most.
+
+    `change` is the relative change of all patterns from the first to the last measurement.
+    """
 
     z: float
+    change: float
     pattern: str
     first_ns: float
     last_ns: float
@@ -148,9 +153,26 @@ def find_trend(means_ns: Mapping[str, Sequence[float]]) -> Trend | None:
     z = (abs(score) - 1) / sqrt(variance) * (1 if score > 0 else -1)
     if abs(z) < TREND_Z:
         return None
-    change = {name: abs(np.log(each[-1] / each[0])) for name, each in repeated.items()}
-    worst = max(change, key=lambda name: change[name])
-    return Trend(z, worst, repeated[worst][0], repeated[worst][-1], len(repeated[worst]))
+    changes = {name: abs(np.log(each[-1] / each[0])) for name, each in repeated.items()}
+    worst = max(changes, key=lambda name: changes[name])
+    return Trend(
+        z=z,
+        change=_common_change([*repeated.values()]),
+        pattern=worst,
+        first_ns=repeated[worst][0],
+        last_ns=repeated[worst][-1],
+        measurements=len(repeated[worst]),
+    )
+
+
+def _common_change(patterns: Sequence[Sequence[float]]) -> float:
+    """Return the change that half of all measurements exceed, from first to last, relative."""
+    halves = [
+        np.log(np.median(means[-(len(means) // 2) :]) / np.median(means[: len(means) // 2]))
+        for means in patterns
+    ]
+    common = np.median(np.repeat(halves, [len(means) for means in patterns]))
+    return float(np.expm1(2 * common))
 
 
 def _in_order(before: float, after: float) -> int:

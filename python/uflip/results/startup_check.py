@@ -28,15 +28,17 @@ ahead are spare space, and response times do not show whether they are used up.
 baseline's running phase are slow, and so is a write that takes half as long as the quickest of
 these. A run must have as many slow writes as the same number of baseline writes, beyond a
 chance of one in a hundred. A run without slow writes that is long enough, in bytes or in idle time,
-avoids them: this is a result, not a start-up. (4) Free space. A device without a write cache also
-has erased blocks. Sequential writes leave little to collect: their cost changes by little when
-these are used up, and a short baseline does not show it. Such runs keep their findings, but do not
-count as converged (`has_free_space`). (5) Runs that never left the write cache. On a simulated
-device, the measured writes have no causes but the interface and the controller. On a real one,
-fewer than one in a hundred took longer than the quickest and a program operation of the fastest
-existing flash (`PROGRAM_NS`), and the device answers a write sooner than it reads. (6) Experiments
-of which some repetitions are marked. One is marked if most repetitions are, or if the mean of the
-marked ones differs from that of the others by more than `AGREEMENT`.
+avoids them: this is a result, not a start-up. On a device with a buffer, a long enough run also
+writes more than the spare space of most drives, beyond what its idle time lets the device move.
+(4) Free space. A device without a write cache also has erased blocks. Sequential writes leave
+little to collect: their cost changes by little when these are used up, and a short baseline does
+not show it. Writes in place fill the spare space with copies of the same data. Such runs keep their
+findings, but do not count as converged (`has_free_space`). (5) Runs that never left the write
+cache. On a simulated device, the measured writes have no causes but the interface and the
+controller. On a real one, fewer than one in a hundred took longer than the quickest and a program
+operation of the fastest existing flash (`PROGRAM_NS`), and the device answers a write sooner than
+it reads. (6) Experiments of which some repetitions are marked. One is marked if most repetitions
+are, or if the mean of the marked ones differs from that of the others by more than `AGREEMENT`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,7 +51,7 @@ from numpy.typing import NDArray
 
 from uflip.data.manifest import PlanEntry
 from uflip.data.phases import Phases, PhasesOfPattern
-from uflip.data.spec import Basic, Mix, Spec
+from uflip.data.spec import Basic, Mix, MixPart, Spec
 from uflip.data.summary import MeanSummary, Repetitions, WarningSummary
 from uflip.flash_waits import (
     BINS_PER_OCTAVE,
@@ -66,6 +68,7 @@ from uflip.startup import (
     SPARE_SHARE,
     STARTUP_NOT_OVER,
     Startup,
+    idle_share,
     in_rows,
     label_of,
     longest_of,
@@ -187,9 +190,10 @@ def has_free_space(
 ) -> bool:
     """Whether a run may have written less than the free space that the device began with.
 
-    Judged are sequential writes and writes to a target smaller than this space, unless a baseline
-    of sequential writes wrote as much, and random writes after a trim. The free space is the spare
-    space of most drives, and what was trimmed before.
+    Judged are sequential writes, unless a baseline of these wrote as much; writes in place, to a
+    target smaller than this space; and random writes after a trim. The free space is the spare
+    space of most drives, and what was trimmed before. Writes in place also change what is left to
+    collect: until they have written the spare space, it holds old copies of other data.
 
     Parameters
     ----------
@@ -208,15 +212,23 @@ def has_free_space(
         return False
     free = SPARE_SHARE * capacity
     trimmed = (value or 0) / 100 * capacity if name == DEALLOCATE else 0
-    writes = [part for part in spec.parts if part.is_write]
-    if any(label_of(part) == "SW" or 0 < (part.target_size or 0) < free for part in writes):
-        most_written = max(
-            (_bytes_written(each) for each in baselines if _has_label(each, "SW")), default=0
-        )
-        free = free if most_written < free else 0
-    elif not trimmed:
-        return False
+    if not any(_is_in_place(spec, part, free) for part in spec.parts):
+        if any(label_of(part) == "SW" for part in spec.parts):
+            most_written = max(
+                (_bytes_written(each) for each in baselines if _has_label(each, "SW")), default=0
+            )
+            free = free if most_written < free else 0
+        elif not trimmed:
+            return False
     return _bytes_written(spec) < free + trimmed
+
+
+def _is_in_place(spec: Spec, part: MixPart, free: float) -> bool:
+    """Return whether a part writes repeatedly to a target smaller than the free space."""
+    if not part.is_write or not 0 < (part.target_size or 0) < free:
+        return False
+    once = label_of(part) == "SW" and part.incr != 0
+    return not once or spec.ios * part.processes * part.io_bytes > part.target_bytes
 
 
 def _has_label(spec: Spec, label: str) -> bool:
@@ -462,9 +474,18 @@ class _Baselines:
         for each in run.writes:
             if self._is_past(each.label) is False:
                 return mark
-            if count is not None and count < TWICE * rows and self._is_too_quick(each):
+            is_short = count is not None and count < TWICE * rows
+            if (is_short or self._absorbs(run, each, startup)) and self._is_too_quick(each):
                 return mark
         return None
+
+    def _absorbs(self, run: StartupInput, each: Writes, startup: Startup) -> bool:
+        """Whether the spare space of a buffered device may hold all writes of a run.
+
+        What the device moves in the idle time of the run needs no space.
+        """
+        kept_bytes = each.bytes_written * (1 - idle_share(run.spec, startup))
+        return self._is_buffered(each) and kept_bytes < SPARE_SHARE * self._capacity
 
     def _is_long(self, run: StartupInput) -> bool:
         """Whether a run wrote so much that it is past any start-up, whatever baselines show."""

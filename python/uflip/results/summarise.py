@@ -26,6 +26,7 @@ from uflip.data.summary import (
 from uflip.durability import CACHED
 from uflip.results.agreement import combined_mean, peers_among
 from uflip.results.characteristics import REQUIRED_EXPERIMENTS, characteristics, rests_on
+from uflip.results.cold_reads import cold_reads
 from uflip.results.consistency import (
     BaselineKey,
     BaselineResult,
@@ -34,10 +35,11 @@ from uflip.results.consistency import (
     repeatability,
     withdraw_unrepeatable,
 )
-from uflip.results.convergence import FREE_SPACE_LEFT, Mark
+from uflip.results.convergence import COLD_READS, DEVICE_CHANGED, FREE_SPACE_LEFT, Mark
 from uflip.results.startup_check import has_free_space, mark_of, marks_of
 from uflip.results.steady_state import steadiness
 from uflip.results.store import Results, repeated
+from uflip.results.warnings import READS, WRITES, drifting_kinds
 from uflip.startup import startup_of, steady_bytes
 from uflip.units import format_size
 
@@ -85,22 +87,7 @@ def summary(results: Results) -> Summary:
             benchmarks.setdefault(name, []).append(document)
     means = _baseline_means(baselines)
     slowest_ns = max((ms * 1e6 for ms in means.values() if ms), default=None)
-    by_sort: dict[tuple[str, str], list[ExperimentSummary]] = {}
-    for name, document in runs:
-        if name not in (BASELINE, INTERFERENCE):
-            by_sort.setdefault((name, document["pattern"]), []).append(document)
-    peers = {
-        sort: peers_among([each["repetitions"] for each in group], slowest_ns)
-        for sort, group in by_sort.items()
-    }
-    baseline_specs = [typed_spec(run["spec"]) for run in baselines]
-    for name, document in runs:
-        others = None if name in (BASELINE, INTERFERENCE) else peers[name, document["pattern"]]
-        document["together"] = combined_mean(document["repetitions"], slowest_ns, others)
-        if any(each["run"] in marks for each in document["repetitions"]):
-            document["together"]["converged"] = False
-        _judge_free_space(name, document, baseline_specs, results.manifest)
-        _judge_steadiness(document, results.manifest, _io_size(baselines) or 0)
+    _judge_convergence(results, runs, baselines, slowest_ns, marks)
     repeated_to = repeatability(
         group_by_baseline(_baseline_result(name, run) for name, run in runs)
     )
@@ -120,6 +107,47 @@ def summary(results: Results) -> Summary:
         },
         _target_spaces(results.manifest.plan),
     )
+
+
+def _judge_convergence(
+    results: Results,
+    runs: Sequence[tuple[str, ExperimentSummary]],
+    baselines: Sequence[ExperimentSummary],
+    slowest_ns: float | None,
+    marks: Mapping[str, Mark],
+) -> None:
+    """Combine the repetitions of each experiment, and add the reasons why it has not converged."""
+    content = results.manifest
+    others = [(name, run) for name, run in runs if name not in (BASELINE, INTERFERENCE)]
+    groups: dict[tuple[str, str], list[ExperimentSummary]] = {}
+    for name, run in others:
+        groups.setdefault((name, run["pattern"]), []).append(run)
+    peers = {
+        key: peers_among([each["repetitions"] for each in group], slowest_ns)
+        for key, group in groups.items()
+    }
+    baseline_specs = [typed_spec(run["spec"]) for run in baselines]
+    drifting = drifting_kinds(results.warnings)
+    random_reads = next((run for run in baselines if run["pattern"] == "RR"), None)
+    cold = cold_reads(random_reads, (run for _, run in others), _capacity(content))
+    for name, run in runs:
+        run["together"] = combined_mean(
+            run["repetitions"], slowest_ns, peers.get((name, run["pattern"]))
+        )
+        if any(each["run"] in marks for each in run["repetitions"]):
+            run["together"]["converged"] = False
+        if _has_free_space(name, run, baseline_specs, content):
+            _doubt(run, FREE_SPACE_LEFT)
+        if _kinds_of(run) & drifting:
+            _doubt(run, DEVICE_CHANGED)
+        if any(run is each for each in cold):
+            _doubt(run, COLD_READS)
+        _judge_steadiness(run, content, _io_size(baselines) or 0)
+
+
+def _capacity(content: manifest.Manifest) -> int:
+    """Return the size of the measured part of the device [bytes]."""
+    return content.target_size_bytes or content.device.capacity_bytes
 
 
 def _decided_characteristics(
@@ -159,22 +187,31 @@ def experiment(stored: RunSummary, marks: Mapping[str, Mark] = NO_MARKS) -> Expe
     return cast(ExperimentSummary, row)
 
 
-def _judge_free_space(
+def _doubt(document: ExperimentSummary, reason: str) -> None:
+    """Add a reason to an experiment, which then has not converged."""
+    document["together"]["converged"] = False
+    for each in document["repetitions"]:
+        each["converged"] = False
+        each["reasons"] = sorted({*(each["reasons"] or ()), reason})
+
+
+def _has_free_space(
     name: str,
     document: ExperimentSummary,
     baselines: Sequence[Spec],
     content: manifest.Manifest,
-) -> None:
-    """Note that an experiment did not use up the free space: then it has not converged."""
+) -> bool:
+    """Return whether an experiment did not use up the free space of a flash device."""
     if name == INTERFERENCE or content.device.null or content.device.zoned:
-        return
-    capacity = content.target_size_bytes or content.device.capacity_bytes
+        return False
     spec = typed_spec(document["spec"])
-    if has_free_space(name, document["value"], spec, baselines, capacity):
-        document["together"]["converged"] = False
-        for each in document["repetitions"]:
-            each["converged"] = False
-            each["reasons"] = sorted({*(each["reasons"] or ()), FREE_SPACE_LEFT})
+    return has_free_space(name, document["value"], spec, baselines, _capacity(content))
+
+
+def _kinds_of(document: ExperimentSummary) -> set[str]:
+    """Return whether an experiment reads, writes, or both."""
+    parts = typed_spec(document["spec"]).parts
+    return {WRITES if part.is_write else READS for part in parts if not part.is_trim}
 
 
 def _judge_steadiness(
@@ -186,12 +223,11 @@ def _judge_steadiness(
     """
     if "rounds" not in document:
         return
-    capacity = content.target_size_bytes or content.device.capacity_bytes
     startup = 0
     if content.phases is not None:
         startup = startup_of(content.phases, io_size).writes * io_size
     overwritten = content.state.state == "random"
-    needed = steady_bytes(capacity, startup, overwritten=overwritten)
+    needed = steady_bytes(_capacity(content), startup, overwritten=overwritten)
     verdict = steadiness(document["rounds"], needed)
     if verdict is None:
         return

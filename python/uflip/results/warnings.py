@@ -9,7 +9,7 @@ concerned and the worst of them.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from uflip.results.consistency import (
     repeatability,
 )
 from uflip.results.convergence import run_convergence
-from uflip.results.rate_limit import RunRate, find_rate_limit, find_trend, steady_rate
+from uflip.results.rate_limit import RunRate, Trend, find_rate_limit, find_trend, steady_rate
 from uflip.results.run_warnings import CHECKS, Numbers, RunArrays, RunCheck
 from uflip.results.startup_check import (
     BASELINE,
@@ -45,11 +45,12 @@ from uflip.results.startup_check import (
     check_runs,
     part_means,
 )
-from uflip.startup import MAX_ROWS
+from uflip.startup import LABELS_OF_WRITES, MAX_ROWS
 from uflip.units import format_duration_ns, format_size
 
 HOST_GAP = "host_gap_ns"
 NOTHING = np.empty(0)
+READS, WRITES = "reads", "writes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,27 @@ class StoredWarning:
         }
 
 
+def _describe_trend(kind: str, trend: Trend) -> str:
+    label = trend.pattern.split()[0]
+    first, last = (format_duration_ns(mean) for mean in (trend.first_ns, trend.last_ns))
+    return (
+        f"{kind} became {'slower' if trend.z > 0 else 'quicker'} by {abs(trend.change):.0%} "
+        f"(most: {label}, measured {trend.measurements} times, {first} at first, {last} at last; "
+        f"{abs(trend.z):.1f} standard errors)"
+    )
+
+
+def drifting_kinds(warnings: Iterable[WarningSummary]) -> set[str]:
+    """Return which of `READS` and `WRITES` changed by more than `AGREEMENT`, as stored."""
+    numbers = [warning["numbers"] for warning in warnings if warning["code"] == "drift"]
+    return {
+        kind
+        for kind in (READS, WRITES)
+        for each in numbers
+        if isinstance(trend := each.get(kind), dict) and abs(trend["change"]) > AGREEMENT
+    }
+
+
 @dataclass(slots=True)
 class Examiner:
     """Gathers the warnings about many runs, one per code."""
@@ -85,7 +107,7 @@ class Examiner:
     _doubts: dict[str, list[tuple[float, str, Numbers]]] = field(default_factory=dict)
     _startups: list[StartupInput] = field(default_factory=list)
     _run_rates: list[RunRate] = field(default_factory=list)
-    _baseline_means: dict[BaselineKey, list[float]] = field(default_factory=dict)
+    _baseline_means: dict[BaselineKey, list[tuple[str, float]]] = field(default_factory=dict)
 
     def examine(self, entry: PlanEntry, trace: Any, about: About | None = None) -> None:
         """Apply every check to one run.
@@ -141,7 +163,7 @@ class Examiner:
             if baseline is not None and entry.micro_benchmark != INTERFERENCE:
                 summary: MeanSummary = {"mean_ns": mean_ns, **run_convergence(trace)}
                 self._baseline_repeats.setdefault((baseline, key), []).append(summary)
-                self._baseline_means.setdefault(baseline, []).append(mean_ns)
+                self._baseline_means.setdefault(baseline, []).append((run_id, mean_ns))
             if self.device.real:
                 run_rate = steady_rate(run_id, spec, run.submit_ns, run.response_time_ns)
                 self._run_rates += [] if run_rate is None else [run_rate]
@@ -168,7 +190,7 @@ class Examiner:
         ]
         checked = check_runs(self._startups, phases, plan, self.device.capacity_bytes)
         inside = self._never_left_cache(checked) + self._inside_startup(checked)
-        across_runs = self._limits() + self._trends()
+        across_runs = self._limits() + self._trends(checked)
         return gathered + inside + across_runs + self._disagreements() + self._inconsistencies()
 
     def _limits(self) -> list[StoredWarning]:
@@ -190,34 +212,47 @@ class Examiner:
             )
         ]
 
-    def _trends(self) -> list[StoredWarning]:
-        """Warn about patterns that became slower or quicker with each measurement."""
-        by_name = {
-            " ".join(map(str, baseline)): means for baseline, means in self._baseline_means.items()
-        }
-        trend = None if self.device.null else find_trend(by_name)
-        if trend is None:
+    def _trends(self, checked: Checked) -> list[StoredWarning]:
+        """Warn about reads, or writes, that became slower or quicker with each measurement."""
+        if self.device.null:
             return []
-        label = trend.pattern.split()[0]
-        means = [format_duration_ns(mean) for mean in (trend.first_ns, trend.last_ns)]
+        marked = {*checked.never_left, *(mark.run_id for mark in checked.inside)}
+        trends = {
+            kind: trend
+            for kind in (READS, WRITES)
+            if (trend := find_trend(self._repeated_means(kind, marked))) is not None
+        }
+        if not trends:
+            return []
         return [
             StoredWarning(
                 "drift",
-                f"Repeated measurements became {'slower' if trend.z > 0 else 'quicker'} during the "
-                f"benchmark (most: {label}, measured {trend.measurements} times, "
-                f"{means[0]} at first, {means[1]} at last; {abs(trend.z):.1f} standard errors)",
+                f"Repeated measurements changed during the benchmark: "
+                f"{'; '.join(_describe_trend(kind, trend) for kind, trend in trends.items())}",
                 {
-                    "pattern": label,
-                    "met": trend.measurements,
-                    "first_ns": round(trend.first_ns),
-                    "last_ns": round(trend.last_ns),
-                    "z": round(trend.z, 3),
+                    kind: {
+                        "change": round(trend.change, 4),
+                        "z": round(trend.z, 3),
+                        "pattern": trend.pattern,
+                        "met": trend.measurements,
+                        "first_ns": round(trend.first_ns),
+                        "last_ns": round(trend.last_ns),
+                    }
+                    for kind, trend in trends.items()
                 },
                 "runs that lie far apart in the plan cannot be compared: enforce the state again "
                 "before them (uFLIP §4.1), let the device cool down or fill up, or check whether "
                 "a virtual disk has used up its burst credit",
             )
         ]
+
+    def _repeated_means(self, kind: str, marked: Container[str]) -> dict[str, list[float]]:
+        """Return the means of repeated patterns of reads or writes, without those of start-ups."""
+        return {
+            " ".join(map(str, pattern)): [mean for run_id, mean in means if run_id not in marked]
+            for pattern, means in self._baseline_means.items()
+            if (pattern[0] in LABELS_OF_WRITES) == (kind == WRITES)
+        }
 
     def _never_left_cache(self, checked: Checked) -> list[StoredWarning]:
         """Warn about write runs that ended before a write waited for flash."""
