@@ -34,7 +34,7 @@ def page(text: str, keys: dict[str, dict[str, Key]]) -> str:
 def table(keys: dict[str, Key]) -> str:
     """Return the table of a section."""
     rows = [
-        f"| `{name}` | {one.unit} | {one.allowed} | {one.meaning} |" for name, one in keys.items()
+        f"| `{name}` | {key.unit} | {key.allowed} | {key.meaning} |" for name, key in keys.items()
     ]
     return HEAD + "\n".join(rows).replace("|  |", "| |") + "\n"
 

@@ -28,7 +28,7 @@ def run_native(
     start: Callable[[], _native.Handle[T]],
     on_progress: OnProgress | None = None,
     *,
-    patience_s: float = CANCEL_TIMEOUT_S,
+    cancel_timeout_s: float = CANCEL_TIMEOUT_S,
     io_timeout_ns: int = 0,
     measures: bool = False,
 ) -> T:
@@ -42,7 +42,7 @@ def run_native(
         Starts the operation.
     on_progress : callable, optional
         Called about ten times a second, and at the end.
-    patience_s : float
+    cancel_timeout_s : float
         Maximum time that the operation may take to stop [s]; after that it is abandoned.
     io_timeout_ns : int
         Maximum time of an I/O on a real device [ns]; 0: no limit.
@@ -71,7 +71,7 @@ def run_native(
         except BaseException as error:
             handle.cancel()
             # A thread that hangs in the kernel does not react to the cancellation.
-            handle.wait(SLICE_S if isinstance(error, _native.NativeError) else patience_s)
+            handle.wait(SLICE_S if isinstance(error, _native.NativeError) else cancel_timeout_s)
             if on_progress is not None:
                 with suppress(Exception):  # the display may be what failed
                     on_progress(*handle.progress())

@@ -315,9 +315,11 @@ def test_converged_experiments_agree_across_seeds(tmp_path: Path) -> None:
                 for run in runs
             }
         )
-    converged = [name for name in by_seed[0] if all(one[name]["converged"] for one in by_seed)]
+    converged = [
+        name for name in by_seed[0] if all(result[name]["converged"] for result in by_seed)
+    ]
     assert len(converged) > 10, "too few experiments are compared"
-    means = [[one[name]["mean_ns"] for one in by_seed] for name in converged]
+    means = [[result[name]["mean_ns"] for result in by_seed] for name in converged]
     agree = [max(each) / min(each) - 1 <= AGREEMENT for each in means]
     assert all(agree), [name for name, does in zip(converged, agree, strict=True) if not does]
     assert max(disagreement(each) or 0 for each in means) > 0

@@ -209,9 +209,9 @@ def test_zero_latency_contradicts_hints_about_io_size() -> None:
 def test_expensive_mix_contradicts_its_hint() -> None:
     document = summary_of(disk_of_2009)
     (mix_run,) = (
-        one
-        for one in document["micro_benchmarks"]["mix"]
-        if (one["pattern"], one["value"]) == ("SW/RW", 8)
+        experiment
+        for experiment in document["micro_benchmarks"]["mix"]
+        if (experiment["pattern"], experiment["value"]) == ("SW/RW", 8)
     )
     for name in ("mean_ns", "half_width_ns"):
         mix_run["together"][name] *= 2
@@ -346,9 +346,9 @@ def test_hints_verb_matches_the_function(workdir: Path) -> None:
     reads = blocks["best_for_reads_bytes"]
     shown = json.loads(uflip("show", "r", "--json").out)
     (read,) = (
-        one
-        for one in shown["micro_benchmarks"]["granularity"]
-        if (one["pattern"], one["value"]) == ("RR", reads)
+        experiment
+        for experiment in shown["micro_benchmarks"]["granularity"]
+        if (experiment["pattern"], experiment["value"]) == ("RR", reads)
     )
     # Gray & Putzolu: pages a unit of memory over accesses a second, times price over price.
     interval = (2**30 / reads) * (read["together"]["mean_ns"] / 1e9) * (100 / 4)

@@ -94,7 +94,7 @@ def test_missing_feature_is_not_in_the_code(row: dict[str, Any], code: str) -> N
 
 @pytest.mark.parametrize("paper", NUMBERED)
 def test_numbered_items_of_papers_have_a_row(paper: str) -> None:
-    wheres = [row["where"] for one, row in ROWS if one == paper]
+    wheres = [row["where"] for paper_id, row in ROWS if paper_id == paper]
     for number in NUMBERED[paper]:
         assert any(re.search(rf"{re.escape(number)}(?!\w)", where) for where in wheres), number
 
@@ -106,6 +106,6 @@ def test_sections_with_results_have_a_row() -> None:
         "ofc": "III IV.A IV.B IV.C IV.D IV.E V.B V.C V.D V.E V.F VI",
         "oc": "2.1 4.1 4.2 4.3 5.1.1 5.1.3 6 7",
     }.items():
-        wheres = " ".join(row["where"] for one, row in ROWS if one == paper)
+        wheres = " ".join(row["where"] for paper_id, row in ROWS if paper_id == paper)
         for section in sections.split():
             assert re.search(rf"§{re.escape(section)}(?![\w.])", wheres), f"{paper} §{section}"

@@ -330,7 +330,7 @@ def test_cache_refills_at_flash_rate(tmp_path: Path) -> None:
         assert mean_ns(run) == pytest.approx(expected, rel=0.05), run["value"]
 
 
-def test_reads_beside_writes_follow_littles_law(tmp_path: Path) -> None:
+def test_reads_during_writes_follow_littles_law(tmp_path: Path) -> None:
     """One die is never idle: 16 under way take 16 times what one takes on average."""
     experiments, text = measure_experiments(
         ONE_DIE, tmp_path / "r", "read_under_write", io_size=PAGE
@@ -340,7 +340,7 @@ def test_reads_beside_writes_follow_littles_law(tmp_path: Path) -> None:
         served = share * PROGRAM_NS + (1 - share) * READ_NS
         assert mean_ns(run) == pytest.approx(DEPTH * served, rel=0.1), run["value"]
         assert isinstance(run["components"]["second"]["statistics"], dict)
-    assert "Of reads beside " in text
+    assert " of reads is " in text
     assert "(50 %)" in text
 
 

@@ -196,8 +196,8 @@ def test_cell_agrees_if_it_rounds_to_printed_value(
 ) -> None:
     mtron = next(published for published in table3.TABLE if published.profile == "mtron")
     cells = table3.compare(mtron, row(**changes))
-    assert {one.column for one in cells if not one.within} == missed
-    assert {one.column for one in cells if not one.wide} == missed_widely
+    assert {cell.column for cell in cells if not cell.within} == missed
+    assert {cell.column for cell in cells if not cell.wide} == missed_widely
 
 
 COLUMNS_FROM = ("baseline", "pause", "locality", "partitioning", "order")

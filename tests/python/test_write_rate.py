@@ -1,4 +1,4 @@
-"""Reads beside writes at a set rate, on a simulated device with one die: a queue with one server.
+"""Reads during writes at a set rate, on a simulated device with one die: a queue with one server.
 
 Arrivals are Poisson's, service times two constants, so that the mean wait is that of Pollaczek and
 Khinchine: W = λ E[S²] / (2 (1 − ρ)); and an arrival finds the average state (PASTA).
@@ -61,7 +61,7 @@ def test_suite_reports_cost_of_write_rate(workdir: Path) -> None:
     assert outcome.code == 0, outcome.err
     assert uflip("report", "out", "-o", "r.html").code == 0
     page = Path("r.html").read_text()
-    assert "Of 200 reads a second p95 is" in page
+    assert "At 200 reads per second, their p95 is" in page
     assert "56.25 MiB/s of writes are too many" in page
     runs = Results.load(Path("out")).runs
     rates = [run.value for run in runs if run.micro_benchmark == "write_rate"]

@@ -259,7 +259,7 @@ def test_zones_are_listed_and_changed(tmp_path: Path) -> None:
     assert dry.out.startswith("reset: 16 zones, not carried out")
     reset = json.loads(uflip("zones", f"sim:{saved}", "--reset", "all", "--json").out)
     assert {zone["state"] for zone in reset["zones"]} == {"empty"}
-    assert sum(one["response_time_ns"] == ERASE for one in reset["commands"]) == 3
+    assert sum(command["response_time_ns"] == ERASE for command in reset["commands"]) == 3
 
 
 @pytest.mark.parametrize(

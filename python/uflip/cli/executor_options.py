@@ -40,11 +40,11 @@ executor_options = combine_options(
 
 @contextmanager
 def on_executor(
-    jobs: int | None, workers: int | None, scheduler: str | None, *, patient: bool = False
+    jobs: int | None, workers: int | None, scheduler: str | None, *, wait_on_cancel: bool = False
 ) -> Iterator[None]:
     """Run the points of this block on the executor that the options select.
 
-    With `patient`, threads of this process are waited for when they are cancelled.
+    With `wait_on_cancel`, threads of this process are waited for when they are cancelled.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def on_executor(
         with cluster.local(workers) as executor, using(executor):
             yield
     else:
-        with using(Threads(jobs, patient=patient)):
+        with using(Threads(jobs, wait_on_cancel=wait_on_cancel)):
             yield
 
 

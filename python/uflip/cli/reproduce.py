@@ -183,7 +183,7 @@ def _refit(
         on_step = with_time_left(sink, len(column_groups))
         folds = refit.folds(profile, column_groups, leave, values, on_step)
     if as_json:
-        echo_json({"device": profile, "leave": leave, "folds": [asdict(one) for one in folds]})
+        echo_json({"device": profile, "leave": leave, "folds": [asdict(fold) for fold in folds]})
         return
     echo(refit.text(profile, leave, folds))
 
@@ -201,9 +201,17 @@ def _list(out: Path | None, as_json: bool) -> None:
         )
     if as_json:
         keys = ("id", "title", "source")
-        echo_json([{key: getattr(one, key) for key in keys} for one in REPRODUCTIONS.values()])
+        echo_json(
+            [
+                {key: getattr(reproduction, key) for key in keys}
+                for reproduction in REPRODUCTIONS.values()
+            ]
+        )
         return
-    rows = [(one.id, one.title, one.source) for one in REPRODUCTIONS.values()]
+    rows = [
+        (reproduction.id, reproduction.title, reproduction.source)
+        for reproduction in REPRODUCTIONS.values()
+    ]
     echo_table(("id", "what it reproduces", "where it is published"), rows, left=3)
 
 

@@ -126,7 +126,7 @@ def command(
             request=BenchmarkRequest(device=devices[0] if devices else "", **options),
             tokens=destroy,
             together=together,
-            executor=on_executor(jobs, workers, scheduler, patient=True),
+            executor=on_executor(jobs, workers, scheduler, wait_on_cancel=True),
             quiet=quiet,
             as_json=as_json,
         )

@@ -61,9 +61,9 @@ def run(program: str, uri: str, *, to_stderr: bool) -> None:
         )
 
 
-def _code(process: "subprocess.Popen[bytes]", patience_s: float) -> int | None:
+def _code(process: "subprocess.Popen[bytes]", timeout_s: float) -> int | None:
     try:
-        return process.wait(patience_s)
+        return process.wait(timeout_s)
     except subprocess.TimeoutExpired:
         return None
 

@@ -226,7 +226,7 @@ def command(
             write_table(rows, output_path(table, force))
         if out is not None:
             draw(rows, design, requested, out, force=force)
-    except UflipError as error:  # the rows are printed all the same
+    except UflipError as error:  # the rows are printed nevertheless
         failed = error
     _print_results(planned, rows, findings(requested, rows), failed, as_json=as_json)
 

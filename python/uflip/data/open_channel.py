@@ -63,7 +63,7 @@ class ScalingFound(TypedDict):
 
 
 class Channels(TypedDict):
-    """µOC3: throughput over channels, of all LUNs at once, and of reads beside writes."""
+    """µOC3: throughput over channels, of all LUNs at once, and of reads during writes."""
 
     scaling: dict[Name, ScalingFound]
     all_luns_mb_per_s: dict[Name, float]

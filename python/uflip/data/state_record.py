@@ -56,7 +56,7 @@ class StateDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     request : dict
         The complete requested state.
     total_ios, done_ios : int
-        Writes of the enforcement: in all, and made so far.
+        Writes of the enforcement: in total, and made so far.
     state_id : str or None
         The current state of the device; None until the enforcement is over.
     runs_since, bytes_written_since : int

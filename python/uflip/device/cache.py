@@ -191,7 +191,7 @@ def _is_cached_device(path: Path, mode: int) -> bool:
 def _load(path: Path, on_progress: OnProgress | None) -> _native.Device | None:
     try:
         snapshot = partial(_native.Device.restore, str(path))
-        device = run_native(snapshot, on_progress, patience_s=CREATE_CANCEL_TIMEOUT_S)
+        device = run_native(snapshot, on_progress, cancel_timeout_s=CREATE_CANCEL_TIMEOUT_S)
     except UflipError:
         # Missing or damaged: rebuild it in both cases.
         with suppress(OSError):
@@ -208,7 +208,7 @@ def _store(device: _native.Device, path: Path, limit: int, on_progress: OnProgre
     with suppress(OSError, UflipError):
         path.parent.mkdir(parents=True, exist_ok=True)
         save = partial(device.save, str(path))
-        run_native(save, on_progress, patience_s=COMPUTE_CANCEL_TIMEOUT_S)
+        run_native(save, on_progress, cancel_timeout_s=COMPUTE_CANCEL_TIMEOUT_S)
     _remove_abandoned(ABANDONED_S)
     stored = entries()
     excess_bytes = sum(entry.size_bytes for entry in stored) - limit

@@ -1,4 +1,4 @@
-"""An open device, and runs on it: a specification goes in, a trace comes out."""
+"""An open device, and runs on it: each takes a specification and returns a trace."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -286,7 +286,9 @@ class Device(Managed, Saved):
     def native_copy(self) -> _native.Device:
         """Copy the native device; threads that share a device may copy it concurrently."""
         with self._copied:
-            return run_native(lambda: self._opened().clone(), patience_s=COMPUTE_CANCEL_TIMEOUT_S)
+            return run_native(
+                lambda: self._opened().clone(), cancel_timeout_s=COMPUTE_CANCEL_TIMEOUT_S
+            )
 
     def apply(self, spec: Spec) -> dict[str, int]:
         """Execute a pattern in functional mode of a simulated device.

@@ -20,7 +20,7 @@ ESTIMATE_AFTER_NS = 1_000_000_000
 REPORT_FROM_NS = 10_000_000_000
 """Remaining time from which progress is reported [ns]: about the limit of silent waiting."""
 Report = Callable[[int, int, int], None]
-"""Called with (bytes written, bytes in all, time left [ns])."""
+"""Called with (bytes written, bytes in total, time left [ns])."""
 
 # The null device has any size; this one holds every target of the standard plan.
 NULL_CAPACITY_BYTES = 64 << 30
@@ -71,7 +71,7 @@ def open_device(
         "auto", the default: polled if the device supports it.
     on_progress : callable, optional
         Called about ten times a second while a file is brought to its size, with (writes made,
-        writes in all, last response time [ns]); and while a simulated device is made, with bytes
+        writes in total, last response time [ns]); and while a simulated device is made, with bytes
         instead of writes.
 
     Returns

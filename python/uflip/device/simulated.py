@@ -28,16 +28,16 @@ def open_sim(target: DeviceUrl, on_progress: OnProgress | None = None) -> _nativ
         The device.
     on_progress : callable, optional
         Called about ten times a second while it is created, with (bytes of its state written, bytes
-        in all, 0), or read.
+        in total, 0), or read.
     """
     if target.name.endswith(SNAPSHOT):
         _check_snapshot(target)
         snapshot = partial(_native.Device.restore, target.name)
-        return run_native(snapshot, on_progress, patience_s=CREATE_CANCEL_TIMEOUT_S)
+        return run_native(snapshot, on_progress, cancel_timeout_s=CREATE_CANCEL_TIMEOUT_S)
 
     def make() -> _native.Device:
         new = partial(_native.Device.sim, *profile)
-        return run_native(new, on_progress, patience_s=CREATE_CANCEL_TIMEOUT_S)
+        return run_native(new, on_progress, cancel_timeout_s=CREATE_CANCEL_TIMEOUT_S)
 
     profile = _profile_of(target)
     info = inspect_sim(target)
@@ -64,9 +64,11 @@ def open_flash(target: DeviceUrl) -> _native.FlashDevice:
     if target.name.endswith(SNAPSHOT):
         _check_snapshot(target)
         restore = _native.FlashDevice.restore
-        return run_native(lambda: restore(target.name), patience_s=CREATE_CANCEL_TIMEOUT_S)
+        return run_native(lambda: restore(target.name), cancel_timeout_s=CREATE_CANCEL_TIMEOUT_S)
     profile = _profile_of(target)
-    return run_native(lambda: _native.FlashDevice.sim(*profile), patience_s=CREATE_CANCEL_TIMEOUT_S)
+    return run_native(
+        lambda: _native.FlashDevice.sim(*profile), cancel_timeout_s=CREATE_CANCEL_TIMEOUT_S
+    )
 
 
 def inspect_sim(target: DeviceUrl, *, any_interface: bool = False) -> DeviceInfo:

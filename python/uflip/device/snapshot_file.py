@@ -32,4 +32,6 @@ class Saved:
             If the file exists, or cannot be written.
         """
         check_snapshot_name(path)
-        run_native(lambda: self._opened().save(str(path)), patience_s=COMPUTE_CANCEL_TIMEOUT_S)
+        run_native(
+            lambda: self._opened().save(str(path)), cancel_timeout_s=COMPUTE_CANCEL_TIMEOUT_S
+        )

@@ -17,13 +17,13 @@ class Threads:
     ----------
     workers : int, optional
         Number of threads instead.
-    patient : bool
+    wait_on_cancel : bool
         Whether running points are waited for after an error or Ctrl-C.
     """
 
-    def __init__(self, workers: int | None = None, *, patient: bool = False) -> None:
+    def __init__(self, workers: int | None = None, *, wait_on_cancel: bool = False) -> None:
         self.workers = workers or os.cpu_count() or 1
-        self._patient = patient
+        self._wait_on_cancel = wait_on_cancel
 
     def outcomes(
         self, work: Callable[[Any], Result], points: Sequence[Any]
@@ -47,7 +47,7 @@ class Threads:
             # next check.
             abandon.gone = True
             with signals.shielded():
-                pool.shutdown(wait=self._patient, cancel_futures=True)
+                pool.shutdown(wait=self._wait_on_cancel, cancel_futures=True)
 
 
 def _call(abandon: signals.AbandonFlag, work: Callable[[Any], Any], point: Any) -> Any:

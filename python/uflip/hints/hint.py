@@ -108,7 +108,9 @@ def most_decisive(factors: Mapping[Any, Factor], limit: float) -> tuple[Any, Fac
     'a'
     """
     for answer in (True, None, False):
-        cases = {name: one for name, one in factors.items() if one.exceeds(limit) is answer}
+        cases = {
+            name: factor for name, factor in factors.items() if factor.exceeds(limit) is answer
+        }
         if cases:
             name = max(cases, key=lambda case: cases[case].value)
             return name, cases[name], answer

@@ -99,17 +99,17 @@ compared with."""
 def micro_benchmarks_for(addresses: Addresses, suite: str = SUITE) -> dict[str, MicroBenchmark]:
     """Return the micro-benchmarks of a suite that support these addresses, in order."""
     return {
-        name: one
-        for name, one in MICRO_BENCHMARKS.items()
-        if one.addresses == addresses and suite in one.suites
+        name: micro_benchmark
+        for name, micro_benchmark in MICRO_BENCHMARKS.items()
+        if micro_benchmark.addresses == addresses and suite in micro_benchmark.suites
     }
 
 
 def varied_micro_benchmarks(suite: str = SUITE) -> dict[str, MicroBenchmark]:
     """Return those of a suite over sectors that vary a parameter: all but the baseline."""
     return {
-        name: one
-        for name, one in micro_benchmarks_for("sectors", suite).items()
+        name: micro_benchmark
+        for name, micro_benchmark in micro_benchmarks_for("sectors", suite).items()
         if name != BASELINE
     }
 

@@ -89,7 +89,7 @@ def fast(
     Without zero-page merges and rewritten pages this is B/(1 + x). Log writes are (B - 1)/B of the
     writes, less the 1/(D + B) that fall on the owner of the sequential log.
 
-    Held against a discrete simulation of D = 4096, B = 64, 2 to 2048 log blocks: N_data and the
+    Compared with a discrete simulation of D = 4096, B = 64, 2 to 2048 log blocks: N_data and the
     mean within 0.05 %; with u = 0.25 to 0.7 within 0.3 %.
 
     Examples

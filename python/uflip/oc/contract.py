@@ -138,7 +138,7 @@ def _locality(measured: OpenChannelFindings) -> Rule:
     )
     if mixed_ms / alone_ms >= CLEAR_FACTOR:
         return Rule(name, says, DOES_NOT_APPLY, evidence + "with locality reads wait for writes.")
-    return Rule(name, says, NO_DIFFERENCE, evidence + "reads beside writes are not slower.")
+    return Rule(name, says, NO_DIFFERENCE, evidence + "reads during writes are not slower.")
 
 
 def _aligned_sequentiality(alignment: list[str] | None) -> Rule:

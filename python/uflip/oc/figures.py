@@ -115,7 +115,7 @@ def _shade(share: float, shades: Sequence[str]) -> str:
     """Return a colour between the shades: 0 is the first, 1 the last."""
     anchors = np.array([[int(each[i : i + 2], 16) for i in (0, 2, 4)] for each in shades])
     at = np.linspace(0, 1, len(shades))
-    red, green, blue = (round(float(np.interp(share, at, one))) for one in anchors.T)
+    red, green, blue = (round(float(np.interp(share, at, anchor))) for anchor in anchors.T)
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 

@@ -217,7 +217,7 @@ def _oc3(measured: OpenChannelFindings, sim: bool) -> Blocks:
     )
     isolated = Figure(
         "isolated",
-        "Reads beside writes",
+        "Reads during writes",
         _draw_bands(results.mixes, {share: share for share in results.mixes}, "isolated", sim),
         "Every thread either reads or writes, on a channel of its own. Reads whose times "
         "do not depend on the share of writes are isolated from them.",

@@ -122,8 +122,8 @@ def form(device: str, changes: Mapping[str, str]) -> Form:
 
 
 def _benchmarks() -> Iterator[Runnable]:
-    for name, one in varied_micro_benchmarks().items():
-        yield {"name": name, "title": one.title, "question": one.question}
+    for name, micro_benchmark in varied_micro_benchmarks().items():
+        yield {"name": name, "title": micro_benchmark.title, "question": micro_benchmark.question}
 
 
 def _description(name: str) -> str:

@@ -129,7 +129,7 @@ class Stage:
                 raise UsageError(
                     "Another run is in progress",
                     where="play",
-                    got=f"another run beside {self._played[-1].request.url}",
+                    got=f"a run during that on {self._played[-1].request.url}",
                     allowed="one at a time",
                     action="wait until it is over, or stop it",
                 )

@@ -136,7 +136,7 @@ def _phases(document: Document, traces: Traces) -> Blocks:
 
 def _phase_row(label: str, phases: PhasesOfPattern) -> tuple[str, ...]:
     levels = ", ".join(
-        f"{one['mean_ns'] / 1e6:.3g} ms {one['share']:.0%}" for one in phases["levels"]
+        f"{level['mean_ns'] / 1e6:.3g} ms {level['share']:.0%}" for level in phases["levels"]
     )
     half = phases["half_width_ns"]
     mean = f"{phases['mean_ns'] / 1e6:.3g}" + (f" ± {half / 1e6:.2g}" if half is not None else "")

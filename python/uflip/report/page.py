@@ -103,7 +103,7 @@ def _environment() -> "Environment":
             action="pip install 'uflip[report]'; `uflip show`, and `uflip compare` with a .csv "
             "file, do not need Jinja",
         ) from error
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("uflip.report"),
         autoescape=True,
         finalize=on_page,
@@ -111,8 +111,8 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["template"] = _template_of
-    return made
+    environment.filters["template"] = _template_of
+    return environment
 
 
 def _template_of(block: Block) -> str:

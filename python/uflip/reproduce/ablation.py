@@ -141,20 +141,24 @@ def _row(measure: Measure, constants: Constants) -> Mapping[str, table3.Cell] | 
 def text(profile: str, whole: AblationScore, ablations: Sequence[Ablation]) -> str:
     """Format the study."""
     rows = []
-    for one in ablations:
+    for ablation in ablations:
         targets = ", ".join(
-            value.removeprefix("uflip/").replace(f"{profile}/", "") for value in one.values
+            value.removeprefix("uflip/").replace(f"{profile}/", "") for value in ablation.values
         )
-        head = (one.key, short(one.fitted), short(one.without), targets)
-        if one.score is None:
+        head = (ablation.key, short(ablation.fitted), short(ablation.without), targets)
+        if ablation.score is None:
             rows.append((*head, "", "", "", "the device"))
             continue
-        verdict = "nothing" if one.brings_nothing else "something"
-        scored = (str(one.score.agree), str(one.score.wide), f"{one.score.missed:.2f}")
+        verdict = "nothing" if ablation.brings_nothing else "something"
+        scored = (
+            str(ablation.score.agree),
+            str(ablation.score.wide),
+            f"{ablation.score.missed:.2f}",
+        )
         rows.append((*head, *scored, verdict))
-    nothing = sum(one.brings_nothing for one in ablations)
+    nothing = sum(ablation.brings_nothing for ablation in ablations)
     return (
         f"{Table(HEAD, rows, 'llllrrrl').text()}\n\nsim:{profile}: {whole.agree} of "
         f"{len(table3.COLUMNS)} cells agree, {whole.wide} on the wide scale, missed by "
-        f"{whole.missed:.2f} in all; {nothing} of {len(ablations)} constants bring nothing"
+        f"{whole.missed:.2f} in total; {nothing} of {len(ablations)} constants bring nothing"
     )

@@ -81,7 +81,9 @@ def draw(data: RelocationCurve) -> "Figure":
     sheet, [axis] = figure.panels(height=4.2)
     axis.plot(data.relocated_pages, data.kiops, color=figure.WRITES, marker="D", label="simulated")
     ids = ["ofc/erasing_writes", *KIOPS_BY_PAGES.values()]
-    figure.mark_printed(axis, [0, *KIOPS_BY_PAGES], [PUBLISHED[one].number or 0 for one in ids])
+    figure.mark_printed(
+        axis, [0, *KIOPS_BY_PAGES], [PUBLISHED[value_id].number or 0 for value_id in ids]
+    )
     half = data.kiops_at(0) / 2
     axis.plot([0, 30, 30], [half, half, 0], color=figure.FAINT, linewidth=0.8, linestyle=":")
     axis.annotate(

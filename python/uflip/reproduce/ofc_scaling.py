@@ -187,7 +187,7 @@ def measure(on_step: OnStep) -> PipelinedScaling:
     return PipelinedScaling(
         both,
         {"read": tuple(raw[: len(CHANNELS)]), "write": tuple(raw[len(CHANNELS) :])},
-        {name: tuple(one[name] for one in scaled) for name in scaled[0]},
+        {name: tuple(row[name] for row in scaled) for name in scaled[0]},
         freed,
         freed_beside(),
     )

@@ -137,7 +137,7 @@ def fitted_keys(profile: str, values: Constants, columns: Iterable[str]) -> list
         for key, source in profile_sources(profile).items()
         if source.kind == "fitted"
         and key in values
-        and any(fnmatchcase(one, pattern) for pattern in source.values for one in ids)
+        and any(fnmatchcase(value_id, pattern) for pattern in source.values for value_id in ids)
     ]
 
 
@@ -263,7 +263,7 @@ def fold(
     free = [
         key
         for key in keys
-        if any(key in fitted_keys(profile, profile_values, [one]) for one in constrained)
+        if any(key in fitted_keys(profile, profile_values, [constant]) for constant in constrained)
     ]
     refitted, devices = search(start, free, constrained, measure)
     cells = measure(refitted, held_out)
@@ -324,24 +324,24 @@ HEAD = ("held out", "printed", "refitted", "agrees", "widely", "constants: fitte
 def text(profile: str, leave: str, folds: Sequence[Fold]) -> str:
     """Format folds with their score."""
     rows: list[tuple[str, ...]] = []
-    for one in folds:
+    for fold in folds:
         constants = ", ".join(
             f"{key} {short(fitted)}, {short(start)}, {short(refitted)}"
-            for key, (fitted, start, refitted) in one.constants.items()
+            for key, (fitted, start, refitted) in fold.constants.items()
         )
-        by_column = {cell.column: cell for cell in one.cells}
-        for column in one.held_out:
+        by_column = {cell.column: cell for cell in fold.cells}
+        for column in fold.held_out:
             cell = by_column.get(column)
             columns = ("", "no such device", "NO", "NO") if cell is None else (
                 cell.published, cell.ours, _yes(cell.within), _yes(cell.wide),
             )  # fmt: skip
             rows.append((column, *columns, constants or "none was fitted to it"))
-    cells = [cell for one in folds for cell in one.cells]
-    total = sum(len(one.held_out) for one in folds)
+    cells = [cell for fold in folds for cell in fold.cells]
+    total = sum(len(fold.held_out) for fold in folds)
     score = (
         f"sim:{profile}, holding out a {leave}: {sum(cell.within for cell in cells)} of {total} "
         f"agree, {sum(cell.wide for cell in cells)} on the wide scale; "
-        f"{sum(one.devices for one in folds)} devices were made"
+        f"{sum(fold.devices for fold in folds)} devices were made"
     )
     return f"{Table(HEAD, rows).text()}\n\n{score}"
 

@@ -34,7 +34,7 @@ def random(mode: str, *, page_bytes: int, outstanding: int, ios: int, seed: int)
     outstanding : int
         Requests in flight.
     ios : int
-        Requests in all.
+        Total number of requests.
     seed : int
         The first run draws from this seed, the next one from the seed after it.
 

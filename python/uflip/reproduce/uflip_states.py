@@ -134,8 +134,8 @@ def measure(on_step: OnStep) -> InitialStateEffects:
         },
         {
             state: small
-            for (_, state), one in by_point.items()
-            if (small := one.small_writes) is not None
+            for (_, state), measurement in by_point.items()
+            if (small := measurement.small_writes) is not None
         },
     )
 

@@ -211,8 +211,8 @@ def draw(data: Table3Characteristics) -> "Figure":
     body, colors = [], []
     for published in table3.TABLE:
         cells = table3.compare(published, data.characteristics[published.profile])
-        body.append([f"{one.published}\n{one.ours}" for one in cells])
-        colors.append(["#e8f3ea" if one.within else "#f9dcd6" for one in cells])
+        body.append([f"{cell.published}\n{cell.ours}" for cell in cells])
+        colors.append(["#e8f3ea" if cell.within else "#f9dcd6" for cell in cells])
     drawn = axis.table(
         cellText=body,
         cellColours=colors,

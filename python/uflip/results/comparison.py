@@ -394,7 +394,7 @@ def _verdict(ratio: float, bounds: tuple[float, float] | None, repeats_to: float
 def _repeats_to(pattern: str, repeated: Sequence[RepeatabilityByPattern]) -> float:
     """Return the largest factor by which a result differs between repeats of the same pattern."""
     worst = (worst_repeatability(each, pattern.split("/")) for each in repeated)
-    return max((float(one[1]["factor"]) for one in worst if one is not None), default=1.0)
+    return max((float(row[1]["factor"]) for row in worst if row is not None), default=1.0)
 
 
 def _ratio_of(

@@ -111,14 +111,19 @@ def pool_scatter(experiments: Sequence[Scatter]) -> Peers | None:
     >>> round(peers.variance, 2), peers.degrees, peers.correlation
     (0.18, 256.0, 0.0)
     """
-    repeated = [one for one in experiments if len(one.means) > 1 and one.allowed > 0]
+    repeated = [
+        experiment
+        for experiment in experiments
+        if len(experiment.means) > 1 and experiment.allowed > 0
+    ]
     if len(repeated) < MIN_PEERS:
         return None
     correlation, correlations_differ = autocorrelation.sort_correlation(
-        [one.means for one in repeated]
+        [experiment.means for experiment in repeated]
     )
     scatters = [
-        (_variance(one, correlation, NEGLIGIBLE_SCATTER), len(one.means) - 1) for one in repeated
+        (_variance(experiment, correlation, NEGLIGIBLE_SCATTER), len(experiment.means) - 1)
+        for experiment in repeated
     ]
     variance, degrees = _fit_prior(scatters)
     total_degrees = sum(own for _, own in scatters)

@@ -318,7 +318,7 @@ class ResultsWriter:
                 elapsed_s=round(self._earlier_s + time.monotonic() - self._began, 3),
                 warnings=(
                     *content.warnings,
-                    *(msgspec.convert(one, manifest.WarningRecord) for one in doubts),
+                    *(msgspec.convert(doubt, manifest.WarningRecord) for doubt in doubts),
                 ),
             )
             self._write_manifest()

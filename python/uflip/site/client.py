@@ -313,7 +313,7 @@ class Client:
             ) from error
         with create_atomically(out) as hidden:
             (hidden / manifest.RUNS).mkdir()
-            with using(Threads(CONCURRENT_DOWNLOADS, patient=True)):
+            with using(Threads(CONCURRENT_DOWNLOADS, wait_on_cancel=True)):
                 on_all(partial(self._fetch, result, hidden), offered)
         return out
 

@@ -98,8 +98,8 @@ class PlannedSweep:
                     done += 1
                     on_step(done, str(self.points[index]))
             rows = [
-                _with_values_of(rows_by_index[self.first_indices[one.identity]], one)
-                for one in self.points
+                _with_values_of(rows_by_index[self.first_indices[point.identity]], point)
+                for point in self.points
             ]
             if stored is not None:
                 stored.finish(rows)

@@ -52,7 +52,7 @@ def channel(opened: OpenResults, key: str) -> api_io_types.Channel:
             "read_mb_per_s": phases.oc0.read_mb_per_s.tolist(),
         },
         "wear": None if phases.oc1 is None else _wear(phases.oc1),
-        "scaling": [_scaling(name, one) for name, one in scaling.items()],
+        "scaling": [_scaling(name, line) for name, line in scaling.items()],
         "rules": [_rule(rule) for rule in result.rules],
     }
 

@@ -1,10 +1,10 @@
-"""µOC3: parallelism over channels: vectors against threads, and reads beside writes.
+"""µOC3: parallelism over channels: vectors against threads, and reads during writes.
 
 **Source**: uFLIP-OC (2017) §3.2, Table 1, Table 3, Figure 5 and the text of §5.2.2.
 **Faithful**: one LUN per channel; vectors of 1, 2, 4, 8 pages by one thread, each page of a vector
 on another channel, channels in turn; 1, 2, 4, 8 threads with separate channels, in turn where a
-thread has several; a thread for every LUN of the device; threads that only read beside threads that
-only write.
+thread has several; a thread for every LUN of the device; threads that only read, concurrent with
+threads that only write.
 **Simplified**: nothing.
 **Ambiguous**: the shares of readers in Figure 5 are not in the text; here 0, 25, 50, 75 and 100 %,
 as in µOC0, or the next lower share that the number of threads allows. Threads that read and threads
@@ -118,7 +118,7 @@ def all_luns(scope: JobScope) -> dict[str, PlannedRun]:
 
 
 def mixes(scope: JobScope) -> dict[str, PlannedRun]:
-    """Lay out readers beside writers, a channel for each thread."""
+    """Lay out concurrent readers and writers, a channel for each thread."""
     channels = scope.geometry.channels
     job = {"channels": channels, "threads": channels, "iteration": "isolated"}
     return {
@@ -147,7 +147,7 @@ def measure_all_luns(bench: Bench) -> dict[str, float]:
 
 
 def measure_mixes(bench: Bench) -> tuple[dict[str, ResponseSeries], dict[str, float]]:
-    """Measure readers beside writers, with a channel for each thread."""
+    """Measure concurrent readers and writers, with a channel for each thread."""
     return measure_each(bench, mixes(bench.scope))
 
 

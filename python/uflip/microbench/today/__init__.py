@@ -6,8 +6,8 @@ devices, and are planned, stored and shown like the nine of the paper. They are 
 
 ====================  ===========================================================================
 `queue_depth`         throughput and response time against the queue depth; the knee
-`read_under_write`    latency of reads beside an increasing share of writes
-`write_rate`          latency of reads beside writes that arrive at a given rate
+`read_under_write`    latency of reads during an increasing share of writes
+`write_rate`          latency of reads while writes arrive at a given rate
 `cache_cliff`         size of a burst of writes that a cache absorbs
 `cache_refill`        idle time until the device absorbs such a burst again
 `odd_stride`          strides that conflict on one channel or bank

@@ -1,4 +1,4 @@
-"""Read under write: random reads beside an increasing share of random writes.
+"""Read under write: random reads during an increasing share of random writes.
 
 **Source**: ours, in the style of uFLIP (CIDR 2009) §3.2 (7), whose mixes take turns with one I/O at
 a time, so that a read never meets a write.
@@ -25,7 +25,7 @@ QUICK = (1, 10, 50)
 
 
 def experiments(context: Context) -> list[Experiment]:
-    """Lay out random writes beside random reads."""
+    """Lay out concurrent random writes and random reads."""
     values = QUICK if context.quick else STANDARD
     return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=_why_not)]
 
@@ -58,8 +58,8 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     name, before, after = tail(few, many)
     ratio = ratios.factor(after / before, "RR")
     return (
-        f"Of reads beside {_written(first)} {name} is {format_duration_ns(before)}, beside "
-        f"{_written(last)} {format_duration_ns(after)} ({ratio})."
+        f"The {name} of reads is {format_duration_ns(before)} during {_written(first)}, and "
+        f"{format_duration_ns(after)} during {_written(last)} ({ratio})."
     )
 
 

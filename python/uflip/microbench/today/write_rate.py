@@ -41,7 +41,7 @@ _PERCENT = 100
 
 
 def experiments(context: Context) -> list[Experiment]:
-    """Lay out reads at one rate beside writes at several."""
+    """Lay out reads at one rate, concurrent with writes at several rates."""
     name, parameter, unit = VARYING
     runs: list[PlannedRun] = []
     skipped: list[Skipped] = []
@@ -95,13 +95,13 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
         (f"; {_written(run)} are too many" for run, _ in measured_runs if not keeps_up(run)), ""
     )
     if len(sustained) < 2:
-        return f"The device keeps up with none of these rates{beyond}."
+        return f"The device sustains none of these rates{beyond}."
     (first, few), (last, many) = sustained[0], sustained[-1]
     name, before, after = tail(few, many)
     ratio = ratios.factor(after / before, "RR")
     return (
-        f"Of {READS_PER_S} reads a second {name} is {format_duration_ns(before)} beside "
-        f"{_written(first)}, and {format_duration_ns(after)} beside {_written(last)} "
+        f"At {READS_PER_S} reads per second, their {name} is {format_duration_ns(before)} during "
+        f"{_written(first)}, and {format_duration_ns(after)} during {_written(last)} "
         f"({ratio}){beyond}."
     )
 
@@ -119,7 +119,7 @@ MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Write rate",
     experiments=experiments,
-    question="How slow are reads beside writes that arrive at a given rate?",
+    question="How slow are reads while writes arrive at a given rate?",
     how_to_read=(
         "The faint lines show reads and writes separately, timed from arrival. The read rate is "
         "constant, so a rising read line shows reads that wait for writes. Where both rise by "

@@ -5,7 +5,7 @@
     1    |▓▓▓> written |  read  |        |        |        |        |        |        |
     4    |▓▓▓> written |        |        |        |  read  |        |        |        |
 
-**Source**: uFLIP-OC (2017) §5.4, reads beside writes to the same LUN and to others; the mapping of
+**Source**: uFLIP-OC (2017) §5.4, reads during writes to the same LUN and to others; the mapping of
 zones to dies is not published for drives: H. Bae et al. (*What You Can't Forget: Exploiting
 Parallelism for Zoned Namespaces*, HotStorage 2022) find it by such interference.
 **Faithful**: a write, then a read, in turn; random reads of a full zone.

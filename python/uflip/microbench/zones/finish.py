@@ -3,7 +3,7 @@
 **Source**: uFLIP-OC (2017) §5.2, the cost of a block that is not full; K. Doekemeijer et al. (IEEE
 CLUSTER 2023) find that finishes cost more the emptier a zone is.
 **Faithful**: each finish is an I/O like any other, and timed.
-**Simplified**: one at a time, with nothing beside it.
+**Simplified**: one at a time, without other I/Os.
 **Ambiguous**: the rest of the zone. A device may fill it with padding, or only record its end.
 """
 

@@ -4,7 +4,7 @@
 Characterization of NVMe Flash Devices with Zoned Namespaces*, IEEE CLUSTER 2023) find that resets
 cost more the fuller a zone is.
 **Faithful**: each reset is an I/O like any other, and timed.
-**Simplified**: one at a time, with nothing beside it. `uflip zones` lists the number of resets per
+**Simplified**: one at a time, without other I/Os. `uflip zones` lists the number of resets per
 zone, which is their wear.
 **Ambiguous**: when cells are erased. A device may erase when the zone is written again; then the
 first writes after a reset are slow, and not the reset.
