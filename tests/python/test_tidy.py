@@ -197,7 +197,7 @@ def name_of(path: Path) -> str:
 def of_each(paths: Sequence[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
     """Return a decorator that makes a test of a rule, which names every file that breaks it.
 
-    A test for each of thousands of pairs would take longer than all that they look at.
+    One test checks all files: a test for each of thousands of files would take much longer.
     """
 
     def tested(rule: Callable[[Path], None]) -> Callable[[], None]:
@@ -413,6 +413,34 @@ def test_function_lines_are_counted(tmp_path: Path) -> None:
     )
     assert list(python_functions(python)) == [("f", 4)]
     assert list(rust_functions(rust)) == [("declared", 3), ("f", 4)]
+
+
+PARAMETERS = re.compile(r"Parameters\n-+\n(.*?)(?:\n\n\w+\n-+|\Z)", re.S)
+
+
+def unknown_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Return the parameters that a docstring describes and that the function does not have."""
+    arguments = node.args
+    names = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    names |= {each.arg for each in (arguments.vararg, arguments.kwarg) if each is not None}
+    section = PARAMETERS.search(ast.get_docstring(node) or "")
+    heads = re.findall(r"^\S.*", section[1], re.M) if section else []
+    described = {name.strip("* ") for head in heads for name in head.split(" :")[0].split(",")}
+    return described - names
+
+
+@of_each(PACKAGED)
+def test_documented_parameters_exist(path: Path) -> None:
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert not unknown_parameters(node), f"{name_of(path)}:{node.lineno} {node.name}"
+
+
+def test_unknown_documented_parameter_is_found() -> None:
+    docstring = "Add.\n\nParameters\n----------\na, c : int\n*b\n    The numbers."
+    (function,) = ast.parse(f"def f(a, *b):\n    {docstring!r}").body
+    assert isinstance(function, ast.FunctionDef)
+    assert unknown_parameters(function) == {"c"}
 
 
 # A tag of HTML or SVG. Text that contains one was built by hand, without escaping.
