@@ -97,7 +97,7 @@ def check_results(remaining: Path, acknowledged: Sequence[str], complete: Path) 
     writer.finish("complete")
     again = Results.load(out)
     assert (again.status, again.missing) == ("complete", [])
-    assert not again.proof.lost_runs
+    assert not again.verification.lost_runs
     check_runs(again, expected_runs, original)
 
 

@@ -26,7 +26,7 @@ from uflip.data.ledger import line as line_of
 from uflip.device.opener import open_device
 from uflip.errors import ResultsError
 from uflip.results import Results, ResultsWriter, integrity, ledger, summary
-from uflip.results.integrity import FolderProof, examine, read_ledger, verify
+from uflip.results.integrity import FolderVerification, examine, read_ledger, verify
 
 RUNS = [
     stored.baseline_run(1, "SR"),
@@ -61,8 +61,8 @@ def content(folder: Path) -> dict[str, Any]:
     return contents
 
 
-def states(proof: FolderProof) -> dict[str, str]:
-    return {verdict.file: verdict.state for verdict in proof.verdicts}
+def states(verification: FolderVerification) -> dict[str, str]:
+    return {verdict.file: verdict.state for verdict in verification.verdicts}
 
 
 def path_of(folder: Path, ordinal: int) -> Path:
@@ -134,8 +134,8 @@ def test_flipped_bit_is_detected_or_harmless(folder: Path, original: Path) -> No
             after = None
         assert (after is None) == (name == "manifest.json"), (name, bit)
         if after is not None:
-            proof, lost = examine(folder), path.stem if name.startswith("runs") else None
-            assert states(proof)[name] != "proven", (name, bit)
+            verification, lost = examine(folder), path.stem if name.startswith("runs") else None
+            assert states(verification)[name] != "proven", (name, bit)
             assert after == {run: value for run, value in before.items() if run != lost}, (
                 name,
                 bit,
@@ -253,9 +253,9 @@ def test_truncated_ledger_proves_less_and_keeps_content(folder: Path, original: 
     cuts = {*ends, *range(0, len(whole), 41), len(whole) - 1}
     for cut in sorted(cuts):
         path.write_bytes(whole[:cut])
-        proof = examine(folder)
-        assert {verdict.state for verdict in proof.verdicts} <= {"proven", "unproven"}, cut
-        proven = sum(verdict.state == "proven" for verdict in proof.runs.values())
+        verification = examine(folder)
+        assert {verdict.state for verdict in verification.verdicts} <= {"proven", "unproven"}, cut
+        proven = sum(verdict.state == "proven" for verdict in verification.runs.values())
         assert proven == sum(f'"{run}"'.encode() in whole[: ends_before(whole, cut)] for run in IDS)
         assert content(folder) == before, cut
 
@@ -392,9 +392,9 @@ def test_full_disk_between_line_and_file_loses_no_run(
 def test_partial_ledger_line_is_rolled_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder / "ledger.jsonl"
     whole = path.read_bytes()
-    proof = examine(folder)
-    assert proof.ledger is not None
-    writer = ledger.LedgerWriter.resume(folder, proof.ledger, dangling=False)
+    verification = examine(folder)
+    assert verification.ledger is not None
+    writer = ledger.LedgerWriter.resume(folder, verification.ledger, dangling=False)
     real = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, text: real(descriptor, text[:10]))
     with pytest.raises(OSError, match="part of a line"):
@@ -443,7 +443,7 @@ def test_earlier_formats_load_unproven(version: int) -> None:
     assert results.manifest.format_version == version
     assert [run.id for run in results.runs] == IDS
     assert results.missing == ["0004-baseline-RR-io_size-32768"]
-    assert {verdict.state for verdict in results.proof.verdicts} == {"unproven"}
+    assert {verdict.state for verdict in results.verification.verdicts} == {"unproven"}
     assert results.warnings[-1]["code"] == "unproven"
     document = summary(results)
     assert document["baselines"][0]["statistics"]["count"] == 100
@@ -458,7 +458,7 @@ def test_formats_with_ledger_load_proven(version: int) -> None:
     """The current version among them: a golden folder that fails is a format that changed."""
     results = Results.load(GOLDEN / f"results-{version}")
     assert results.manifest.format_version == version
-    assert {verdict.state for verdict in results.proof.verdicts} == {"proven"}
+    assert {verdict.state for verdict in results.verification.verdicts} == {"proven"}
     assert (results.missing, results.manifest.durability) == ([], "cached")
     document = summary(results)
     assert [run["statistics"]["count"] for run in document["baselines"]] == [100, 180]
@@ -481,7 +481,7 @@ def test_previous_format_can_be_resumed(tmp_path: Path) -> None:
     writer.finish("complete")
     results = Results.load(tmp_path / "r")
     assert results.manifest.format_version == manifest.FORMAT_VERSION
-    assert [verdict.state for verdict in results.proof.verdicts] == [
+    assert [verdict.state for verdict in results.verification.verdicts] == [
         "proven", "proven", "unproven", "unproven", "unproven", "proven"
     ]  # fmt: skip
 

@@ -132,7 +132,7 @@ def test_corrupted_log_is_refused_or_unchanged(folder: Path, tmp_path: Path) -> 
 def test_folder_has_the_common_format(folder: Path) -> None:
     results = Results.load(folder)
     assert (results.status, results.missing, len(results.runs)) == ("complete", [], JOBS)
-    assert {verdict.state for verdict in results.proof.verdicts} == {"proven"}
+    assert {verdict.state for verdict in results.verification.verdicts} == {"proven"}
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["device"]["details"]["interface"] == "open_channel"
     assert manifest["host"]["kernel"]

@@ -32,11 +32,11 @@ MOST_TRIES = 30
 def variant(folder: Path, out: Path, number: int) -> Path:
     """Return the same benchmark with another scale name: another result, which verifies."""
     redacted_copy(folder, out)
-    proof = examine(out)
+    verification = examine(out)
     files = Files(out)
     try:
-        content = proof.usable_manifest()
-        files.resume(content, proof)
+        content = verification.usable_manifest()
+        files.resume(content, verification)
         files.write_manifest(msgspec.structs.replace(content, scale=f"quick-{number}"))
     finally:
         files.close()

@@ -12,7 +12,7 @@ from uflip.data.phases import Interference
 from uflip.results.convergence import MARKS
 from uflip.results.environment_warnings import ENVIRONMENT_CODES
 from uflip.results.file_status import UNPROVEN
-from uflip.results.integrity import FolderProof
+from uflip.results.integrity import FolderVerification
 from uflip.results.run_warnings import CHECKS
 from uflip.results.warnings import StoredWarning
 
@@ -138,34 +138,34 @@ def _state_warning_parts(state: DeviceState) -> tuple[str, dict[str, object], st
     )
 
 
-def file_warnings(proof: FolderProof) -> list[StoredWarning]:
+def file_warnings(verification: FolderVerification) -> list[StoredWarning]:
     """Return warnings about damaged files and about files that cannot be verified.
 
     Parameters
     ----------
-    proof
+    verification
         The verification of the folder.
     """
     warnings = []
-    if proof.lost:
-        named = "; ".join(f"{each.file}: {each.reason}" for each in proof.lost[:3])
-        more = f" and {len(proof.lost) - 3} more" if len(proof.lost) > 3 else ""
+    if verification.lost:
+        named = "; ".join(f"{each.file}: {each.reason}" for each in verification.lost[:3])
+        more = f" and {len(verification.lost) - 3} more" if len(verification.lost) > 3 else ""
         warnings.append(
             StoredWarning(
                 "damaged",
-                f"{len(proof.lost)} of {len(proof.verdicts)} files are damaged or missing, and "
-                f"are left out ({named}{more})",
-                {"files": [asdict(each) for each in proof.lost]},
+                f"{len(verification.lost)} of {len(verification.verdicts)} files are damaged or "
+                f"missing, and are left out ({named}{more})",
+                {"files": [asdict(each) for each in verification.lost]},
                 "`uflip run --resume FOLDER` measures lost runs again; `uflip verify FOLDER` lists "
                 "the status of each file",
             )
         )
-    unproven = [each for each in proof.verdicts if each.state == UNPROVEN]
+    unproven = [each for each in verification.verdicts if each.state == UNPROVEN]
     if unproven:
         warnings.append(
             StoredWarning(
                 "unproven",
-                f"{len(unproven)} of {len(proof.verdicts)} files cannot be verified "
+                f"{len(unproven)} of {len(verification.verdicts)} files cannot be verified "
                 f"({unproven[0].reason})",
                 {"files": [each.file for each in unproven]},
                 "the files are readable and consistent; folders before format version 3 have no "

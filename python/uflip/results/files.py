@@ -19,7 +19,7 @@ from uflip.data.run import InsideFile
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import atomic, lock
 from uflip.results.device_log import FOLDER, write_device_log
-from uflip.results.integrity import FolderProof
+from uflip.results.integrity import FolderVerification
 from uflip.results.ledger import LedgerWriter
 from uflip.results.result_dir import check_not_moved
 from uflip.results.run_files import SUFFIX, run_file
@@ -71,7 +71,7 @@ class Files:
         with _storing("ledger", self.path / ledger.FILE_NAME):
             self._ledger = LedgerWriter.create(self.path, folder_id, digest_of(content.plan))
 
-    def resume(self, content: Manifest, proof: FolderProof | None) -> None:
+    def resume(self, content: Manifest, verification: FolderVerification | None) -> None:
         """Resume an existing folder: remove half-written files and move damaged ones aside.
 
         Raises
@@ -81,14 +81,18 @@ class Files:
         """
         self.check_not_moved()
         self._remove_temporary_files(content)
-        for verdict in proof.lost_runs if proof else []:
+        for verdict in verification.lost_runs if verification else []:
             path = self.path / verdict.file
-            _check_lost(path, proof.expected(verdict.run) if proof and verdict.run else None)
+            _check_lost(
+                path, verification.expected(verdict.run) if verification and verdict.run else None
+            )
             with _storing("run", path):
                 _move_aside(path)
-        if proof is not None and proof.ledger is not None:
+        if verification is not None and verification.ledger is not None:
             with _storing("ledger", self.path / ledger.FILE_NAME):
-                self._ledger = LedgerWriter.resume(self.path, proof.ledger, dangling=proof.dangling)
+                self._ledger = LedgerWriter.resume(
+                    self.path, verification.ledger, dangling=verification.dangling
+                )
         elif self._ledger is None:
             self.begin(content)
 

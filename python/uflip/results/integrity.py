@@ -32,7 +32,7 @@ READ_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
-class FolderProof:
+class FolderVerification:
     """A folder with the verification result of each of its files.
 
     Attributes
@@ -87,7 +87,7 @@ class FolderProof:
         return None if line is None else (line.bytes, line.digest)
 
 
-def examine(folder: Path) -> FolderProof:
+def examine(folder: Path) -> FolderVerification:
     """Verify every file of a result folder of `uflip run` against its ledger.
 
     Raises
@@ -110,12 +110,12 @@ def examine(folder: Path) -> FolderProof:
     if not verdict.usable:
         error = manifest.KIND.unreadable(path, verdict.reason, "the bytes that were written")
         runs = _ledger_run_verdicts(folder, folder_ledger, present)
-        return FolderProof(None, error, folder_ledger, [*verdicts, *runs])
+        return FolderVerification(None, error, folder_ledger, [*verdicts, *runs])
     parsed = manifest.parse(path, content)
     plan = {entry.id: ledger.digest_of(entry) for entry in parsed.plan}
     checks = check_logs if parsed.is_of_jobs else _native.check_traces
     runs = run_verdicts(folder, plan, present, folder_ledger, parsed.folder_id, checks=checks)
-    return FolderProof(
+    return FolderVerification(
         parsed,
         None,
         folder_ledger,
@@ -135,12 +135,12 @@ def verify(folder: Path) -> list[FileStatus]:
     try:
         if (folder / OPEN_CHANNEL).exists():
             return examine_open_channel(folder)
-        proof = examine(folder)
-        usable = [run for run, verdict in proof.runs.items() if verdict.usable]
-        is_of_jobs = proof.manifest is not None and proof.manifest.is_of_jobs
+        verification = examine(folder)
+        usable = [run for run, verdict in verification.runs.items() if verdict.usable]
+        is_of_jobs = verification.manifest is not None and verification.manifest.is_of_jobs
         checks = check_logs if is_of_jobs else _native.check_traces
-        verdicts = without_impossible(folder, proof.verdicts, checks)
-        return verdicts + _strays(folder, proof) + device_log_verdicts(folder, usable)
+        verdicts = without_impossible(folder, verification.verdicts, checks)
+        return verdicts + _strays(folder, verification) + device_log_verdicts(folder, usable)
     except OSError as error:
         raise ResultsError(
             "The folder cannot be read",
@@ -151,13 +151,17 @@ def verify(folder: Path) -> list[FileStatus]:
         ) from error
 
 
-def _strays(folder: Path, proof: FolderProof) -> list[FileStatus]:
+def _strays(folder: Path, verification: FolderVerification) -> list[FileStatus]:
     """Return run files that the plan (or, without a plan, the ledger) does not list."""
-    planned = proof.runs if proof.manifest is None else {run.id for run in proof.manifest.plan}
+    planned = (
+        verification.runs
+        if verification.manifest is None
+        else {run.id for run in verification.manifest.plan}
+    )
     names = sorted(set(runs_in(folder / manifest.RUNS)) - set(planned))
     sized = [(file_name(name), size_of(folder, name)) for name in names]
-    if proof.manifest is None:
-        reason = "the ledger has no line for it" if proof.ledger else "there is no ledger"
+    if verification.manifest is None:
+        reason = "the ledger has no line for it" if verification.ledger else "there is no ledger"
         return [FileStatus(name, UNPROVEN, size, reason) for name, size in sized]
     return [FileStatus(name, "foreign", size, "the plan has no such run") for name, size in sized]
 

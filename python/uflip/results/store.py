@@ -34,7 +34,7 @@ from uflip.results.benchmark_warnings import (
 from uflip.results.columns import as_array, measured_column
 from uflip.results.environment_warnings import environment_warnings
 from uflip.results.flash_file import read_log
-from uflip.results.integrity import FolderProof, examine
+from uflip.results.integrity import FolderVerification, examine
 from uflip.results.jobs import FlashExaminer, summary_of
 from uflip.results.merged_statistics import RepetitionPart, experiment_of, merged
 from uflip.results.pyramid import Pyramid, pyramid_of
@@ -125,12 +125,12 @@ class Results:
     """A result folder; open one with `load`."""
 
     def __init__(
-        self, path: Path, content: Manifest, runs: list[StoredRun], proof: FolderProof
+        self, path: Path, content: Manifest, runs: list[StoredRun], verification: FolderVerification
     ) -> None:
         self.path = path
         self.manifest = content
         self.runs = runs
-        self.proof = proof
+        self.verification = verification
         """The verification result of each file."""
 
     @classmethod
@@ -144,16 +144,16 @@ class Results:
             damaged run is left out, and named in `warnings`.
         """
         folder = Path(path)
-        proof = examine(folder)
-        content = proof.usable_manifest()
-        verdicts = proof.runs
+        verification = examine(folder)
+        content = verification.usable_manifest()
+        verdicts = verification.runs
         page, is_job = content.device.page_bytes, content.is_of_jobs
         runs = [
-            _stored_run(entry, folder, proof.expected(entry.id), page, is_job=is_job)
+            _stored_run(entry, folder, verification.expected(entry.id), page, is_job=is_job)
             for entry in content.plan
             if entry.id in verdicts and verdicts[entry.id].usable
         ]
-        return cls(folder, content, runs, proof)
+        return cls(folder, content, runs, verification)
 
     def summary_of(self, runs: Sequence[StoredRun]) -> RunSummary:
         """Summarise the repetitions of a run: from the cache, or from their I/Os.
@@ -208,7 +208,7 @@ class Results:
         its runs raise now.
         """
         stored: list[WarningSummary] = msgspec.to_builtins(self.manifest.warnings)
-        current = file_warnings(self.proof)
+        current = file_warnings(self.verification)
         if self.manifest.finished_utc is None:
             current += self._unfinished_warnings()
         return [*stored, *(warning.as_dict() for warning in current)]

@@ -42,7 +42,7 @@ from uflip.results.pyramid import ROW, Pyramid, pyramid_of
 from uflip.results.steady_state import Samples
 
 PYRAMID_KIND = DocumentKind("pyramid", 64 << 20, "remove it: it is made again from the run file")
-Proof = tuple[int, str]
+FileDigest = tuple[int, str]
 """Length [bytes] and digest of a run file."""
 Log = _native.Trace | _native.FlashTrace
 ENDINGS = SUMMARY, PYRAMID = (".json", ".pyramid.npy")
@@ -66,7 +66,7 @@ class SummaryCache:
         path = self._file(run_summary.ALL)
         return {stored.sources: stored.summary for stored in run_summary.read(path)}
 
-    def find(self, runs: Sequence[tuple[str, Proof | None]]) -> RunSummary | None:
+    def find(self, runs: Sequence[tuple[str, FileDigest | None]]) -> RunSummary | None:
         """Find the summary of these repetitions, by the digests of their files.
 
         Returns
@@ -83,9 +83,9 @@ class SummaryCache:
             result = None if stored is None else stored.summary
         return result
 
-    def pyramid(self, run: str, proof: Proof | None) -> Pyramid | None:
+    def pyramid(self, run: str, digest: FileDigest | None) -> Pyramid | None:
         """Find the pyramid of a run, by the digest of its file; None if it is not cached."""
-        sources = _sources([(run, proof)])
+        sources = _sources([(run, digest)])
         stored = None if sources is None else self._read(sources[0])
         if stored is None or stored.pyramid is None:
             return None
@@ -98,7 +98,7 @@ class SummaryCache:
         return _unpack(content, stored.pyramid)
 
     def store_run(
-        self, run: str, proof: Proof, summary: RunSummary, pyramid: Pyramid | None
+        self, run: str, digest: FileDigest, summary: RunSummary, pyramid: Pyramid | None
     ) -> None:
         """Cache the summary of a committed run; a job that wears out a block has no pyramid."""
         record = None
@@ -107,11 +107,11 @@ class SummaryCache:
             if pyramid is not None:
                 content, record = _pack(pyramid)
                 _write(self._pyramid_file(run), content)
-            stored = StoredSummary((SummarySource(run, *proof),), summary, record)
+            stored = StoredSummary((SummarySource(run, *digest),), summary, record)
             _write(self._file(run), run_summary.encode((stored,)))
 
     def store_experiments(
-        self, experiments: Sequence[tuple[Sequence[tuple[str, Proof | None]], RunSummary]]
+        self, experiments: Sequence[tuple[Sequence[tuple[str, FileDigest | None]], RunSummary]]
     ) -> None:
         """Cache the summaries of all repetitions, for every experiment of the folder."""
         with_sources = [(_sources(runs), summary) for runs, summary in experiments]
@@ -148,7 +148,12 @@ class SummaryWriter:
         self._by_run: dict[str, RunSummary] = {}
 
     def cache_run(
-        self, run: PlanEntry, path: Path, proof: Proof, trace: Log, sampled: Samples | None = None
+        self,
+        run: PlanEntry,
+        path: Path,
+        digest: FileDigest,
+        trace: Log,
+        sampled: Samples | None = None,
     ) -> None:
         """Cache the summary of a committed run."""
         if isinstance(trace, _native.FlashTrace):
@@ -156,7 +161,7 @@ class SummaryWriter:
         else:
             summary = merged([RepetitionPart(run, trace, self._page_bytes, path, sampled=sampled)])
         self._by_run[run.id] = summary
-        self._summaries.store_run(run.id, proof, summary, pyramid_of(trace))
+        self._summaries.store_run(run.id, digest, summary, pyramid_of(trace))
 
     def repetition(self, run: str) -> RepetitionRow:
         """Return the convergence of a committed run."""
@@ -169,16 +174,16 @@ class SummaryWriter:
 
     def cache_experiments(
         self,
-        runs: Iterable[tuple[PlanEntry, Path, Proof | None]],
+        runs: Iterable[tuple[PlanEntry, Path, FileDigest | None]],
         trace_of: Callable[[str], Log | None],
     ) -> None:
         """Cache the summaries of all repetitions of these runs."""
-        groups: dict[tuple[Any, ...], list[tuple[PlanEntry, Path, Proof | None]]] = {}
+        groups: dict[tuple[Any, ...], list[tuple[PlanEntry, Path, FileDigest | None]]] = {}
         for run in runs:
             groups.setdefault(experiment_of(run[0]), []).append(run)
         experiments = []
         for group in groups.values():
-            files = [(entry.id, proof) for entry, _, proof in group]
+            files = [(entry.id, digest) for entry, _, digest in group]
             summary = self._by_run.get(files[0][0]) if len(files) == 1 else None
             summary = summary or self._summaries.find(files) or self._merged(group, trace_of)
             if summary is not None:
@@ -187,7 +192,7 @@ class SummaryWriter:
 
     def _merged(
         self,
-        group: Sequence[tuple[PlanEntry, Path, Proof | None]],
+        group: Sequence[tuple[PlanEntry, Path, FileDigest | None]],
         trace_of: Callable[[str], Log | None],
     ) -> RunSummary | None:
         traces = [trace_of(entry.id) for entry, _, _ in group]
@@ -201,9 +206,9 @@ class SummaryWriter:
         return merged(parts) if len(parts) == len(group) else None
 
 
-def _sources(runs: Sequence[tuple[str, Proof | None]]) -> tuple[SummarySource, ...] | None:
+def _sources(runs: Sequence[tuple[str, FileDigest | None]]) -> tuple[SummarySource, ...] | None:
     """Return the files that a summary is made from; None if one has no digest."""
-    sources = [SummarySource(run, *proof) for run, proof in runs if proof is not None]
+    sources = [SummarySource(run, *digest) for run, digest in runs if digest is not None]
     return tuple(sources) if len(sources) == len(runs) else None
 
 

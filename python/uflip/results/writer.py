@@ -35,7 +35,7 @@ from uflip.results.environment_warnings import environment_warnings
 from uflip.results.files import Files
 from uflip.results.flash_file import read_log
 from uflip.results.initial_manifest import new_folder_id, utc_now
-from uflip.results.integrity import FolderProof, examine
+from uflip.results.integrity import FolderVerification, examine
 from uflip.results.repetition_statistics import Experiments, RepetitionStatistics
 from uflip.results.result_dir import create_atomically, refuse_existing
 from uflip.results.run_files import run_file
@@ -63,7 +63,7 @@ class ResultsWriter:
         self._manifest = content
         self._lock = lock_descriptor
         self._began, self._earlier_s = time.monotonic(), 0.0
-        self._proof: FolderProof | None = None
+        self._verification: FolderVerification | None = None
         self.done: list[str] = []
         """Ids of the runs that existed when the benchmark was resumed."""
         self._examiner = examiner_of(content)
@@ -114,9 +114,9 @@ class ResultsWriter:
             version that cannot be resumed; nothing is changed then.
         """
         folder = Path(path)
-        proof = examine(folder)
-        content = proof.usable_manifest()
-        if content.status == "complete" and not proof.lost_runs:
+        verification = examine(folder)
+        content = verification.usable_manifest()
+        if content.status == "complete" and not verification.lost_runs:
             raise ResultsError(
                 what="These results are complete",
                 where=str(folder),
@@ -135,15 +135,15 @@ class ResultsWriter:
         lock_descriptor = lock.acquire_exclusively(folder)
         try:
             writer = cls(folder, content, lock_descriptor)
-            writer._examine_finished_runs(proof)
+            writer._examine_finished_runs(verification)
         except BaseException:
             lock.release(lock_descriptor)
             raise
         return writer
 
-    def _examine_finished_runs(self, proof: FolderProof) -> None:
+    def _examine_finished_runs(self, verification: FolderVerification) -> None:
         """Examine the finished runs again; nothing is changed before `replan`."""
-        self._proof = proof
+        self._verification = verification
         for entry in self._manifest.plan:
             trace = self.log_of(entry.id)
             if trace is not None:
@@ -178,7 +178,7 @@ class ResultsWriter:
         path = run_file(self.path, run_id)
         if not path.exists():
             return None
-        status = self._proof.runs.get(run_id) if self._proof else None
+        status = self._verification.runs.get(run_id) if self._verification else None
         if status is not None and not status.usable:
             return None
         return path
@@ -203,7 +203,7 @@ class ResultsWriter:
     def _expected(self, run_id: str) -> tuple[int, str] | None:
         if run_id in self._files.digests:
             return self._files.digests[run_id]
-        return self._proof.expected(run_id) if self._proof else None
+        return self._verification.expected(run_id) if self._verification else None
 
     def replan(self, plan: Sequence[object]) -> None:
         """Record that the benchmark is resumed, and its plan; runs keep their ids.
@@ -220,7 +220,7 @@ class ResultsWriter:
             resumed_utc=(*self._manifest.resumed_utc, utc_now()),
             plan=tuple(entry_of(run) for run in plan),
         )
-        self._files.resume(self._manifest, self._proof)
+        self._files.resume(self._manifest, self._verification)
         self._write_manifest()
 
     def _write_manifest(self) -> None:
@@ -278,8 +278,8 @@ class ResultsWriter:
             **({} if inside is None else {"inside": msgspec.to_builtins(inside)}),
         }
         path = self._files.store(entry, trace, json.dumps(metadata, allow_nan=False))
-        proof = self._files.digests[entry.id]
-        self._summary_writer.cache_run(entry, path, proof, trace, about.get("samples"))
+        digest = self._files.digests[entry.id]
+        self._summary_writer.cache_run(entry, path, digest, trace, about.get("samples"))
         self._repetitions.store(entry.id, self._summary_writer.repetition(entry.id))
         self._examiner.examine(entry, trace, about)
         return path

@@ -44,11 +44,11 @@ def look(folder: Path) -> Table:
     from uflip.data import manifest
     from uflip.results import Results
     from uflip.results.flash_file import check_logs
-    from uflip.results.integrity import examine as prove
+    from uflip.results.integrity import examine as verify_folder
     from uflip.site import plan_check
 
-    proof = prove(folder)
-    unproven = [verdict for verdict in proof.verdicts if verdict.state != "proven"]
+    verification = verify_folder(folder)
+    unproven = [verdict for verdict in verification.verdicts if verdict.state != "proven"]
     if unproven:
         first = unproven[0]
         raise ResultsError(
@@ -58,7 +58,7 @@ def look(folder: Path) -> Table:
             allowed="files whose digests are in the folder's ledger",
             action="`uflip verify` finds the same faults; submit a folder that was not changed",
         )
-    stored_manifest = proof.usable_manifest()
+    stored_manifest = verification.usable_manifest()
     checks = check_logs if stored_manifest.is_of_jobs else _native.check_traces
     files = sorted((folder / manifest.RUNS).iterdir())
     for path, problem in zip(files, checks([str(path) for path in files]), strict=True):

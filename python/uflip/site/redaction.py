@@ -104,11 +104,11 @@ def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
         shutil.copyfile(folder / name, out / name)
     for path in sorted((folder / manifest.RUNS).glob("*.parquet")):
         shutil.copyfile(path, out / manifest.RUNS / path.name)
-    proof = examine(out)
-    content = proof.usable_manifest()
+    verification = examine(out)
+    content = verification.usable_manifest()
     files = Files(out)
     try:
-        files.resume(content, proof)
+        files.resume(content, verification)
         files.write_manifest(redact_manifest(content))
     finally:
         files.close()
