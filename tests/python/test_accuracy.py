@@ -10,7 +10,7 @@ import uflip
 from uflip.accuracy import long_run
 from uflip.accuracy.claims import ClaimComparison, Key, compare, key_of, long_run_specs
 from uflip.accuracy.long_run import LongRun, LongRunSpec, absorbed_bytes
-from uflip.accuracy.table import DEVICES, TableEntry, format_table, results, rows
+from uflip.accuracy.table import DEVICES, SCALES, TableEntry, format_table, results, rows
 from uflip.data.summary import Summary
 from uflip.device.resolve import resolve
 from uflip.results import Results, summary
@@ -172,14 +172,14 @@ def test_part_of_the_accuracy_table_is_reproduced(tmp_path: Path) -> None:
     assert f"| {SMALL} | quick | {len(row.accuracy.claims)} |" in format_table([row], 3)
 
 
-def test_accuracy_page_stays_within_its_limits() -> None:
-    match = re.search(MARK + r"\n(.*?)\n<!-- end -->", PAGE.read_text(encoding="utf-8"), re.S)
-    assert match is not None
-    command = match[1].split()
-    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in match[2].splitlines()]
+@pytest.mark.parametrize("scale", SCALES)
+def test_accuracy_page_stays_within_its_limits(scale: str) -> None:
+    tables = re.findall(MARK + r"\n(.*?)\n<!-- end -->", PAGE.read_text(encoding="utf-8"), re.S)
+    ((command, text),) = (each for each in tables if f"--scale {scale}" in each[0])
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
     measured = [row for row in table if len(row) == 9 and row[0].startswith("sim:")]
-    named = [word for word in command if word.startswith("sim:")] or [*DEVICES]
-    assert [row[0] for row in measured] == named
+    named = [word for word in command.split() if word.startswith("sim:")] or [*DEVICES]
+    assert [row[:2] for row in measured] == [[device, scale] for device in named]
     for row in measured:
         claims, off, headlines, unmarked = (int(row[column]) for column in (2, 3, 5, 6))
         assert headlines > 0
