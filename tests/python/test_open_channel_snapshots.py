@@ -72,7 +72,7 @@ def test_snapshot_of_other_device_kind_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     open_flash_device(WORN).save("flash.snapshot")
-    with pytest.raises(ResultsError, match="exists already"):
+    with pytest.raises(ResultsError, match="The file exists"):
         open_flash_device(WORN).save("flash.snapshot")
     refused = uflip("pattern", "sim:flash.snapshot", "--pattern", "SR")
     assert refused.code == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_suite_today import EIGHT_DIES, ONE_DIE, PAGE, READ_NS, measured
+from test_suite_today import EIGHT_DIES, ONE_DIE, PAGE, READ_NS, measure_experiments
 
 import uflip as package
 from uflip._native import Trace
@@ -122,7 +122,7 @@ def test_appends_are_limited_by_pages_of_their_zone(tmp_path: Path, scale: str) 
 
 def test_queue_depth_benchmark_reaches_link_rate(tmp_path: Path) -> None:
     """Its runs end when their means are known, of which a queue needs its rounds all the same."""
-    experiments, text = measured(
+    experiments, text = measure_experiments(
         "sim:demo", tmp_path / "r", "queue_depth", scale="standard", state="random", seed=1
     )
     bound = LINK / (32 << 10)
