@@ -25,6 +25,8 @@ Offsets = NDArray[np.int64]
 
 # I/Os: one of 35 addresses of the demo takes 213 to 339 µs to read; means of 16 lie within 6 %.
 FEW_ADDRESSES = 8
+# A mix is confined to its half; an area that is shifted a little counts as the whole target.
+NEARLY_ALL = 0.9
 # With more extents than these, the whole target space is used instead.
 MAX_EXTENTS = 1 << 20
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from uflip.data.spec_base import DRAWN
 from uflip.experiment import PlannedRun
+from uflip.footprint import NEARLY_ALL
 from uflip.microbench import has_fixed_order
 from uflip.spec import Spec, baseline
 
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 # Four times the writes of a run: the run is then a fifth of the recent writes.
 TIMES = 4
-# A mix is confined to its half; an area that is shifted a little counts as the whole.
-NEARLY_ALL = 0.9
 # uFLIP §4.1: the largest size of the state's own, "the flash block size, 128 KB" [bytes].
 IO_SIZE = 128 << 10
 

@@ -24,19 +24,17 @@ from math import exp
 
 from uflip.data.spec import Basic, typed_spec
 from uflip.data.summary import ExperimentSummary
-from uflip.footprint import reads_few_addresses
+from uflip.footprint import NEARLY_ALL, reads_few_addresses
 from uflip.results.agreement import AGREEMENT
 
 VISITS = 8
 CHEAPER = 0.8
-ALL_OF_TARGET = 0.9
-"""Part of the target from which a run counts as reading all of it; a shifted area is smaller."""
 
 
 def cold_reads(
     baseline: ExperimentSummary | None, experiments: Iterable[ExperimentSummary], capacity: int
-) -> list[ExperimentSummary]:
-    """Return the experiments whose mean is that of first visits of addresses.
+) -> set[str]:
+    """Return the runs that name the experiments whose mean is that of first visits of addresses.
 
     Parameters
     ----------
@@ -48,7 +46,7 @@ def cold_reads(
         Size of the target [bytes].
     """
     if baseline is None or baseline["statistics"] is None:
-        return []
+        return set()
     size, cold_ns = typed_spec(baseline["spec"]), baseline["statistics"]["mean_ns"]
     assert isinstance(size, Basic), "a baseline"
     judged = [
@@ -60,10 +58,12 @@ def cold_reads(
     ]
     warm_ns = _warm_ns(judged)
     if warm_ns is None or warm_ns >= CHEAPER * cold_ns:
-        return []
-    return [
-        run for run, share, mean_ns in judged if share * (cold_ns - warm_ns) > AGREEMENT * mean_ns
-    ]
+        return set()
+    return {
+        run["run"]
+        for run, share, mean_ns in judged
+        if share * (cold_ns - warm_ns) > AGREEMENT * mean_ns
+    }
 
 
 def _is_judged(spec: Basic, io_bytes: int, capacity: int) -> bool:
@@ -73,7 +73,7 @@ def _is_judged(spec: Basic, io_bytes: int, capacity: int) -> bool:
         and spec.location == "random"
         and spec.io_bytes == io_bytes
         and spec.depth == 1
-        and spec.target_bytes < ALL_OF_TARGET * capacity
+        and spec.target_bytes < NEARLY_ALL * capacity
         and not reads_few_addresses(spec)
     )
 

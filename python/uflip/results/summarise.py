@@ -130,6 +130,7 @@ def _judge_convergence(
     drifting = drifting_kinds(results.warnings)
     random_reads = next((run for run in baselines if run["pattern"] == "RR"), None)
     cold = cold_reads(random_reads, (run for _, run in others), _capacity(content))
+    io_size = _io_size(baselines) or 0
     for name, run in runs:
         run["together"] = combined_mean(
             run["repetitions"], slowest_ns, peers.get((name, run["pattern"]))
@@ -140,9 +141,9 @@ def _judge_convergence(
             _doubt(run, FREE_SPACE_LEFT)
         if _kinds_of(run) & drifting:
             _doubt(run, DEVICE_CHANGED)
-        if any(run is each for each in cold):
+        if run["run"] in cold:
             _doubt(run, COLD_READS)
-        _judge_steadiness(run, content, _io_size(baselines) or 0)
+        _judge_steadiness(run, content, io_size)
 
 
 def _capacity(content: manifest.Manifest) -> int:

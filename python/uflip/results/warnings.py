@@ -331,9 +331,8 @@ class Examiner:
                 },
                 f"ignore differences below {factor:.2g} times: something other than the pattern "
                 "affected the runs. Possible causes: the runs before (use a longer --pause), a "
-                "longer "
-                "start-up, another target space, or other load (use an idle host, and a disk that "
-                "is neither virtual nor throttled)",
+                "longer start-up, another target space, or other load (use an idle host, and a "
+                "disk that is neither virtual nor throttled)",
             )
         ]
 
