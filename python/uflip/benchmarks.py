@@ -7,7 +7,7 @@ Both use the same folder format; this module selects the reader.
 from pathlib import Path
 
 from uflip.data.summary import Summary
-from uflip.results import Results, checksums, outputs
+from uflip.results import Results, outputs
 from uflip.results import summary as pattern_summary
 
 
@@ -74,7 +74,7 @@ def write_report(results: Results, out: Path, *, force: bool = False) -> int:
     UnavailableError
         If matplotlib or Jinja is not installed.
     """
-    target = outputs.check(out, checksums.REPORT, force=force)
+    target = outputs.check(out, outputs.REPORT, force=force)
     return outputs.write(target, _page(results).encode(errors="replace"))
 
 

@@ -39,7 +39,7 @@ from uflip.methodology.events import Event, RunFinished
 from uflip.methodology.harness import measure_harness
 from uflip.methodology.plan import Plan
 from uflip.methodology.plan_file import write_plan
-from uflip.results import Results, checksums
+from uflip.results import Results, outputs
 from uflip.results.integrity import verify
 from uflip.session import benchmark_run
 from uflip.session.benchmark import begin, resume
@@ -313,7 +313,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 def check_report(drawn: str) -> None:
     """Check that a report is complete, or does not exist."""
     if REPORT.exists():
-        assert checksums.has_valid_seal(REPORT, checksums.REPORT), drawn
+        assert outputs.has_valid_seal(REPORT, outputs.REPORT), drawn
 
 
 def check_runs_unchanged(device: str, case: Case, before: dict[str, bytes], drawn: str) -> None:

@@ -22,7 +22,7 @@ from command_line import start
 from nbd import FLUSH, FUA, Client, accepts_connections
 
 from uflip.device.opener import open_device
-from uflip.results import Results, ResultsWriter, checksums, outputs
+from uflip.results import Results, ResultsWriter, outputs
 from uflip.results.run_files import run_file
 from uflip.results.state_record import open_record
 
@@ -115,9 +115,9 @@ def check_runs(results: Results, expected_runs: set[str], original: Path) -> Non
 def record_outputs(folder: Path, mark: Mark) -> None:
     report, table = folder / "report.html", folder / "table.csv"
     for version in ("first", "second"):
-        outputs.write(outputs.check(report, checksums.REPORT), f"<p>{version}".encode() * 700)
+        outputs.write(outputs.check(report, outputs.REPORT), f"<p>{version}".encode() * 700)
         mark(f"report {version}")
-    outputs.write(outputs.check(table, checksums.TABLE), b"1,2,3\n" * 700)
+    outputs.write(outputs.check(table, outputs.TABLE), b"1,2,3\n" * 700)
     mark("table")
     with outputs.new_folder(folder / "exports" / "all", "export", "-o") as export_dir:
         for name in ("runs.csv", "ios.csv"):
@@ -128,13 +128,13 @@ def record_outputs(folder: Path, mark: Mark) -> None:
 def check_outputs(remaining: Path, acknowledged: Sequence[str], complete: Path) -> None:
     report = remaining / "report.html"
     versions = [
-        checksums.add_seal(f"<p>{text}".encode() * 700, checksums.REPORT)
+        outputs.add_seal(f"<p>{text}".encode() * 700, outputs.REPORT)
         for text in ("first", "second")
     ]
     allowed = versions[max(sum("report" in each for each in acknowledged) - 1, 0) :]
     if report.exists():
         assert report.read_bytes() in allowed
-        outputs.write(outputs.check(report, checksums.REPORT), b"<p>third")
+        outputs.write(outputs.check(report, outputs.REPORT), b"<p>third")
     else:
         assert not acknowledged
     for name, acknowledgement in (("table.csv", "table"), ("exports/all/runs.csv", "export"),

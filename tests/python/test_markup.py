@@ -28,7 +28,7 @@ from uflip.oc.contract import Rule
 from uflip.oc.page import build_page
 from uflip.profiles import read_profile
 from uflip.results import Results
-from uflip.results.csv_text import cell
+from uflip.results.outputs import cell
 
 # Ends of a comment, a style, a title, a picture and an attribute, then a tag and a script.
 MARKUP = "\"'>--></style></title></svg></td><uflipprobe onprobe=x><script>probe(1)</script>&lt;]]>"

@@ -21,7 +21,7 @@ import stored
 from command_line import Outcome, start, tree, uflip
 
 from uflip.errors import RefusedError, ResultsError
-from uflip.results import checksums, outputs
+from uflip.results import outputs
 
 SMALL = "sim:demo?blocks_per_die=64"
 THESIS = b"three years of work\n"
@@ -318,11 +318,11 @@ def test_unwritable_folder_is_an_error_before_work(workspace: Path) -> None:
 
 
 def test_file_created_or_changed_meanwhile_is_kept(workdir: Path) -> None:
-    free = outputs.check(workdir / "a.html", checksums.REPORT)
+    free = outputs.check(workdir / "a.html", outputs.REPORT)
     (workdir / "a.html").write_bytes(THESIS)
     ours = workdir / "b.html"
-    outputs.write(outputs.check(ours, checksums.REPORT), b"<p>")
-    looked_at = outputs.check(ours, checksums.REPORT)
+    outputs.write(outputs.check(ours, outputs.REPORT), b"<p>")
+    looked_at = outputs.check(ours, outputs.REPORT)
     ours.write_bytes(THESIS)
     for target in (free, looked_at):
         with pytest.raises(RefusedError, match="Another process"):
@@ -332,7 +332,7 @@ def test_file_created_or_changed_meanwhile_is_kept(workdir: Path) -> None:
 
 
 def test_one_of_concurrent_writers_wins(workdir: Path) -> None:
-    targets = [outputs.check(workdir / "a.csv", checksums.TABLE) for _ in range(8)]
+    targets = [outputs.check(workdir / "a.csv", outputs.TABLE) for _ in range(8)]
     won, lost = [], []
 
     def work(number: int) -> None:
@@ -353,10 +353,10 @@ def test_one_of_concurrent_writers_wins(workdir: Path) -> None:
 
 
 def test_failed_write_keeps_the_old_file(workdir: Path) -> None:
-    target = outputs.check(workdir / "a.html", checksums.REPORT)
+    target = outputs.check(workdir / "a.html", outputs.REPORT)
     outputs.write(target, b"<p>")
     whole = target.path.read_bytes()
-    second = outputs.check(target.path, checksums.REPORT)
+    second = outputs.check(target.path, outputs.REPORT)
 
     def fail(error: BaseException) -> None:
         with outputs.output_file(second) as file:
@@ -372,29 +372,28 @@ def test_failed_write_keeps_the_old_file(workdir: Path) -> None:
 
 
 def test_replaced_file_keeps_its_mode(workdir: Path) -> None:
-    target = outputs.check(workdir / "a.html", checksums.REPORT)
+    target = outputs.check(workdir / "a.html", outputs.REPORT)
     outputs.write(target, b"<p>")
     target.path.chmod(0o600)
-    outputs.write(outputs.check(target.path, checksums.REPORT), b"<b>")
+    outputs.write(outputs.check(target.path, outputs.REPORT), b"<b>")
     assert stat.S_IMODE(target.path.stat().st_mode) == 0o600
 
 
 def test_seal_is_valid_for_one_kind(workdir: Path) -> None:
-    (workdir / "a").write_bytes(checksums.add_seal(b"x", checksums.REPORT))
-    assert checksums.has_valid_seal(workdir / "a", checksums.REPORT)
-    assert not checksums.has_valid_seal(workdir / "a", checksums.FIGURES[".svg"])
-    assert not checksums.has_valid_seal(workdir / "a", checksums.PLAN)
-    assert not checksums.has_valid_seal(workdir / "a", checksums.TRACE)
+    (workdir / "a").write_bytes(outputs.add_seal(b"x", outputs.REPORT))
+    assert outputs.has_valid_seal(workdir / "a", outputs.REPORT)
+    assert not outputs.has_valid_seal(workdir / "a", outputs.FIGURES[".svg"])
+    assert not outputs.has_valid_seal(workdir / "a", outputs.PLAN)
+    assert not outputs.has_valid_seal(workdir / "a", outputs.TRACE)
 
 
 # Modules that open files for writing: new files and folders of `outputs`, or names of uflip's own.
 WRITERS = {
     "cli/pattern_output.py",
     "results/atomic.py",
-    "results/csv_text.py",
+    "results/outputs.py",
     "results/export.py",
     "results/fio_job.py",
-    "results/outputs.py",
     "results/summary_cache.py",
     # A device that travels, and I/Os that are handed over, in a folder that is gone afterwards.
     "cost/replay.py",

@@ -25,7 +25,7 @@ from uflip.data import run_summary
 from uflip.device import cache
 from uflip.device.opener import open_device
 from uflip.errors import ResultsError, UsageError
-from uflip.results import Results, checksums
+from uflip.results import Results, outputs
 from uflip.results.device_log import read_device_log
 from uflip.results.integrity import examine
 from uflip.results.summary_cache import SummaryCache
@@ -174,14 +174,14 @@ def check_replayed_list(workspace: Workspace, part: str) -> None:
 
 def check_seals(workspace: Workspace, part: str) -> None:
     content = b"<p>one</p>\n"
-    kinds = [checksums.REPORT, checksums.COMPARISON, checksums.PLAN, *checksums.FIGURES.values()]
+    kinds = [outputs.REPORT, outputs.COMPARISON, outputs.PLAN, *outputs.FIGURES.values()]
     for kind in kinds:
         path = workspace.folder / "output"
-        path.write_bytes(checksums.add_seal(content + kind.end, kind))
-        assert checksums.has_valid_seal(path, kind)
+        path.write_bytes(outputs.add_seal(content + kind.end, kind))
+        assert outputs.has_valid_seal(path, kind)
         seal_at = path.read_bytes().index(f"uflip {kind.name} ".encode())
         flip_in(path, 4 if part == CONTENT else seal_at + len(f"uflip {kind.name} "))
-        assert not checksums.has_valid_seal(path, kind), kind
+        assert not outputs.has_valid_seal(path, kind), kind
 
 
 # Devices
@@ -415,7 +415,7 @@ PLACES = (
     StoredDigest(
         "replayed list", ("crates/engine/src/list.rs",), check_replayed_list, check_replayed_list,
     ),
-    StoredDigest("output", ("results/checksums.py",), check_seals, check_seals),
+    StoredDigest("output", ("results/outputs.py",), check_seals, check_seals),
     StoredDigest(
         "header of a saved device", ("crates/sim/src/snapshot/file.rs",),
         check_snapshot("header"), check_snapshot("header"),

@@ -13,7 +13,7 @@ export function download(name: string, content: BlobPart, type: string): void {
 
 export type Cell = string | number | boolean | null | undefined;
 
-/** A table that spreadsheets read, in which no text is a formula (as `results/csv_text.py`). */
+/** A table that spreadsheets read, in which no text is a formula (as `results/outputs.py`). */
 export function csv(head: string[], rows: Iterable<Cell[]>): string {
   const lines = [head, ...rows].map((row) => row.map(quoted).join(","));
   return `${lines.join("\r\n")}\r\n`;

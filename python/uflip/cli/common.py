@@ -187,9 +187,9 @@ def save_device(device: "Device | FlashDevice", save: Path, *, force: bool) -> N
 
 
 def _output_path(save: Path, *, force: bool) -> "OutputPath":
-    from uflip.results import checksums, outputs
+    from uflip.results import outputs
 
-    return outputs.check(save, checksums.SNAPSHOT, "--save", force=force)
+    return outputs.check(save, outputs.SNAPSHOT, "--save", force=force)
 
 
 save_option = click.option(

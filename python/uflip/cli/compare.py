@@ -172,10 +172,10 @@ def _failure(
 
 
 def _output_path(path: Path, force: bool) -> "OutputPath":
-    from uflip.results import checksums, outputs
+    from uflip.results import outputs
 
     outputs.check_ending(path, "file", "--out", FORMATS)
-    kind = checksums.TABLE if path.suffix == ".csv" else checksums.COMPARISON
+    kind = outputs.TABLE if path.suffix == ".csv" else outputs.COMPARISON
     return outputs.check(path, kind, "--out", force=force)
 
 
@@ -189,7 +189,7 @@ def _write(
         outputs.write(output, build_page(comparisons, names, __version__).encode(errors="replace"))
         return
     from uflip.results.comparison import ComparedExperiment
-    from uflip.results.csv_text import write_table
+    from uflip.results.outputs import write_table
 
     rows = (
         [names[0], name, *row.as_dict().values()]

@@ -280,9 +280,9 @@ def _check_share(read: int, totals: "JobTotals") -> None:
 
 
 def _log_path(log: Path, force: bool) -> "OutputPath":
-    from uflip.results import checksums, outputs
+    from uflip.results import outputs
 
-    return outputs.check(log, checksums.LOG, "--log", force=force)
+    return outputs.check(log, outputs.LOG, "--log", force=force)
 
 
 def _write_log(output: "OutputPath", trace: "FlashTrace", sector_bytes: int) -> None:

@@ -181,9 +181,9 @@ def _counters(document: OneRun) -> list[tuple[str, str]]:
 
 def trace_output_path(path: Path, force: bool) -> "OutputPath":
     """Check the name of a trace file before the run."""
-    from uflip.results import checksums, outputs
+    from uflip.results import outputs
 
-    return outputs.check(path, checksums.TRACE, "--trace", force=force)
+    return outputs.check(path, outputs.TRACE, "--trace", force=force)
 
 
 def spool_folder(info: DeviceInfo, output: Path | None) -> Path | None:
@@ -222,7 +222,7 @@ def write_trace(trace: Trace, output: "OutputPath") -> None:
 
 
 def _write_csv(trace: Trace, path: Path) -> None:
-    from uflip.results.csv_text import cell
+    from uflip.results.outputs import cell
 
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerow(map(cell, ["index", *trace.columns]))

@@ -36,7 +36,7 @@ from uflip.methodology import (
 )
 from uflip.methodology.long_baseline import longer_baseline_in
 from uflip.methodology.refresh import TIMES, refreshes
-from uflip.results import checksums, outputs
+from uflip.results import outputs
 from uflip.session import BenchmarkRequest
 from uflip.session.state import known_state, record_of
 from uflip.spec import Spec
@@ -123,7 +123,7 @@ def command(
 
 
 def _output_path(out: Path, force: bool) -> outputs.OutputPath:
-    return outputs.check(out, checksums.PLAN, "--out", force=force)
+    return outputs.check(out, outputs.PLAN, "--out", force=force)
 
 
 def _repetitions(plan: Plan) -> str:

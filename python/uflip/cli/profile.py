@@ -61,10 +61,10 @@ def export(device: str) -> None:
 @force_option
 def new(device: str, path: Path, force: bool) -> None:
     """Write a profile to start from: that of the simulated DEVICE, with a comment on every key."""
-    from uflip.results import checksums, outputs
+    from uflip.results import outputs
 
     outputs.check_ending(path, "profile", "FILE", (TOML,))
-    output = outputs.check(path, checksums.PROFILE, "FILE", force=force)
+    output = outputs.check(path, outputs.PROFILE, "FILE", force=force)
     text = HEAD.format(url=escape_line(device), path=escape_line(str(path)))
     outputs.write(output, (text + profile_text(device, comments=True)).encode())
     echo(

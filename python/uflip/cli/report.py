@@ -26,10 +26,10 @@ from uflip.units import format_size
 def command(results: Path, out: Path, force: bool, quiet: bool, as_json: bool) -> None:
     """Write the result folder RESULTS as one self-contained HTML page."""
     from uflip.benchmarks import write_report
-    from uflip.results import Results, checksums, outputs
+    from uflip.results import Results, outputs
 
     # Check the name before seconds are spent on figures.
-    outputs.check(out, checksums.REPORT, "--out", force=force)
+    outputs.check(out, outputs.REPORT, "--out", force=force)
     outputs.check_ending(out, "report", "--out", (".html",))
     loaded = Results.load(results)
     size_bytes = write_report(loaded, out, force=force)

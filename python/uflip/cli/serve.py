@@ -203,9 +203,9 @@ def command(
 
 
 def _output_path(record: Path, *, force: bool) -> "OutputPath":
-    from uflip.results import checksums, outputs
+    from uflip.results import outputs
 
-    return outputs.check(record, checksums.TRACE, "--record", force=force)
+    return outputs.check(record, outputs.TRACE, "--record", force=force)
 
 
 @contextmanager

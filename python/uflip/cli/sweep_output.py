@@ -66,14 +66,14 @@ def check_table(path: Path | None, force: bool) -> None:
 
 def output_path(path: Path, force: bool) -> "OutputPath":
     """Return the path of the table."""
-    from uflip.results import checksums, outputs
+    from uflip.results import outputs
 
-    return outputs.check(path, checksums.TABLE, "--csv", force=force)
+    return outputs.check(path, outputs.TABLE, "--csv", force=force)
 
 
 def write_table(rows: "list[SweepRow]", output: "OutputPath") -> None:
     """Write one line per point: the varied values, then every number under its name."""
-    from uflip.results.csv_text import write_table as write
+    from uflip.results.outputs import write_table as write
     from uflip.sweeping.columns import columns, flatten
 
     names = columns(rows)

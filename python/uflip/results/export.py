@@ -26,9 +26,9 @@ from uflip.data.spec_base import MODES, PLURALS
 from uflip.data.summary import ExperimentSummary
 from uflip.errors import UsageError, native_errors, unknown_name
 from uflip.results import outputs
-from uflip.results.csv_text import cell
 from uflip.results.fio_job import write_jobs
 from uflip.results.jobs import OPS
+from uflip.results.outputs import cell
 from uflip.results.startup_check import marks_of
 from uflip.results.store import Results, StoredRun
 from uflip.results.summarise import experiment

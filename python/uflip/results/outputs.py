@@ -3,8 +3,9 @@
 A name may be a typing error, and the file of that name may be a thesis. So an existing file is
 replaced only where nothing can be lost, or with `--force`:
 
-- A report, a figure and a plan end in a seal (`checksums`): a file with a valid seal can be written
-  again; an edited one belongs to the user.
+- A report, a figure and a plan end in a seal: their kind and a checksum of all the rest, in a
+  comment (PNG: a text chunk). A file with a valid seal can be written again; an edited one belongs
+  to the user.
 - Tables, traces, logs and saved devices have no room for a seal, and may hold a unique measurement:
   they are never replaced without `--force`.
 - Devices, FIFOs, sockets, symbolic links and folders are never replaced, and nothing is ever
@@ -15,21 +16,116 @@ that was free is used only if it is still free, and a file is replaced only if i
 that was checked.
 """
 
+import csv
 import errno
 import os
+import re
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import count
 from pathlib import Path
+from typing import Any, BinaryIO, TextIO
 
 from uflip.data.bounded_read import file_type
 from uflip.data.folder import refuse_results
 from uflip.errors import RefusedError, ResultsError, UflipError, UsageError
 from uflip.results.atomic import fsync_directory, fsync_tree, make_folders
-from uflip.results.checksums import OutputKind, add_seal, has_valid_seal
+
+SEAL_BYTES = 16
+# An empty chunk of type IEND: the end of every PNG.
+PNG_END = b"\0\0\0\0IEND\xae\x42\x60\x82"
+# The longest seal, including the bytes after it.
+TAIL_BYTES = 256
+
+
+@dataclass(frozen=True)
+class OutputKind:
+    """A kind of output and the form of its seal; without a seal, only --force replaces it."""
+
+    name: str
+    seal: Callable[[bytes], bytes] | None = None
+    end: bytes = b""
+    """Bytes after the seal."""
+
+
+def _comment(before: bytes, after: bytes = b"") -> Callable[[bytes], bytes]:
+    return lambda text: before + b" " + text + after + b"\n"
+
+
+def _text_chunk(text: bytes) -> bytes:
+    body = b"tEXtComment\0" + text
+    return struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+
+
+_XML = _comment(b"<!--", b" -->")
+REPORT = OutputKind("report", _XML)
+COMPARISON = OutputKind("comparison", _XML)
+PLAN = OutputKind("plan", _comment(b"#"))
+FIGURES = {
+    ".png": OutputKind("figure", _text_chunk, PNG_END),
+    ".svg": OutputKind("figure", _XML),
+    ".pdf": OutputKind("figure", _comment(b"%")),
+}
+TABLE, TRACE, LOG, SNAPSHOT, PROFILE = map(
+    OutputKind, ("table", "trace", "log", "saved device", "profile")
+)
+
+
+def add_seal(content: bytes, kind: OutputKind) -> bytes:
+    r"""Add the seal of a kind that has one.
+
+    Examples
+    --------
+    >>> add_seal(b"seed = 1\n", PLAN)
+    b'seed = 1\n# uflip plan 719be09024afab4471f1c58ec17aebbb\n'
+    """
+    assert kind.seal is not None
+    assert content.endswith(kind.end)
+    body = content[: len(content) - len(kind.end)]
+    digest = blake2b(body, digest_size=SEAL_BYTES).hexdigest()
+    return body + kind.seal(_text(kind, digest)) + kind.end
+
+
+def has_valid_seal(path: Path, kind: OutputKind) -> bool:
+    """Return whether a file is an output of this kind, unchanged since uflip wrote it."""
+    if kind.seal is None:
+        return False
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with open(os.open(path, flags), "rb") as file:  # noqa: PTH123 -- of a descriptor
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return False
+        return _seal_fits(file, kind)
+
+
+def _text(kind: OutputKind, digest: str) -> bytes:
+    return f"uflip {kind.name} {digest}".encode()
+
+
+def _seal_fits(file: BinaryIO, kind: OutputKind) -> bool:
+    assert kind.seal is not None
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - TAIL_BYTES, 0))
+    tail = file.read()
+    match = re.search(_text(kind, f"([0-9a-f]{{{2 * SEAL_BYTES}}})"), tail)
+    if match is None:
+        return False
+    digest = match[1].decode()
+    end = kind.seal(_text(kind, digest)) + kind.end
+    if not tail.endswith(end):
+        return False
+    file.seek(0)
+    remaining, hasher = size - len(end), blake2b(digest_size=SEAL_BYTES)
+    while remaining > 0 and (part := file.read(min(remaining, 1 << 20))):
+        hasher.update(part)
+        remaining -= len(part)
+    return remaining == 0 and hasher.hexdigest() == digest
+
 
 # The longest file name on any file system of Linux [bytes].
 MAX_NAME_BYTES = 255
@@ -336,3 +432,40 @@ def _conflict_error(output: OutputPath, where: str) -> RefusedError:
         allowed="a name that no other process uses",
         action="choose another name",
     )
+
+
+# A cell that begins with `=`, `+`, `-` or `@` is a formula to a spreadsheet, and a formula can call
+# programs and send data away. Names of runs, parameters and profiles are untrusted. So a text that
+# begins like a formula gets an apostrophe in front, the way to type such a text into a spreadsheet.
+# Spreadsheets skip leading space; some take the wide forms of the four signs as well.
+_FORMULA = re.compile("[\\s\ufeff]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n\0]")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def cell(value: Any) -> Any:
+    r"""Return a cell that a spreadsheet does not take for a formula.
+
+    Examples
+    --------
+    >>> [cell(each) for each in ("=1+2", "order", -5, "-5", "-5+A1", " @SUM(A1)")]
+    ["'=1+2", 'order', -5, '-5', "'-5+A1", "' @SUM(A1)"]
+    """
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def write_table(output: OutputPath, head: Sequence[Any], rows: Iterable[Iterable[Any]]) -> None:
+    """Write a table to the output file of the user."""
+    with (
+        output_file(output) as temporary,
+        temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+    ):
+        write_rows(file, head, rows)
+
+
+def write_rows(file: TextIO, head: Sequence[Any], rows: Iterable[Iterable[Any]]) -> None:
+    """Write a table to an open file."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(map(cell, head))
+    writer.writerows(map(cell, row) for row in rows)

@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from uflip.errors import UnavailableError, unknown_name
-from uflip.results.csv_text import cell
+from uflip.results.outputs import cell
 
 Rows = Iterable[BaseModel]
 ROW_GROUP_ROWS = 10_000

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from uflip.errors import UsageError
 from uflip.report.figures.canvas import escape_texts, styled
-from uflip.results import checksums, outputs
+from uflip.results import outputs
 from uflip.results.outputs import OutputPath
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def check_name(path: Path, *, force: bool = False) -> OutputPath:
     RefusedError
         If the name belongs to a file that is not a figure of uflip, unless `force` is given.
     """
-    outputs.check_ending(path, "figure", "--out", checksums.FIGURES)
-    return outputs.check(path, checksums.FIGURES[path.suffix], "--out", force=force)
+    outputs.check_ending(path, "figure", "--out", outputs.FIGURES)
+    return outputs.check(path, outputs.FIGURES[path.suffix], "--out", force=force)
 
 
 @styled
