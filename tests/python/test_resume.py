@@ -150,11 +150,11 @@ def test_foreign_folder_cannot_be_resumed(workdir: Path) -> None:
 
 def test_locked_folder_cannot_be_resumed(workdir: Path) -> None:
     start_and_kill(workdir / "out", 2, SMALL_SIM, "--scale", "quick")
-    held = lock.acquire(workdir / "out")
+    held = lock.acquire_lock(workdir / "out")
     with unchanged(workdir):
         outcome = uflip("run", "--resume", "out")
     assert (outcome.code, "Another process is using" in outcome.err) == (5, True)
-    lock.release(held)
+    lock.release_lock(held)
     assert uflip("run", "--resume", "out", "--quiet").code == 0
 
 

@@ -55,8 +55,8 @@ class Files:
 
     def close(self) -> None:
         """Release the folder and its lock."""
-        lock.release(self._folder_descriptor)
-        self._folder_descriptor = lock.NO_DESCRIPTOR
+        lock.release_lock(self._folder_descriptor)
+        self._folder_descriptor = lock.NO_LOCK
 
     def begin(self, content: Manifest) -> None:
         """Begin the ledger of a folder.

@@ -10,30 +10,30 @@ from pathlib import Path
 
 from uflip.errors import ResultsError
 
-NO_DESCRIPTOR = -1  # in place of a descriptor, if no lock is held
+NO_LOCK = -1  # in place of a descriptor, if no lock is held
 
 
-def acquire(folder: Path) -> int:
-    """Lock a folder until `release`; return `NO_DESCRIPTOR` if the file system has no locks."""
+def acquire_lock(folder: Path) -> int:
+    """Lock a folder until `release_lock`; return `NO_LOCK` if the file system has no locks."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:  # some network file systems lack locks; then "running" cannot be checked
         os.close(descriptor)
-        return NO_DESCRIPTOR
+        return NO_LOCK
     return descriptor
 
 
-def acquire_exclusively(folder: Path) -> int:
-    """Hold the folder's lock, as `acquire`.
+def acquire_exclusive_lock(folder: Path) -> int:
+    """Hold the folder's lock, as `acquire_lock`.
 
     Raises
     ------
     ResultsError
         If another process holds it.
     """
-    descriptor = acquire(folder)
-    if descriptor == NO_DESCRIPTOR and is_held(folder):
+    descriptor = acquire_lock(folder)
+    if descriptor == NO_LOCK and is_locked(folder):
         raise ResultsError(
             what="Another process is using these results",
             where=str(folder),
@@ -44,13 +44,13 @@ def acquire_exclusively(folder: Path) -> int:
     return descriptor
 
 
-def release(descriptor: int) -> None:
-    """Release a lock from `acquire`; do nothing for `NO_DESCRIPTOR`."""
-    if descriptor != NO_DESCRIPTOR:
+def release_lock(descriptor: int) -> None:
+    """Release a lock from `acquire_lock`; do nothing for `NO_LOCK`."""
+    if descriptor != NO_LOCK:
         os.close(descriptor)
 
 
-def is_held(folder: Path) -> bool:
+def is_locked(folder: Path) -> bool:
     """Return whether a writer holds the lock of this folder."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -200,7 +200,7 @@ class Results:
     def status(self) -> str:
         """State of the benchmark; "interrupted" if it is "running" without a live writer."""
         status = str(self.manifest.status)
-        return "interrupted" if status == "running" and not lock.is_held(self.path) else status
+        return "interrupted" if status == "running" and not lock.is_locked(self.path) else status
 
     @cached_property
     def warnings(self) -> list[WarningSummary]:

@@ -88,16 +88,16 @@ class ResultsWriter:
         """
         folder = Path(path)
         refuse_existing(folder)
-        lock_descriptor = lock.NO_DESCRIPTOR
+        lock_descriptor = lock.NO_LOCK
         try:
             with create_atomically(folder) as hidden:
                 (hidden / manifest.RUNS).mkdir()
-                lock_descriptor = lock.acquire(hidden)
+                lock_descriptor = lock.acquire_lock(hidden)
                 writer = cls(hidden, content, lock_descriptor)
                 writer._files.begin(content)
                 writer._write_manifest()
         except BaseException:
-            lock.release(lock_descriptor)
+            lock.release_lock(lock_descriptor)
             raise
         writer.path = folder
         writer._files.set_folder(folder)
@@ -132,12 +132,12 @@ class ResultsWriter:
                 allowed=f"format_version from {manifest.STATE_SINCE} on",
                 action="start another benchmark with a new --out",
             )
-        lock_descriptor = lock.acquire_exclusively(folder)
+        lock_descriptor = lock.acquire_exclusive_lock(folder)
         try:
             writer = cls(folder, content, lock_descriptor)
             writer._examine_finished_runs(verification)
         except BaseException:
-            lock.release(lock_descriptor)
+            lock.release_lock(lock_descriptor)
             raise
         return writer
 
@@ -340,8 +340,8 @@ class ResultsWriter:
 
     def close(self) -> None:
         """Release the folder; without `finish` its benchmark counts as interrupted."""
-        lock.release(self._lock)
-        self._lock = lock.NO_DESCRIPTOR
+        lock.release_lock(self._lock)
+        self._lock = lock.NO_LOCK
         self._files.close()
 
     def _entry(self, run_id: str) -> PlanEntry:

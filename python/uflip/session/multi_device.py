@@ -165,7 +165,7 @@ def _carry_out(
     on_progress: OnDeviceProgress,
 ) -> list[DeviceOutcome]:
     outcomes = {outcome.index: outcome for outcome in complete}
-    folder_lock = lock.acquire_exclusively(folder)
+    folder_lock = lock.acquire_exclusive_lock(folder)
     try:
         with subscribe(lambda message: on_progress(*message)) as name:
             for executor, batch in _batches([replace(p, topic=name) for p in points], together):
@@ -179,7 +179,7 @@ def _carry_out(
             action=f"finished runs are stored; `uflip run --resume {folder}` makes the others",
         ) from None
     finally:
-        lock.release(folder_lock)
+        lock.release_lock(folder_lock)
     return [outcomes[index] for index in sorted(outcomes)]
 
 

@@ -153,7 +153,7 @@ class DataSet:
                 allowed=_native.SIMULATOR_VERSION,
                 action=f"resume it with uflip {manifest.uflip_version}, or use another folder",
             )
-        folder_lock = lock.acquire_exclusively(folder)
+        folder_lock = lock.acquire_exclusive_lock(folder)
         try:
             data_set = cls(folder, manifest)
             try:
@@ -161,7 +161,7 @@ class DataSet:
             finally:
                 data_set._write()
         finally:
-            lock.release(folder_lock)
+            lock.release_lock(folder_lock)
 
     def rows(self, points: Sequence[SweepPoint]) -> dict[int, SweepRow]:
         """Read the stored rows: index of the point -> row."""
