@@ -23,7 +23,7 @@ from nbd import FLUSH, FUA, Client, accepts_connections
 
 from uflip.device.opener import open_device
 from uflip.results import Results, ResultsWriter, outputs
-from uflip.results.run_files import run_file
+from uflip.results.result_dir import run_file
 from uflip.results.state_record import open_record
 
 Mark = Callable[[str], None]

@@ -29,7 +29,7 @@ from uflip.footprint import (
 )
 from uflip.methodology import Choices, Plan, make_plan, remaining_plan
 from uflip.methodology.target_spaces import BLOCK
-from uflip.results import Results, atomic, lock
+from uflip.results import Results, atomic, result_dir
 from uflip.results.columns import as_array
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -150,11 +150,11 @@ def test_foreign_folder_cannot_be_resumed(workdir: Path) -> None:
 
 def test_locked_folder_cannot_be_resumed(workdir: Path) -> None:
     start_and_kill(workdir / "out", 2, SMALL_SIM, "--scale", "quick")
-    held = lock.acquire_lock(workdir / "out")
+    held = result_dir.acquire_lock(workdir / "out")
     with unchanged(workdir):
         outcome = uflip("run", "--resume", "out")
     assert (outcome.code, "Another process is using" in outcome.err) == (5, True)
-    lock.release_lock(held)
+    result_dir.release_lock(held)
     assert uflip("run", "--resume", "out", "--quiet").code == 0
 
 

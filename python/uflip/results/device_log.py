@@ -13,7 +13,7 @@ log only, not the run. Format: `crates/store/src/inside.rs`.
 """
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,12 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
-from uflip.data.run import InsideFile, metadata_of
+from uflip.data.run import InsideFile
 from uflip.errors import ResultsError, native_errors
 from uflip.results import atomic
-from uflip.results.file_status import PROVEN, FileStatus
 from uflip.results.operations import Operations, operations_of
-from uflip.results.run_files import SUFFIX, run_file
+from uflip.results.result_dir import RUN_SUFFIX
 
 if TYPE_CHECKING:
     from uflip.results.store import StoredRun
@@ -78,7 +77,7 @@ def write_device_log(folder: Path, run: str, trace: "Log") -> InsideFile:
     OSError, UflipError
         If it cannot be written.
     """
-    path = _log_file(folder, run)
+    path = log_file(folder, run)
     path.parent.mkdir(exist_ok=True)
     temporary = atomic.temporary_name(path)
     temporary.unlink(missing_ok=True)
@@ -107,8 +106,9 @@ def read_device_log(run: "StoredRun") -> DeviceLog | None:
     about = run.meta.inside
     if about is None:
         return None
+    path = log_file(run.path.parent.parent, run.id)
     with native_errors():
-        columns, _ = _native.read_inside(str(_log_of_run(run)), (about.bytes, about.digest))
+        columns, _ = _native.read_inside(str(path), (about.bytes, about.digest))
     arrays: dict[str, NDArray[Any]] = {name: np.asarray(column) for name, column in columns}
     valid = arrays.get("block_valid_and_one")
     try:
@@ -127,36 +127,12 @@ def read_device_log(run: "StoredRun") -> DeviceLog | None:
     except (KeyError, TypeError, ValueError) as error:
         raise ResultsError(
             "The recorded flash operations are incomplete",
-            where=str(_log_of_run(run)),
+            where=str(path),
             got=f"not all of its columns: {error}",
             action="move the file away: the run itself is not affected",
         ) from error
 
 
-def device_log_verdicts(folder: Path, runs: Iterable[str]) -> list[FileStatus]:
-    """Verify the device logs of usable runs against the digests in the run files."""
-    verdicts = []
-    for run in runs:
-        path = run_file(folder, run)
-        about = metadata_of(path, _native.read_metadata(str(path)) or "").inside
-        if about is None:
-            continue
-        name, costs = f"{FOLDER}/{run}{SUFFIX}", "the look inside the device during this run"
-        if not _log_file(folder, run).exists():
-            verdicts.append(FileStatus(name, "missing", 0, "its file is missing", costs))
-            continue
-        ((size, digest, problem),) = _native.digest_files([str(_log_file(folder, run))])
-        if (size, digest) == (about.bytes, about.digest):
-            verdicts.append(FileStatus(name, PROVEN, size))
-        else:
-            reason = problem or "its bytes have changed since they were written"
-            verdicts.append(FileStatus(name, "damaged", size, reason, costs))
-    return verdicts
-
-
-def _log_of_run(run: "StoredRun") -> Path:
-    return _log_file(run.path.parent.parent, run.id)
-
-
-def _log_file(folder: Path, run: str) -> Path:
-    return folder / FOLDER / f"{run}{SUFFIX}"
+def log_file(folder: Path, run: str) -> Path:
+    """Return the path of the device log of a run."""
+    return folder / FOLDER / f"{run}{RUN_SUFFIX}"

@@ -17,12 +17,11 @@ from uflip.data.ledger import digest_of
 from uflip.data.manifest import Manifest, PlanEntry
 from uflip.data.run import InsideFile
 from uflip.errors import ResultsError, UflipError, native_errors
-from uflip.results import atomic, lock
+from uflip.results import atomic, result_dir
 from uflip.results.device_log import FOLDER, write_device_log
 from uflip.results.integrity import FolderVerification
 from uflip.results.ledger import LedgerWriter
-from uflip.results.result_dir import check_not_moved
-from uflip.results.run_files import SUFFIX, run_file
+from uflip.results.result_dir import RUN_SUFFIX, check_not_moved, run_file
 from uflip.results.summary_cache import ENDINGS, Log
 
 
@@ -55,8 +54,8 @@ class Files:
 
     def close(self) -> None:
         """Release the folder and its lock."""
-        lock.release_lock(self._folder_descriptor)
-        self._folder_descriptor = lock.NO_LOCK
+        result_dir.release_lock(self._folder_descriptor)
+        self._folder_descriptor = result_dir.NO_LOCK
 
     def begin(self, content: Manifest) -> None:
         """Begin the ledger of a folder.
@@ -102,7 +101,7 @@ class Files:
         for folder in (manifest.RUNS, run_summary.FOLDER, FOLDER):
             for path in (self.path / folder).glob(".*.tmp"):
                 name = path.name[1:].removesuffix(".tmp")
-                if any(name.removesuffix(ending) in names for ending in (SUFFIX, *ENDINGS)):
+                if any(name.removesuffix(ending) in names for ending in (RUN_SUFFIX, *ENDINGS)):
                     with contextlib.suppress(OSError):
                         path.unlink(missing_ok=True)
 

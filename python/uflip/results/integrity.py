@@ -13,10 +13,12 @@ from uflip.data import ledger, manifest
 from uflip.data.bounded_read import DocumentKind, read_document, read_if_exists
 from uflip.data.ledger import Ledger
 from uflip.data.manifest import Manifest
+from uflip.data.run import metadata_of
 from uflip.errors import ResultsError, UflipError
-from uflip.results.device_log import device_log_verdicts
+from uflip.results import device_log
 from uflip.results.file_status import PROVEN, UNPROVEN, FileStatus
 from uflip.results.flash_file import check_logs
+from uflip.results.result_dir import run_file
 from uflip.results.run_files import (
     file_name,
     run_verdicts,
@@ -26,7 +28,7 @@ from uflip.results.run_files import (
 )
 
 OPEN_CHANNEL = "oc.json"  # the manifest of a folder of `uflip oc` before manifests of version 4
-KIND = DocumentKind("manifest", 64 << 20, "restore the file from a copy")
+OPEN_CHANNEL_KIND = DocumentKind("manifest", 64 << 20, "restore the file from a copy")
 # Manifest and ledger are two files: a concurrent reader may see one older than the other.
 READ_ATTEMPTS = 5
 
@@ -140,7 +142,7 @@ def verify(folder: Path) -> list[FileStatus]:
         is_of_jobs = verification.manifest is not None and verification.manifest.is_of_jobs
         checks = check_logs if is_of_jobs else _native.check_traces
         verdicts = without_impossible(folder, verification.verdicts, checks)
-        return verdicts + _strays(folder, verification) + device_log_verdicts(folder, usable)
+        return verdicts + _strays(folder, verification) + _device_log_verdicts(folder, usable)
     except OSError as error:
         raise ResultsError(
             "The folder cannot be read",
@@ -166,6 +168,29 @@ def _strays(folder: Path, verification: FolderVerification) -> list[FileStatus]:
     return [FileStatus(name, "foreign", size, "the plan has no such run") for name, size in sized]
 
 
+def _device_log_verdicts(folder: Path, runs: Iterable[str]) -> list[FileStatus]:
+    """Verify the device logs of usable runs against the digests in the run files."""
+    verdicts = []
+    for run in runs:
+        measured = run_file(folder, run)
+        about = metadata_of(measured, _native.read_metadata(str(measured)) or "").inside
+        if about is None:
+            continue
+        path = device_log.log_file(folder, run)
+        name = f"{device_log.FOLDER}/{path.name}"
+        costs = "the look inside the device during this run"
+        if not path.exists():
+            verdicts.append(FileStatus(name, "missing", 0, "its file is missing", costs))
+            continue
+        ((size, digest, problem),) = _native.digest_files([str(path)])
+        if (size, digest) == (about.bytes, about.digest):
+            verdicts.append(FileStatus(name, PROVEN, size))
+        else:
+            reason = problem or "its bytes have changed since they were written"
+            verdicts.append(FileStatus(name, "damaged", size, reason, costs))
+    return verdicts
+
+
 def examine_open_channel(folder: Path) -> list[FileStatus]:
     """Verify every file of a result folder of `uflip oc` against its ledger.
 
@@ -178,7 +203,7 @@ def examine_open_channel(folder: Path) -> list[FileStatus]:
         If a file cannot be inspected, or the ledger is of a newer version.
     """
     path = folder / OPEN_CHANNEL
-    content = read_document(path, KIND)
+    content = read_document(path, OPEN_CHANNEL_KIND)
     present = runs_in(folder / manifest.RUNS)
     folder_ledger = read_ledger(folder)
     verdicts = [

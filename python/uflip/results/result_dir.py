@@ -6,6 +6,8 @@ that can be resumed. The next benchmark of this name removes the hidden remains 
 
 A folder that is moved away while a benchmark fills it, or that another one has replaced, must not
 be filled half here and half there. So each commit first compares the name with the descriptor.
+
+The lock of a folder distinguishes a running benchmark from a killed one.
 """
 
 import fcntl
@@ -16,13 +18,19 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from uflip.data.folder import refuse_results
+from uflip.data.folder import RUNS, refuse_results
 from uflip.errors import ResultsError
 from uflip.results import atomic
 
+RUN_SUFFIX = ".parquet"
 TEMPORARY_SUFFIX = ".being-made"
 
 _numbers = count()
+
+
+def run_file(folder: Path, run: str) -> Path:
+    """Return the path of the file of a run."""
+    return folder / RUNS / f"{run}{RUN_SUFFIX}"
 
 
 def refuse_existing(path: Path, *, subject: str = "Results are", option: str = "--out") -> None:
@@ -162,3 +170,60 @@ def _creation_error(folder: Path, error: OSError, kind: str, option: str) -> Res
         allowed="an unused name, in a folder that can be written",
         action=f"choose another {option}",
     )
+
+
+# The writer holds a lock on the folder (flock) while it lives. The kernel releases it when the
+# process ends, for any reason: so "running" in a manifest can be verified.
+
+NO_LOCK = -1  # in place of a descriptor, if no lock is held
+
+
+def acquire_lock(folder: Path) -> int:
+    """Lock a folder until `release_lock`; return `NO_LOCK` if the file system has no locks."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # some network file systems lack locks; then "running" cannot be checked
+        os.close(descriptor)
+        return NO_LOCK
+    return descriptor
+
+
+def acquire_exclusive_lock(folder: Path) -> int:
+    """Hold the folder's lock, as `acquire_lock`.
+
+    Raises
+    ------
+    ResultsError
+        If another process holds it.
+    """
+    descriptor = acquire_lock(folder)
+    if descriptor == NO_LOCK and is_locked(folder):
+        raise ResultsError(
+            what="Another process is using these results",
+            where=str(folder),
+            got="a folder that is locked",
+            allowed="a folder whose benchmark has ended",
+            action="wait for its end, or stop it",
+        )
+    return descriptor
+
+
+def release_lock(descriptor: int) -> None:
+    """Release a lock from `acquire_lock`; do nothing for `NO_LOCK`."""
+    if descriptor != NO_LOCK:
+        os.close(descriptor)
+
+
+def is_locked(folder: Path) -> bool:
+    """Return whether a writer holds the lock of this folder."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False

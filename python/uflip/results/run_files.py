@@ -17,14 +17,9 @@ from uflip.data import ledger, manifest
 from uflip.data.ledger import Ledger
 from uflip.errors import ResultsError
 from uflip.results.file_status import PROVEN, UNPROVEN, FileStatus, State
+from uflip.results.result_dir import RUN_SUFFIX, run_file
 
-SUFFIX = ".parquet"
 Checks = Callable[[list[str]], list[str | None]]
-
-
-def run_file(folder: Path, run: str) -> Path:
-    """Return the path of the file of a run."""
-    return folder / manifest.RUNS / f"{run}{SUFFIX}"
 
 
 def run_verdicts(
@@ -152,7 +147,7 @@ def _lost(run: str, state: State, size: int, reason: str) -> FileStatus:
 
 def file_name(run: str) -> str:
     """Return the name of the file of a run in its folder."""
-    return f"{manifest.RUNS}/{run}{SUFFIX}"
+    return f"{manifest.RUNS}/{run}{RUN_SUFFIX}"
 
 
 def size_of(folder: Path, run: str) -> int:
@@ -166,8 +161,6 @@ def size_of(folder: Path, run: str) -> int:
 def runs_in(folder: Path) -> list[str]:
     """Return the runs that have a file."""
     try:
-        return [
-            path.name.removesuffix(SUFFIX) for path in folder.iterdir() if path.suffix == SUFFIX
-        ]
+        return [path.stem for path in folder.iterdir() if path.suffix == RUN_SUFFIX]
     except (FileNotFoundError, NotADirectoryError):
         return []

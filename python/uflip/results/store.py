@@ -25,7 +25,7 @@ from uflip.data.run_summary import RunSummary
 from uflip.data.spec import Spec
 from uflip.data.summary import WarningSummary
 from uflip.errors import ResultsError, UflipError, UsageError, native_errors
-from uflip.results import lock
+from uflip.results import result_dir
 from uflip.results.benchmark_warnings import (
     condition_warnings,
     file_warnings,
@@ -38,7 +38,7 @@ from uflip.results.integrity import FolderVerification, examine
 from uflip.results.jobs import FlashExaminer, summary_of
 from uflip.results.merged_statistics import RepetitionPart, experiment_of, merged
 from uflip.results.pyramid import Pyramid, pyramid_of
-from uflip.results.run_files import run_file
+from uflip.results.result_dir import run_file
 from uflip.results.summary_cache import SummaryCache
 from uflip.results.warnings import Examiner, StoredWarning
 
@@ -200,7 +200,9 @@ class Results:
     def status(self) -> str:
         """State of the benchmark; "interrupted" if it is "running" without a live writer."""
         status = str(self.manifest.status)
-        return "interrupted" if status == "running" and not lock.is_locked(self.path) else status
+        return (
+            "interrupted" if status == "running" and not result_dir.is_locked(self.path) else status
+        )
 
     @cached_property
     def warnings(self) -> list[WarningSummary]:

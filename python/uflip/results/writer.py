@@ -25,7 +25,7 @@ from uflip.data.phases import Interference, Phases
 from uflip.data.run import About
 from uflip.data.summary import Certainty, WarningSummary
 from uflip.errors import ResultsError, native_errors
-from uflip.results import lock
+from uflip.results import result_dir
 from uflip.results.benchmark_warnings import (
     condition_warnings,
     interference_warnings,
@@ -37,8 +37,7 @@ from uflip.results.flash_file import read_log
 from uflip.results.initial_manifest import new_folder_id, utc_now
 from uflip.results.integrity import FolderVerification, examine
 from uflip.results.repetition_statistics import Experiments, RepetitionStatistics
-from uflip.results.result_dir import create_atomically, refuse_existing
-from uflip.results.run_files import run_file
+from uflip.results.result_dir import create_atomically, refuse_existing, run_file
 from uflip.results.store import examiner_of
 from uflip.results.summary_cache import Log, SummaryWriter
 from uflip.results.warnings import StoredWarning
@@ -88,16 +87,16 @@ class ResultsWriter:
         """
         folder = Path(path)
         refuse_existing(folder)
-        lock_descriptor = lock.NO_LOCK
+        lock_descriptor = result_dir.NO_LOCK
         try:
             with create_atomically(folder) as hidden:
                 (hidden / manifest.RUNS).mkdir()
-                lock_descriptor = lock.acquire_lock(hidden)
+                lock_descriptor = result_dir.acquire_lock(hidden)
                 writer = cls(hidden, content, lock_descriptor)
                 writer._files.begin(content)
                 writer._write_manifest()
         except BaseException:
-            lock.release_lock(lock_descriptor)
+            result_dir.release_lock(lock_descriptor)
             raise
         writer.path = folder
         writer._files.set_folder(folder)
@@ -132,12 +131,12 @@ class ResultsWriter:
                 allowed=f"format_version from {manifest.STATE_SINCE} on",
                 action="start another benchmark with a new --out",
             )
-        lock_descriptor = lock.acquire_exclusive_lock(folder)
+        lock_descriptor = result_dir.acquire_exclusive_lock(folder)
         try:
             writer = cls(folder, content, lock_descriptor)
             writer._examine_finished_runs(verification)
         except BaseException:
-            lock.release_lock(lock_descriptor)
+            result_dir.release_lock(lock_descriptor)
             raise
         return writer
 
@@ -340,8 +339,8 @@ class ResultsWriter:
 
     def close(self) -> None:
         """Release the folder; without `finish` its benchmark counts as interrupted."""
-        lock.release_lock(self._lock)
-        self._lock = lock.NO_LOCK
+        result_dir.release_lock(self._lock)
+        self._lock = result_dir.NO_LOCK
         self._files.close()
 
     def _entry(self, run_id: str) -> PlanEntry:

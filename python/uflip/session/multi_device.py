@@ -33,7 +33,7 @@ from uflip.executors import CallingThread, Executor, current, iterate_outcomes, 
 from uflip.executors.executor import MAX_WORKER_DEATHS
 from uflip.executors.progress_messages import Remote, subscribe
 from uflip.methodology import check_worth_running
-from uflip.results import lock, outputs
+from uflip.results import outputs, result_dir
 from uflip.results.atomic import write_file
 from uflip.session.benchmark import check_out, folder_name
 from uflip.session.device_names import check_names, folder_names, split_host
@@ -165,7 +165,7 @@ def _carry_out(
     on_progress: OnDeviceProgress,
 ) -> list[DeviceOutcome]:
     outcomes = {outcome.index: outcome for outcome in complete}
-    folder_lock = lock.acquire_exclusive_lock(folder)
+    folder_lock = result_dir.acquire_exclusive_lock(folder)
     try:
         with subscribe(lambda message: on_progress(*message)) as name:
             for executor, batch in _batches([replace(p, topic=name) for p in points], together):
@@ -179,7 +179,7 @@ def _carry_out(
             action=f"finished runs are stored; `uflip run --resume {folder}` makes the others",
         ) from None
     finally:
-        lock.release_lock(folder_lock)
+        result_dir.release_lock(folder_lock)
     return [outcomes[index] for index in sorted(outcomes)]
 
 

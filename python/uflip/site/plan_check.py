@@ -17,7 +17,7 @@ from uflip.data.run import KIND
 from uflip.data.spec import Job, Pattern, spec_hook, table_of, typed_spec
 from uflip.device.resolve import resolve
 from uflip.errors import ResultsError
-from uflip.results.run_files import run_file
+from uflip.results.result_dir import run_file
 
 COUNT, IGNORED, RULE = "io_count", "io_ignore", "stop"
 PARTS = "patterns"

@@ -29,7 +29,7 @@ from uflip.data.bounded_read import DocumentKind, read_document
 from uflip.data.document import Table
 from uflip.data.sweep import Design, Range, SweepManifest, Value
 from uflip.errors import ResultsError, UnavailableError
-from uflip.results import lock, outputs
+from uflip.results import outputs, result_dir
 from uflip.results.atomic import write_file
 from uflip.spec import Functions
 from uflip.sweeping.columns import (
@@ -153,7 +153,7 @@ class DataSet:
                 allowed=_native.SIMULATOR_VERSION,
                 action=f"resume it with uflip {manifest.uflip_version}, or use another folder",
             )
-        folder_lock = lock.acquire_exclusive_lock(folder)
+        folder_lock = result_dir.acquire_exclusive_lock(folder)
         try:
             data_set = cls(folder, manifest)
             try:
@@ -161,7 +161,7 @@ class DataSet:
             finally:
                 data_set._write()
         finally:
-            lock.release_lock(folder_lock)
+            result_dir.release_lock(folder_lock)
 
     def rows(self, points: Sequence[SweepPoint]) -> dict[int, SweepRow]:
         """Read the stored rows: index of the point -> row."""
