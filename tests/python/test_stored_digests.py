@@ -399,7 +399,7 @@ LEDGER = ("results/integrity.py", "results/files.py", "data/ledger.py")
 STORE = ("crates/store/src/digest.rs", "crates/store/src/read.rs")
 PLACES = (
     StoredDigest(
-        "run file", (*LEDGER, *STORE, "results/run_files.py"), RESULT_FOLDER,
+        "run file", (*LEDGER, *STORE, "results/integrity.py"), RESULT_FOLDER,
         check_ledger_field("run", "digest"),
     ),
     StoredDigest("manifest", LEDGER, RESULT_FOLDER, check_ledger_field("manifest", "digest")),

@@ -14,7 +14,7 @@ from uflip.escape import escape_line
 from uflip.units import format_size
 
 if TYPE_CHECKING:
-    from uflip.results.file_status import FileStatus
+    from uflip.results.integrity import FileStatus
 
 EPILOG = """\b
 Examples:

@@ -11,8 +11,7 @@ from uflip.data.manifest import UNKNOWN_STATE, DeviceState, Host, WarningRecord
 from uflip.data.phases import Interference
 from uflip.results.convergence import MARKS
 from uflip.results.environment_warnings import ENVIRONMENT_CODES
-from uflip.results.file_status import UNPROVEN
-from uflip.results.integrity import FolderVerification
+from uflip.results.integrity import UNPROVEN, FolderVerification
 from uflip.results.run_warnings import CHECKS
 from uflip.results.warnings import StoredWarning
 

@@ -33,8 +33,7 @@ from uflip.results.benchmark_warnings import (
 )
 from uflip.results.columns import as_array, measured_column
 from uflip.results.environment_warnings import environment_warnings
-from uflip.results.flash_file import read_log
-from uflip.results.integrity import FolderVerification, examine
+from uflip.results.integrity import FolderVerification, examine, read_log
 from uflip.results.jobs import FlashExaminer, summary_of
 from uflip.results.merged_statistics import RepetitionPart, experiment_of, merged
 from uflip.results.pyramid import Pyramid, pyramid_of

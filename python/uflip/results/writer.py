@@ -33,9 +33,8 @@ from uflip.results.benchmark_warnings import (
 )
 from uflip.results.environment_warnings import environment_warnings
 from uflip.results.files import Files
-from uflip.results.flash_file import read_log
 from uflip.results.initial_manifest import new_folder_id, utc_now
-from uflip.results.integrity import FolderVerification, examine
+from uflip.results.integrity import FolderVerification, examine, read_log
 from uflip.results.repetition_statistics import Experiments, RepetitionStatistics
 from uflip.results.result_dir import create_atomically, refuse_existing, run_file
 from uflip.results.store import examiner_of

@@ -39,12 +39,11 @@ def look(folder: Path) -> Table:
     UflipError
         If a check fails.
     """
-    from uflip import _native
     from uflip.benchmarks import summary
     from uflip.data import manifest
     from uflip.results import Results
-    from uflip.results.flash_file import check_logs
     from uflip.results.integrity import examine as verify_folder
+    from uflip.results.integrity import run_checks
     from uflip.site import plan_check
 
     verification = verify_folder(folder)
@@ -59,7 +58,7 @@ def look(folder: Path) -> Table:
             action="`uflip verify` finds the same faults; submit a folder that was not changed",
         )
     stored_manifest = verification.usable_manifest()
-    checks = check_logs if stored_manifest.is_of_jobs else _native.check_traces
+    checks = run_checks(stored_manifest)
     files = sorted((folder / manifest.RUNS).iterdir())
     for path, problem in zip(files, checks([str(path) for path in files]), strict=True):
         if problem is not None:
