@@ -25,8 +25,9 @@ from uflip.data.ledger import ManifestEntry
 from uflip.data.ledger import line as line_of
 from uflip.device.opener import open_device
 from uflip.errors import ResultsError
-from uflip.results import Results, ResultsWriter, integrity, ledger, summary
+from uflip.results import Results, ResultsWriter, integrity, summary
 from uflip.results.integrity import FolderVerification, examine, read_ledger, verify
+from uflip.results.writer import LedgerWriter
 
 RUNS = [
     stored.baseline_run(1, "SR"),
@@ -394,7 +395,7 @@ def test_partial_ledger_line_is_rolled_back(folder: Path, monkeypatch: pytest.Mo
     whole = path.read_bytes()
     verification = examine(folder)
     assert verification.ledger is not None
-    writer = ledger.LedgerWriter.resume(folder, verification.ledger, dangling=False)
+    writer = LedgerWriter.resume(folder, verification.ledger, dangling=False)
     real = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, text: real(descriptor, text[:10]))
     with pytest.raises(OSError, match="part of a line"):

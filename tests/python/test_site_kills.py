@@ -18,8 +18,8 @@ from command_line import uflip
 from site_server import SiteServer
 
 from uflip.errors import UflipError
-from uflip.results.files import Files
 from uflip.results.integrity import examine
+from uflip.results.writer import FolderFiles
 from uflip.site.client import Client, PreparedResult, prepare
 from uflip.site.redaction import redacted_copy
 
@@ -33,7 +33,7 @@ def variant(folder: Path, out: Path, number: int) -> Path:
     """Return the same benchmark with another scale name: another result, which verifies."""
     redacted_copy(folder, out)
     verification = examine(out)
-    files = Files(out)
+    files = FolderFiles(out)
     try:
         content = verification.usable_manifest()
         files.resume(content, verification)

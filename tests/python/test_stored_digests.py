@@ -395,7 +395,7 @@ class StoredDigest:
 
 RESULT_FOLDER = "test_ledger.py::test_flipped_bit_is_detected_or_harmless"
 SECTOR_STAMP = "crates/host/src/sector_stamp.rs::single_foreign_byte_is_detected"
-LEDGER = ("results/integrity.py", "results/files.py", "data/ledger.py")
+LEDGER = ("results/integrity.py", "results/writer.py", "data/ledger.py")
 STORE = ("crates/store/src/digest.rs", "crates/store/src/read.rs")
 PLACES = (
     StoredDigest(

@@ -5,13 +5,16 @@ in any case. A run is written under a temporary name, fsynced, entered into the 
 its digest, and renamed before the next one starts. The manifest, which names every planned run, is
 written before the first. `uflip.data.ledger` explains this order.
 
-While it lives, the writer holds a lock on the folder: see `lock`.
+While it lives, the writer holds a lock on the folder: see `result_dir`.
 """
 
+from __future__ import annotations
+
+import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -19,26 +22,32 @@ from typing import Protocol
 import msgspec
 
 from uflip import _native
-from uflip.data import manifest
+from uflip.data import ledger, manifest, run_summary
+from uflip.data.ledger import BeginEntry, Entry, digest_of
 from uflip.data.manifest import Manifest, PlanEntry, entry_of, host_of
 from uflip.data.phases import Interference, Phases
-from uflip.data.run import About
+from uflip.data.run import About, InsideFile
 from uflip.data.summary import Certainty, WarningSummary
-from uflip.errors import ResultsError, native_errors
-from uflip.results import result_dir
+from uflip.errors import ResultsError, UflipError, native_errors
+from uflip.results import atomic, device_log, result_dir
 from uflip.results.benchmark_warnings import (
     condition_warnings,
     interference_warnings,
     plan_warnings,
 )
 from uflip.results.environment_warnings import environment_warnings
-from uflip.results.files import Files
 from uflip.results.initial_manifest import new_folder_id, utc_now
 from uflip.results.integrity import FolderVerification, examine, read_log
 from uflip.results.repetition_statistics import Experiments, RepetitionStatistics
-from uflip.results.result_dir import create_atomically, refuse_existing, run_file
+from uflip.results.result_dir import (
+    RUN_SUFFIX,
+    check_not_moved,
+    create_atomically,
+    refuse_existing,
+    run_file,
+)
 from uflip.results.store import examiner_of
-from uflip.results.summary_cache import Log, SummaryWriter
+from uflip.results.summary_cache import ENDINGS, Log, SummaryWriter
 from uflip.results.warnings import StoredWarning
 
 
@@ -57,7 +66,7 @@ class ResultsWriter:
         self.path = path
         self.at_end: Callable[[], manifest.After] | None = None
         """Returns, at the end, the state of the host and the device."""
-        self._files = Files(path)
+        self._files = FolderFiles(path)
         self._manifest = content
         self._lock = lock_descriptor
         self._began, self._earlier_s = time.monotonic(), 0.0
@@ -69,7 +78,7 @@ class ResultsWriter:
         self._repetitions = RepetitionStatistics(self.trace_of)
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], content: Manifest) -> "ResultsWriter":
+    def create(cls, path: str | os.PathLike[str], content: Manifest) -> ResultsWriter:
         """Make a result folder with its manifest.
 
         Parameters
@@ -102,7 +111,7 @@ class ResultsWriter:
         return writer
 
     @classmethod
-    def resume(cls, path: str | os.PathLike[str]) -> "ResultsWriter":
+    def resume(cls, path: str | os.PathLike[str]) -> ResultsWriter:
         """Resume an interrupted benchmark in its folder; `done` lists the finished runs.
 
         Raises
@@ -353,3 +362,317 @@ class ResultsWriter:
                 action="plan it, and write into a new folder",
             )
         return entry
+
+
+class FolderFiles:
+    """Ledger, manifest and run files of a folder.
+
+    Parameters
+    ----------
+    path : Path
+        The folder, which exists and is locked by the writer.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.digests: dict[str, tuple[int, str]] = {}
+        """Length [bytes] and digest of the runs stored by this object."""
+        with _storing("run", path):
+            self._folder_descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        self._ledger: LedgerWriter | None = None
+
+    def set_folder(self, folder: Path) -> None:
+        """Record the new name of the folder."""
+        self.path = folder
+        if self._ledger is not None:
+            self._ledger.set_folder(folder)
+
+    def check_not_moved(self) -> None:
+        """Raise unless the folder is the one that was opened."""
+        check_not_moved(self.path, self._folder_descriptor)
+
+    def close(self) -> None:
+        """Release the folder and its lock."""
+        result_dir.release_lock(self._folder_descriptor)
+        self._folder_descriptor = result_dir.NO_LOCK
+
+    def begin(self, content: Manifest) -> None:
+        """Begin the ledger of a folder.
+
+        Raises
+        ------
+        ResultsError
+            If it cannot be written.
+        """
+        folder_id = content.folder_id
+        assert folder_id is not None, "a folder of this version has one"
+        with _storing("ledger", self.path / ledger.FILE_NAME):
+            self._ledger = LedgerWriter.create(self.path, folder_id, digest_of(content.plan))
+
+    def resume(self, content: Manifest, verification: FolderVerification | None) -> None:
+        """Resume an existing folder: remove half-written files and move damaged ones aside.
+
+        Raises
+        ------
+        ResultsError
+            If the ledger cannot be written.
+        """
+        self.check_not_moved()
+        self._remove_temporary_files(content)
+        for verdict in verification.lost_runs if verification else []:
+            path = self.path / verdict.file
+            _check_lost(
+                path, verification.expected(verdict.run) if verification and verdict.run else None
+            )
+            with _storing("run", path):
+                _move_aside(path)
+        if verification is not None and verification.ledger is not None:
+            with _storing("ledger", self.path / ledger.FILE_NAME):
+                self._ledger = LedgerWriter.resume(
+                    self.path, verification.ledger, dangling=verification.dangling
+                )
+        elif self._ledger is None:
+            self.begin(content)
+
+    def _remove_temporary_files(self, content: Manifest) -> None:
+        """Remove temporary files of this benchmark after a kill, and no others."""
+        names = {entry.id for entry in content.plan} | {run_summary.ALL}
+        for folder in (manifest.RUNS, run_summary.FOLDER, device_log.FOLDER):
+            for path in (self.path / folder).glob(".*.tmp"):
+                name = path.name[1:].removesuffix(".tmp")
+                if any(name.removesuffix(ending) in names for ending in (RUN_SUFFIX, *ENDINGS)):
+                    with contextlib.suppress(OSError):
+                        path.unlink(missing_ok=True)
+
+    def write_manifest(self, content: Manifest) -> Manifest:
+        """Write the manifest; its digest goes into the ledger first.
+
+        Returns
+        -------
+        Manifest
+            The manifest as written, with the number of ledger lines.
+
+        Raises
+        ------
+        ResultsError
+            If it cannot be written.
+        """
+        self.check_not_moved()
+        path = self.path / manifest.FILE_NAME
+        with _storing("manifest", path):
+            assert self._ledger is not None, "a folder that is written has a ledger"
+            content = msgspec.structs.replace(content, ledger_lines=self._ledger.lines)
+            written = manifest.encode(content)
+            self._ledger.append(
+                ledger.ManifestEntry(len(written), _native.digest(written), digest_of(content.plan))
+            )
+            try:
+                atomic.write_file(path, written)
+            except BaseException:
+                if not path.exists() or path.read_bytes() != written:
+                    self._ledger.remove_last_line()
+                raise
+        return content
+
+    def store_inside(self, entry: PlanEntry, trace: Log) -> InsideFile | None:
+        """Write the device log of a run that is stored next.
+
+        Raises
+        ------
+        ResultsError
+            If it cannot be written.
+        """
+        if not trace.has_inside:
+            return None
+        self.check_not_moved()
+        try:
+            return device_log.write_device_log(self.path, entry.id, trace)
+        except (OSError, UflipError) as error:
+            raise _store_error(
+                "look inside the device", self.path / device_log.FOLDER, error
+            ) from error
+
+    def store(self, entry: PlanEntry, trace: Log, metadata_json: str) -> Path:
+        """Write, fsync (native), enter into the ledger, rename; on failure leave nothing.
+
+        Raises
+        ------
+        ResultsError
+            If the run is stored already, or cannot be written.
+        """
+        path = run_file(self.path, entry.id)
+        self.check_not_moved()
+        if path.exists():
+            raise ResultsError(
+                what="The run is committed already",
+                where=str(path),
+                got="the same run again",
+                action="report this, with the command: a run was made twice",
+            )
+        temporary, in_ledger = atomic.temporary_name(path), False
+        assert self._ledger is not None, "a folder that is written has a ledger"
+        try:
+            with native_errors():
+                trace.write_parquet(str(temporary), metadata_json)
+            ((size, digest, problem),) = _native.digest_files([str(temporary)])
+            if problem:
+                raise OSError(0, problem)
+            self._ledger.append(ledger.RunEntry(entry.id, size, digest, digest_of(entry)))
+            in_ledger = True
+            self.digests[entry.id] = (size, digest)
+            atomic.publish(temporary, path)
+        except BaseException as error:
+            with contextlib.suppress(OSError):  # the cause of a failed write often prevents removal
+                temporary.unlink(missing_ok=True)
+            if in_ledger and not path.exists():
+                self.digests.pop(entry.id, None)
+                self._ledger.remove_last_line()
+            if isinstance(error, ResultsError) or not isinstance(error, (OSError, UflipError)):
+                raise
+            if isinstance(error, UflipError) and error.kind == UflipError.kind:
+                raise  # the run itself is invalid, and the folder is fine
+            raise _store_error("run", path, error) from error
+        return path
+
+
+@contextlib.contextmanager
+def _storing(kind: str, path: Path) -> Iterator[None]:
+    """Convert an operating system error during storing into a ResultsError."""
+    try:
+        yield
+    except OSError as error:
+        raise _store_error(kind, path, error) from error
+
+
+def _store_error(kind: str, path: Path, error: OSError | UflipError) -> ResultsError:
+    reason = error.strerror or str(error) if isinstance(error, OSError) else error.got or error.what
+    return ResultsError(
+        what=f"The {kind} could not be stored",
+        where=str(path),
+        got=reason,
+        allowed="a writable folder with free space",
+        action="free some space and continue with `uflip run --resume`; finished runs are kept",
+    )
+
+
+def _check_lost(path: Path, expected: tuple[int, str] | None) -> None:
+    """Refuse to give up a file that could not be read: its content may be intact.
+
+    Raises
+    ------
+    ResultsError
+        If it still cannot be read, or matches its digest.
+    """
+    if not path.exists():
+        return
+    ((size, digest, problem),) = _native.digest_files([str(path)])
+    if problem or (size, digest) == expected:
+        raise ResultsError(
+            what="A run file cannot be read",
+            where=str(path),
+            got=problem or "an error at first, and a valid file now",
+            allowed="a file that can be read, whole or damaged",
+            action="try again; if it fails again, move the file away to repeat the run",
+        )
+
+
+def _move_aside(path: Path) -> None:
+    """Rename a damaged file, so that nothing of it is lost."""
+    if not path.exists():
+        return
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    path.rename(aside)
+
+
+class LedgerWriter:
+    """A ledger that is being written; `create` begins one, `resume` continues one."""
+
+    def __init__(self, path: Path, lines: int, end: int, link: str) -> None:
+        self._path = path
+        self._end = end
+        self._link = link
+        self._before = (lines, end, link)
+        self.lines = lines
+        """Number of lines."""
+
+    @classmethod
+    def create(cls, folder: Path, folder_id: str, plan: str) -> LedgerWriter:
+        """Begin the ledger of a folder with this plan (its digest).
+
+        Raises
+        ------
+        OSError
+            From the operating system; most likely the file exists.
+        """
+        path = folder / ledger.FILE_NAME
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        os.close(descriptor)
+        writer = cls(path, 0, 0, "")
+        writer.append(BeginEntry(folder_id, plan))
+        atomic.fsync_directory(folder)
+        return writer
+
+    def set_folder(self, folder: Path) -> None:
+        """Record the new name of the folder."""
+        self._path = folder / ledger.FILE_NAME
+
+    @classmethod
+    def resume(cls, folder: Path, previous: ledger.Ledger, *, dangling: bool) -> LedgerWriter:
+        """Continue the ledger of a folder; cut off a partial line left by a kill.
+
+        Parameters
+        ----------
+        folder : Path
+            The result folder.
+        previous : Ledger
+            Its parsed content.
+        dangling : bool
+            Cut off the last line too: a kill came between it and its file.
+
+        Raises
+        ------
+        OSError
+            From the operating system.
+        """
+        path = folder / ledger.FILE_NAME
+        lines, end, link = (
+            previous.without_last if dangling else (previous.lines, previous.end, previous.link)
+        )
+        os.truncate(path, end)
+        return cls(path, lines, end, link)
+
+    def append(self, entry: Entry) -> None:
+        """Write a line, and sync it; a failure leaves the ledger as it was.
+
+        Raises
+        ------
+        OSError
+            From the operating system (most likely: no space).
+        """
+        text, link = ledger.line(entry, self._link)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            try:
+                if os.write(descriptor, text) < len(text):
+                    raise OSError("only a part of a line was written")
+                os.fsync(descriptor)
+            except BaseException:
+                os.ftruncate(descriptor, self._end)
+                raise
+        finally:
+            os.close(descriptor)
+        self._before = (self.lines, self._end, self._link)
+        self._end += len(text)
+        self._link = link
+        self.lines += 1
+
+    def remove_last_line(self) -> None:
+        """Cut off the last appended line: its file did not get its name.
+
+        If that fails too (the file system is gone), the file is reported as missing, correctly.
+        """
+        self.lines, self._end, self._link = self._before
+        with contextlib.suppress(OSError):
+            os.truncate(self._path, self._end)

@@ -17,8 +17,8 @@ from uflip.data.device import DeviceDetails, DeviceInfo
 from uflip.data.document import Table
 from uflip.data.manifest import Manifest
 from uflip.errors import ResultsError
-from uflip.results.files import Files
 from uflip.results.integrity import examine
+from uflip.results.writer import FolderFiles
 from uflip.site.upload_manifest import COMPLETE, unfinished_error
 
 PRIVATE_DETAILS = (
@@ -106,7 +106,7 @@ def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
         shutil.copyfile(path, out / manifest.RUNS / path.name)
     verification = examine(out)
     content = verification.usable_manifest()
-    files = Files(out)
+    files = FolderFiles(out)
     try:
         files.resume(content, verification)
         files.write_manifest(redact_manifest(content))
