@@ -14,7 +14,7 @@ from msgspec import structs
 
 from uflip.device.control_group import GroupLimits, limits_of_group
 from uflip.results.environment_warnings import STOLEN_SHARE, environment_warnings
-from uflip.results.provenance import processor_time
+from uflip.results.initial_manifest import processor_time
 
 DISK = (259, 3)
 

@@ -239,7 +239,7 @@ class After(Struct, frozen=True):
 
 
 class Host(Struct, frozen=True):
-    """The used part of the host's provenance; `uflip.results.provenance` creates it."""
+    """The used part of the host's provenance; `uflip.results.initial_manifest` creates it."""
 
     disk: Disk | None = None
     virtual_disk: Text | None = None

@@ -26,8 +26,7 @@ from uflip.methodology import (
     wear_of,
 )
 from uflip.results import ResultsWriter, host_provenance
-from uflip.results.initial_manifest import manifest_of
-from uflip.results.provenance import processor_time
+from uflip.results.initial_manifest import manifest_of, processor_time
 from uflip.results.state_record import StateRecord
 from uflip.session.events import OnEvent, RunsBegin, ignore
 
