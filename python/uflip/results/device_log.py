@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 FOLDER = "inside"
 SAMPLE = "sample_"
-Whole = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,9 @@ class DeviceLog:
         Operations of its dies; None in files of older versions.
     """
 
-    samples: Mapping[str, Whole]
-    erases_before: Whole
-    erases: Whole
+    samples: Mapping[str, NDArray[np.uint64]]
+    erases_before: NDArray[np.uint64]
+    erases: NDArray[np.uint64]
     valid: NDArray[np.int64] | None
     channels: int
     dies: int

@@ -70,7 +70,7 @@ JOBS = ("collection", "merge", "scrub")
 """Reasons for which an FTL empties a block."""
 UNDER_WAY = "already under way"
 OPERATION_NAMES = (*NAMES_BY_PURPOSE.values(), UNDER_WAY)
-Whole = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,12 @@ class Waits:
         Index into `WAITS`.
     """
 
-    begin: Whole
-    end: Whole
-    io: Whole
-    die: Whole
-    page: Whole
-    kind: Whole
+    begin: Integers
+    end: Integers
+    io: Integers
+    die: Integers
+    page: Integers
+    kind: Integers
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -135,22 +135,22 @@ class Operations:
         Waits for a free page and for the write cache; empty in older files.
     """
 
-    requested: Whole
-    begin: Whole
-    end: Whole
-    cells: Whole
-    sent: Whole
-    sent_until: Whole
-    die: Whole
-    io: Whole
-    job: Whole
-    block: Whole
-    code: Whole
-    channels: Whole
-    clocks: Whole
+    requested: Integers
+    begin: Integers
+    end: Integers
+    cells: Integers
+    sent: Integers
+    sent_until: Integers
+    die: Integers
+    io: Integers
+    job: Integers
+    block: Integers
+    code: Integers
+    channels: Integers
+    clocks: Integers
     gaps: NDArray[np.int64]
     recorded: int
-    valid: Whole
+    valid: Integers
     waits: Waits
 
     def __len__(self) -> int:
@@ -163,13 +163,13 @@ class Operations:
         return np.isin(self.code, reads)
 
     @cached_property
-    def cells_from(self) -> Whole:
+    def cells_from(self) -> Integers:
         """Begin of the cells' work."""
-        begin: Whole = np.where(self.is_read, self.begin, self.end - self.cells)
+        begin: Integers = np.where(self.is_read, self.begin, self.end - self.cells)
         return begin
 
     @cached_property
-    def jobs(self) -> Whole:
+    def jobs(self) -> Integers:
         """Kind of each job of the FTL, by its number: index into `JOBS` (jobs,).
 
         A job with erases only gets the kind of the device's other jobs.
@@ -182,9 +182,9 @@ class Operations:
         return kinds
 
     @cached_property
-    def channel(self) -> Whole:
+    def channel(self) -> Integers:
         """The channel of each operation."""
-        channel: Whole = self.channels[self.die]
+        channel: Integers = self.channels[self.die]
         return channel
 
 
@@ -199,7 +199,7 @@ def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
     if "ops_all" not in columns:
         return None
 
-    def column(name: str) -> Whole:
+    def column(name: str) -> Integers:
         return np.asarray(columns[f"op_{name}"], dtype=np.int64)
 
     requested = column("asked_ns")
@@ -236,7 +236,7 @@ def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
     )
 
 
-def _valid_of(columns: Mapping[str, NDArray[Any]]) -> Whole:
+def _valid_of(columns: Mapping[str, NDArray[Any]]) -> Integers:
     if "valid_job" not in columns:
         return np.zeros(0, np.int64)
     jobs = np.asarray(columns["valid_job"], dtype=np.int64)
@@ -248,7 +248,7 @@ def _valid_of(columns: Mapping[str, NDArray[Any]]) -> Whole:
 def _waits_of(columns: Mapping[str, NDArray[Any]]) -> Waits:
     nothing = np.zeros(0, np.int64)
 
-    def column(name: str) -> Whole:
+    def column(name: str) -> Integers:
         return np.asarray(columns.get(f"wait_{name}", nothing), dtype=np.int64)
 
     begin = column("from_ns")
