@@ -11,7 +11,7 @@ from pathlib import Path
 from generated import write_or_check
 
 from uflip.report.figures.palette import ACTIVITIES, CAUSES, MUTED, activity, paler
-from uflip.results.operations import CAUSE_OF, HOST_READ, HOST_WRITE, NAMES_BY_PURPOSE, READ
+from uflip.results.device_log import CAUSE_OF, HOST_READ, HOST_WRITE, NAMES_BY_PURPOSE, READ
 
 FILE = Path(__file__).resolve().parent.parent / "web" / "src" / "palette.ts"
 HEAD = "// Made by tools/gen_palette.py of python/uflip/report/figures/palette.py."

@@ -14,16 +14,17 @@ from uflip import _native
 from uflip.data.spec import Job
 from uflip.oc.device import open_flash_device
 from uflip.results import Results
-from uflip.results.device_log import DeviceLog, read_device_log
-from uflip.results.integrity import verify
-from uflip.results.operations import (
+from uflip.results.device_log import (
     HOST_READ,
     HOST_WRITE,
     NAMES_BY_PURPOSE,
     PROGRAM,
     READ,
+    DeviceLog,
     operations_of,
+    read_device_log,
 )
+from uflip.results.integrity import verify
 from uflip.web.device_log import device_log_view
 from uflip.web.die_operations import Lanes
 from uflip.web.folders import Folders, key_of

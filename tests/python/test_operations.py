@@ -12,8 +12,7 @@ import stored
 from uflip.device.opener import open_device
 from uflip.errors import UsageError
 from uflip.results import Results
-from uflip.results.device_log import read_device_log
-from uflip.results.operations import (
+from uflip.results.device_log import (
     ERASE,
     INSIDE,
     JOBS,
@@ -27,6 +26,7 @@ from uflip.results.operations import (
     SCRUB,
     Operations,
     operations_of,
+    read_device_log,
 )
 from uflip.spec import baseline, basic, mix, parallel
 from uflip.web.die_operations import Lanes

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from uflip.report.figures import palette
-from uflip.results.operations import OPERATION_NAMES
+from uflip.results.device_log import OPERATION_NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 WEB = ROOT / "web"

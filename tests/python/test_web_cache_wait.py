@@ -14,14 +14,14 @@ from browser_page import check_in_all_themes, check_usable, monitored_page
 from uflip.device.opener import open_device
 from uflip.report.labels import cause_name
 from uflip.results import Results
-from uflip.results.device_log import read_device_log
-from uflip.results.operations import (
+from uflip.results.device_log import (
     CAUSE_OF,
     HOST_READ,
     HOST_WRITE,
     NAMES_BY_PURPOSE,
     WAITS,
     Operations,
+    read_device_log,
 )
 from uflip.web.folders import Folders, key_of
 from uflip.web.gantt import io_operations, lanes_of

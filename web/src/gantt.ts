@@ -11,7 +11,7 @@ import { count, duration, linearTicks, percent, tickOf } from "./format";
 
 interface Lane { name: string; channel: number; die: number }
 
-// Waits are lines below the row of the die, each in a track of its own: by `uflip.results.operations.WAITS`, after those
+// Waits are lines below the row of the die, each in a track of its own: by `uflip.results.device_log.WAITS`, after those
 // for the die itself.
 const WAITS: [string, string][] = [["waits for the die", "die_wait_ns"], ["waits for a free page", "free_page_wait_ns"], ["waits for the write cache", "cache_wait_ns"]];
 

@@ -12,9 +12,12 @@ the run; a kill between the two leaves an orphan, which is overwritten. Damage t
 log only, not the run. Format: `crates/store/src/inside.rs`.
 """
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +28,258 @@ from uflip import _native
 from uflip.data.run import InsideFile
 from uflip.errors import ResultsError, native_errors
 from uflip.results import atomic
-from uflip.results.operations import Operations, operations_of
 from uflip.results.result_dir import RUN_SUFFIX
 
 if TYPE_CHECKING:
     from uflip.results.store import StoredRun
     from uflip.results.summary_cache import Log
+
+
+# Flash operations of every die and channel:
+#
+#     requested ──waits──▶ begin ──────────── holds its die ───────────▶ end
+#                            read      │cells│ waits │sent│
+#                            program   │ waits │sent│  cells  │
+#
+# For a long run, half a million operations around the slowest I/Os are stored; `gaps` lists the
+# times without records. Written by `crates/py/src/inside.rs`.
+READ, PROGRAM, INSIDE, RESUMED = range(4)
+HOST_READ, HOST_WRITE, RELOCATION, MERGE, ERASE, METADATA, MAPPING, RETRY, SCRUB = range(9)
+NAMES_BY_PURPOSE: Mapping[tuple[int, int], str] = {
+    (HOST_READ, READ): "host read",
+    (HOST_WRITE, PROGRAM): "host program",
+    (HOST_WRITE, READ): "read-modify-write",
+    (RELOCATION, READ): "valid-page read",
+    (RELOCATION, PROGRAM): "valid-page program",
+    (RELOCATION, INSIDE): "copy-back",
+    (MERGE, READ): "merge read",
+    (MERGE, PROGRAM): "merge program",
+    (MERGE, INSIDE): "merge inside the die",
+    (ERASE, INSIDE): "erase",
+    (METADATA, PROGRAM): "metadata program",
+    (MAPPING, READ): "mapping read",
+    (MAPPING, PROGRAM): "mapping program",
+    # Operations that were suspended for a host read.
+    (HOST_WRITE, RESUMED): "host program resumed",
+    (RELOCATION, RESUMED): "valid-page program resumed",
+    (MERGE, RESUMED): "merge program resumed",
+    (ERASE, RESUMED): "erase resumed",
+    (METADATA, RESUMED): "metadata program resumed",
+    (MAPPING, RESUMED): "mapping program resumed",
+    (SCRUB, READ): "scrub read",
+    (SCRUB, PROGRAM): "scrub program",
+    (SCRUB, INSIDE): "scrub inside the die",
+    (SCRUB, RESUMED): "scrub program resumed",
+    (RETRY, READ): "read in vain",
+    (RETRY, PROGRAM): "program in vain",
+}
+"""Name of an operation, by its purpose and what its die does."""
+_CAUSES = {
+    HOST_READ: "cell_read_ns",
+    HOST_WRITE: "cell_program_ns",
+    RELOCATION: "relocation_ns",
+    MERGE: "merge_ns",
+    ERASE: "erase_ns",
+    METADATA: "metadata_ns",
+    MAPPING: "mapping_ns",
+    RETRY: "retry_ns",
+    SCRUB: "scrub_ns",
+}
+CAUSE_OF = {each: _CAUSES[each[0]] for each in NAMES_BY_PURPOSE} | {
+    (HOST_WRITE, READ): "read_to_modify_ns"
+}
+"""The cause column for the same activity where an I/O waits for it."""
+WAITS = ("free page", "write cache")
+"""Waits of a host page outside the dies: `Operations::WAITS` of the simulator."""
+JOBS = ("collection", "merge", "scrub")
+"""Reasons for which an FTL empties a block."""
+UNDER_WAY = "already under way"
+OPERATION_NAMES = (*NAMES_BY_PURPOSE.values(), UNDER_WAY)
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Waits of host pages that belong to no operation, in the order of their ends (n,).
+
+    Attributes
+    ----------
+    begin, end : numpy.ndarray
+        Begin and end, since the run began [ns].
+    io : numpy.ndarray
+        The waiting I/O, in the order of submission; −1 where it is unknown.
+    die : numpy.ndarray
+        The die with the free page in the end, or that programmed the flushed page.
+    page : numpy.ndarray
+        The logical page programmed then: its own, or the flushed one.
+    kind : numpy.ndarray
+        Index into `WAITS`.
+    """
+
+    begin: Integers
+    end: Integers
+    io: Integers
+    die: Integers
+    page: Integers
+    kind: Integers
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Operations in the order in which their ends were known (n,); times since the run began [ns].
+
+    Attributes
+    ----------
+    requested, begin, end : numpy.ndarray
+        When it entered the queue of its die, got the die, and left it.
+    cells : numpy.ndarray
+        Time of the cells [ns]: of a read from `begin` on, of others up to `end`.
+    sent, sent_until : numpy.ndarray
+        Channel transfer of its data; equal without a transfer. A program that holds its channel
+        before it has its die begins then.
+    die, io, job, block : numpy.ndarray
+        Its die, its I/O in the order of submission, its collection or merge, and the block that
+        this empties: −1 where it has none.
+    code : numpy.ndarray
+        Index into `OPERATION_NAMES`.
+    channels : numpy.ndarray
+        The channel of each die (dies,).
+    clocks : numpy.ndarray
+        The clock of each die: planes that work together count as dies of one clock (dies,).
+    gaps : numpy.ndarray
+        Begin and end of times without records (gaps, 2).
+    recorded : int
+        Number of all operations, stored or not.
+    valid : numpy.ndarray
+        Number of valid pages in the block of a collection at its begin, by its job; −1 for other
+        jobs (jobs,), and for all in older files.
+    waits : Waits
+        Waits for a free page and for the write cache; empty in older files.
+    """
+
+    requested: Integers
+    begin: Integers
+    end: Integers
+    cells: Integers
+    sent: Integers
+    sent_until: Integers
+    die: Integers
+    io: Integers
+    job: Integers
+    block: Integers
+    code: Integers
+    channels: Integers
+    clocks: Integers
+    gaps: NDArray[np.int64]
+    recorded: int
+    valid: Integers
+    waits: Waits
+
+    def __len__(self) -> int:
+        return len(self.requested)
+
+    @cached_property
+    def is_read(self) -> NDArray[np.bool_]:
+        """Whether the cells work first, and the channel after them."""
+        reads = [code for code, (_, kind) in enumerate(NAMES_BY_PURPOSE) if kind == READ]
+        return np.isin(self.code, reads)
+
+    @cached_property
+    def cells_from(self) -> Integers:
+        """Begin of the cells' work."""
+        begin: Integers = np.where(self.is_read, self.begin, self.end - self.cells)
+        return begin
+
+    @cached_property
+    def jobs(self) -> Integers:
+        """Kind of each job of the FTL, by its number: index into `JOBS` (jobs,).
+
+        A job with erases only gets the kind of the device's other jobs.
+        """
+        purposes = np.array([purpose for purpose, _ in NAMES_BY_PURPOSE] + [-1])[self.code]
+        kinds = np.zeros(int(self.job.max(initial=-1)) + 1, np.int64)
+        kinds[:] = bool((purposes == MERGE).any())
+        for kind, purpose in ((1, MERGE), (2, SCRUB)):
+            kinds[self.job[(purposes == purpose) & (self.job >= 0)]] = kind
+        return kinds
+
+    @cached_property
+    def channel(self) -> Integers:
+        """The channel of each operation."""
+        channel: Integers = self.channels[self.die]
+        return channel
+
+
+def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
+    """Make operations from the columns of a file; return None for an older file without them.
+
+    Raises
+    ------
+    KeyError
+        If only some of the columns are present.
+    """
+    if "ops_all" not in columns:
+        return None
+
+    def column(name: str) -> Integers:
+        return np.asarray(columns[f"op_{name}"], dtype=np.int64)
+
+    requested = column("asked_ns")
+    begin = requested + column("waited_ns")
+    end = begin + column("held_ns")
+    sent = begin + column("to_channel_ns")
+    if "op_channel_first_ns" in columns:
+        sent -= column("channel_first_ns")
+    code = np.full(len(requested), len(NAMES_BY_PURPOSE), dtype=np.int64)
+    purposes, kinds = column("purpose"), column("kind")
+    for number, (purpose, kind) in enumerate(NAMES_BY_PURPOSE):
+        code[(purposes == purpose) & (kinds == kind)] = number
+    channels = np.asarray(columns["die_channel"], dtype=np.int64)
+    own = np.arange(len(channels))
+    ends = [np.asarray(columns[f"gap_{each}_ns"], dtype=np.int64) for each in ("from", "until")]
+    return Operations(
+        requested,
+        begin,
+        end,
+        column("cells_ns"),
+        sent,
+        sent + column("sent_ns"),
+        column("die"),
+        column("io_and_one") - 1,
+        column("job_and_one") - 1,
+        column("block_and_one") - 1,
+        code,
+        channels,
+        np.asarray(columns.get("die_clock", own), dtype=np.int64),
+        np.stack(ends, axis=1),
+        int(columns["ops_all"][0]),
+        _valid_of(columns),
+        _waits_of(columns),
+    )
+
+
+def _valid_of(columns: Mapping[str, NDArray[Any]]) -> Integers:
+    if "valid_job" not in columns:
+        return np.zeros(0, np.int64)
+    jobs = np.asarray(columns["valid_job"], dtype=np.int64)
+    pages = np.full(int(jobs.max(initial=-1)) + 1, -1, np.int64)
+    pages[jobs] = columns["valid_pages"]
+    return pages
+
+
+def _waits_of(columns: Mapping[str, NDArray[Any]]) -> Waits:
+    nothing = np.zeros(0, np.int64)
+
+    def column(name: str) -> Integers:
+        return np.asarray(columns.get(f"wait_{name}", nothing), dtype=np.int64)
+
+    begin = column("from_ns")
+    io = column("io_and_one") - 1
+    return Waits(begin, begin + column("ns"), io, column("die"), column("page"), column("kind"))
+
 
 FOLDER = "inside"
 SAMPLE = "sample_"
@@ -68,7 +317,7 @@ class DeviceLog:
     operations: Operations | None
 
 
-def write_device_log(folder: Path, run: str, trace: "Log") -> InsideFile:
+def write_device_log(folder: Path, run: str, trace: Log) -> InsideFile:
     """Write the device log of a run that is stored next.
 
     Raises
@@ -94,7 +343,7 @@ def write_device_log(folder: Path, run: str, trace: "Log") -> InsideFile:
     return InsideFile(bytes=size, digest=digest)
 
 
-def read_device_log(run: "StoredRun") -> DeviceLog | None:
+def read_device_log(run: StoredRun) -> DeviceLog | None:
     """Read the device log of a run; return None if it has none.
 
     Raises

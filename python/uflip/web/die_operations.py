@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.results.operations import (
+from uflip.results.device_log import (
     HOST_WRITE,
     NAMES_BY_PURPOSE,
     OPERATION_NAMES,

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip.errors import ResultsError, UsageError
-from uflip.results.device_log import read_device_log
-from uflip.results.operations import JOBS, OPERATION_NAMES, WAITS
+from uflip.results.device_log import JOBS, OPERATION_NAMES, WAITS, read_device_log
 from uflip.web.api_io_types import DieOperation, Flash, Lane, Operation, OperationGroup, Share, Wait
 from uflip.web.die_operations import Lanes
 from uflip.web.open_results import OpenResults
