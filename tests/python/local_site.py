@@ -34,8 +34,9 @@ def alice(site: Site) -> Account:
 def upload_files(site: Site, prepared: PreparedResult) -> str:
     """Send the files of a result; returns the id of the upload."""
     account = alice(site)
-    upload = site.intake.begin(account, [UploadFile(*each) for each in prepared.files])
-    for body in bodies(missing(prepared, site.intake.received(account, upload))):
+    files = [UploadFile(*each) for each in prepared.files]
+    upload = site.intake.begin(account, files)
+    for body in bodies(missing(prepared, site.intake.received(account, upload, files))):
         site.intake.receive(account, upload, body)
     return upload
 

@@ -16,12 +16,16 @@ from local_site import alice, check_whole, open_test_site, submit, upload_files
 from site_server import postgres, small_result
 from sqlalchemy import select
 
+from uflip.site import blob_refs
 from uflip.site.blobs import Blobs
 from uflip.site.client import PreparedResult, prepare
 from uflip.site.folders import ResultFolders
+from uflip.site.intake import Intake
+from uflip.site.parts import FilePart
 from uflip.site.result_summary import ExaminedFolder
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError, ResultRecord
+from uflip.site.upload_manifest import UploadFile, result_id
 
 
 class KilledError(BaseException):
@@ -154,3 +158,46 @@ def test_upload_cancelled_during_examination_is_no_result(
         site.intake.commit(alice(site), upload, publish=False)
     with site.sessions() as session:
         assert session.scalars(select(ResultRecord)).all() == []
+
+
+def test_upload_that_a_concurrent_commit_ends_is_begun_again(
+    site: Site, prepared_result: PreparedResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request has found the upload; then a request with the same files commits it."""
+    account = alice(site)
+    files = [UploadFile(*each) for each in prepared_result.files]
+    upload = upload_files(site, prepared_result)
+    visible = blob_refs.visible
+
+    def visible_then_commit(*arguments: Any) -> set[str]:
+        found = visible(*arguments)
+        monkeypatch.setattr(blob_refs, "visible", visible)
+        assert site.intake.commit(account, upload, publish=False).new
+        return found
+
+    def commit_meanwhile() -> None:
+        monkeypatch.setattr(blob_refs, "visible", visible_then_commit)
+
+    commit_meanwhile()
+    missing_bytes = site.intake.received(account, upload, files)
+    assert set(missing_bytes.values()) == {0}, "its files were removed with it"
+    site.intake.delete(result_id(files), "alice")
+
+    upload = upload_files(site, prepared_result)
+    commit_meanwhile()
+    monkeypatch.setattr(Intake, "_check_lengths", lambda *_: None)  # asks for the same before
+    with pytest.raises(AbsentError, match="no such upload"):
+        site.intake.commit(account, upload, publish=False)
+    site.intake.delete(result_id(files), "alice")
+
+    upload = upload_files(site, prepared_result)
+    receive = Blobs.receive
+
+    def commit_then_receive(blobs: Blobs, *arguments: Any) -> dict[str, int]:
+        assert site.intake.commit(account, upload, publish=False).new
+        return receive(blobs, *arguments)
+
+    monkeypatch.setattr(Blobs, "receive", commit_then_receive)
+    part = FilePart(files[0].digest, 1, b"x")
+    with pytest.raises(AbsentError, match="no such upload"):
+        site.intake.receive(account, upload, [part])

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +28,17 @@ def test_concurrent_submissions_to_both_servers_are_one_result(
     small_result(tmp_path / "result")
     token = server_pair[0].token("alice")
     answers: list[dict[str, Any]] = []
-    processes = [
-        start("submit", tmp_path / "result", server.url, "--token", token, "--json")
-        for server in server_pair
-        for _ in range(AT_ONCE // 2)
-    ]
-    for process in processes:
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err + out
-        answers.append(json.loads(out))
+    options = ("--token", token, "--json")
+    with ExitStack() as stack:  # closes their pipes, also after a failure
+        processes = [
+            stack.enter_context(start("submit", tmp_path / "result", server.url, *options))
+            for server in server_pair
+            for _ in range(AT_ONCE // 2)
+        ]
+        for process in processes:
+            out, err = process.communicate(timeout=120)
+            assert process.returncode == 0, err + out
+            answers.append(json.loads(out))
     assert len({each["id"] for each in answers}) == 1, "one result"
     assert sum(each["new"] for each in answers) == 1, "one of them made it"
     address = f"/api/v1/results/{answers[0]['id']}"

@@ -294,16 +294,15 @@ def _begin_upload(site: "Site", account: Account, content: bytes) -> UploadStatu
         raise RequestValidationError(error.errors(include_url=False)) from error
     files = [UploadFile(each.path, each.digest, each.bytes) for each in offer.files]
     submission = site.intake.begin(account, files)
-    return UploadStatus(id=submission, received=site.intake.received(account, submission))
+    return UploadStatus(id=submission, received=site.intake.received(account, submission, files))
 
 
 @router.get("/submissions/{submission}")
 def upload_status(caller: Caller, request: Request, submission: str) -> UploadStatus:
     """Return the progress of an upload."""
-    account = _require_role(caller, "submitter")
-    return UploadStatus(
-        id=submission, received=site_of(request).intake.received(account, submission)
-    )
+    account, intake = _require_role(caller, "submitter"), site_of(request).intake
+    offered = intake.offered(account, submission)
+    return UploadStatus(id=submission, received=intake.received(account, submission, offered))
 
 
 @router.put("/submissions/{submission}/files/{digest}")

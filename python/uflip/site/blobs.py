@@ -159,13 +159,8 @@ class Blobs:
     @contextmanager
     def _locked_upload(self, submission: str) -> Iterator[None]:
         """Lock an upload: its sender may send the same parts to several servers at once."""
-        folder = self._arriving / submission
-        folder.mkdir(exist_ok=True)
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = _make_and_lock(self._arriving / submission)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # The previous holder of the lock may have ended the upload and removed its folder.
-            folder.mkdir(exist_ok=True)
             yield
         finally:
             os.close(descriptor)
@@ -250,8 +245,10 @@ class Blobs:
             self.bucket.fetch(map(self.path, dict.fromkeys(digests)))
 
     def remove_upload(self, submission: str) -> None:
-        """Remove the received files of an upload."""
-        shutil.rmtree(self._arriving / submission, ignore_errors=True)
+        """Remove the received files of an upload, not while another request receives some."""
+        if (self._arriving / submission).exists():
+            with self._locked_upload(submission):
+                shutil.rmtree(self._arriving / submission, ignore_errors=True)
 
     def arriving(self) -> list[str]:
         """Return the uploads of which parts have arrived."""
@@ -286,6 +283,17 @@ class Blobs:
             return
         sync_paths([self.folders])
         shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _make_and_lock(folder: Path) -> int:
+    while True:
+        folder.mkdir(exist_ok=True)
+        with suppress(FileNotFoundError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.fstat(descriptor).st_nlink > 0:
+                return descriptor
+            os.close(descriptor)  # the previous holder removed this folder
 
 
 def _link(arriving: Path, path: Path) -> None:

@@ -13,14 +13,15 @@ folder.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, select
 from sqlalchemy.exc import IntegrityError
 
-from uflip.errors import ResultsError, UsageError
+from uflip.errors import ResultsError, UflipError, UsageError
 from uflip.results.initial_manifest import utc_now
 from uflip.site import blob_refs, publishing
 from uflip.site.accounts import has_role, log_action
@@ -141,12 +142,15 @@ class Intake:
                 raise _no_upload(submission)
             return [UploadFile(**each) for each in upload.files]
 
-    def received(self, account: Account, submission: str) -> dict[str, int]:
+    def received(
+        self, account: Account, submission: str, offered: Sequence[UploadFile]
+    ) -> dict[str, int]:
         """Return the number of bytes of each file that need not be sent, by its digest.
 
         These are all bytes of a file in a result that the account may see, or the bytes it sent.
+        The upload is not looked up: a concurrent commit of the same files may have ended it since
+        its files were offered.
         """
-        offered = self.offered(account, submission)
         visible = blob_refs.visible(self._sessions, account, (each.digest for each in offered))
         return {
             each.digest: (self._blobs.length(each.digest) if each.digest in visible else None)
@@ -166,7 +170,20 @@ class Intake:
                 where=unknown,
                 action="add it to the list of files of the upload first",
             )
-        return self._blobs.receive(submission, [(part, sizes[part.digest]) for part in parts])
+        with self._while_open(account, submission):
+            return self._blobs.receive(submission, [(part, sizes[part.digest]) for part in parts])
+
+    @contextmanager
+    def _while_open(self, account: Account, submission: str) -> Iterator[None]:
+        """Report that an upload has ended, rather than an error that follows from its end.
+
+        A concurrent commit of the same upload removes its row, then its files.
+        """
+        try:
+            yield
+        except (UflipError, OSError):
+            self.offered(account, submission)
+            raise
 
     def abandon(self, account: Account, submission: str) -> None:
         """End an upload, and remove the received bytes."""
@@ -202,19 +219,8 @@ class Intake:
         """
         files = self.offered(account, submission)
         self._check_lengths(account, files)  # also of files that arrived after the upload began
-        received, exists = self.received(account, submission), self._blobs.exists
-        missing = [
-            each.path
-            for each in files
-            if received[each.digest] != each.bytes or not exists(each.digest)
-        ]
-        if missing:
-            raise UsageError(
-                "A file is missing",
-                where=missing[0],
-                got=f"{len(missing)} of {len(files)} are missing",
-                action="send the missing files, then commit",
-            )
+        with self._while_open(account, submission):
+            self._check_complete(files, self.received(account, submission, files))
         result, examined = result_id(files), None
         for attempts_left in reversed(range(MAX_COMMIT_ATTEMPTS)):
             if examined is None and not self._is_stored(files):
@@ -241,6 +247,20 @@ class Intake:
                 self._blobs.remove_upload(submission)
                 return committed
         raise AssertionError("the last try ends in a result or an error")
+
+    def _check_complete(self, files: Sequence[UploadFile], received: Mapping[str, int]) -> None:
+        missing = [
+            each.path
+            for each in files
+            if received[each.digest] != each.bytes or not self._blobs.exists(each.digest)
+        ]
+        if missing:
+            raise UsageError(
+                "A file is missing",
+                where=missing[0],
+                got=f"{len(missing)} of {len(files)} are missing",
+                action="send the missing files, then commit",
+            )
 
     def _is_stored(self, files: Sequence[UploadFile]) -> bool:
         with self._sessions() as session:

@@ -180,8 +180,9 @@ def _request(device: str, scratch: Path) -> BenchmarkRequest:
 def _publish(site: "Site", account: Account, folder: Path) -> tuple[str, bool]:
     with TemporaryDirectory(dir=folder.parent) as scratch:
         prepared = prepare(folder, Path(scratch))
-        submission = site.intake.begin(account, [UploadFile(*each) for each in prepared.files])
-        received = site.intake.received(account, submission)
+        files = [UploadFile(*each) for each in prepared.files]
+        submission = site.intake.begin(account, files)
+        received = site.intake.received(account, submission, files)
         for some in bodies(missing(prepared, received)):
             site.intake.receive(account, submission, some)
         committed = site.intake.commit(account, submission, publish=True)
