@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -266,6 +267,50 @@ def test_allowed_imports_have_no_cycle() -> None:
         assert ready, f"these import each other: {sorted(remaining)}"
         for part in ready:
             del remaining[part]
+
+
+def runtime_imports(node: ast.AST) -> Iterator[str]:
+    """Yield the full names that a module imports when it runs, at its top or inside functions."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(child, ast.ImportFrom):
+            yield from (f"{child.module}.{alias.name}" for alias in child.names)
+        elif isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        else:
+            yield from runtime_imports(child)
+
+
+def import_cycle(trees: dict[str, ast.AST]) -> list[str]:
+    """Return modules that import each other, from the syntax trees of modules by name."""
+    imported = {name: set(runtime_imports(tree)) for name, tree in trees.items()}
+    graph = {
+        name: {module if module in trees else module.rpartition(".")[0] for module in modules}
+        for name, modules in imported.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_python_files_have_no_import_cycle() -> None:
+    def module_name(path: Path) -> str:
+        return ".".join(path.relative_to(ROOT / "python").with_suffix("").parts)
+
+    trees = {module_name(path).removesuffix(".__init__"): tree_of(path) for path in PACKAGED}
+    assert len(trees) > 100
+    assert import_cycle(trees) == []
+
+
+def test_python_import_cycle_is_found() -> None:
+    checked_only = "if TYPE_CHECKING:\n    from p.a import x"
+    local = "def f():\n    from p import a"
+    a, b = ast.parse("from p.b import y"), {"p.b": ast.parse(checked_only)}
+    assert import_cycle({"p.a": a, **b}) == []
+    assert sorted(set(import_cycle({"p.a": a, "p.b": ast.parse(local)}))) == ["p.a", "p.b"]
 
 
 @of_each(PACKAGED)
