@@ -14,7 +14,7 @@ from scipy import special, stats
 
 from uflip.analysis import analyse
 from uflip.proof import families as make
-from uflip.proof.economy import CASES, economy
+from uflip.proof.economy import ECONOMY_CASES, economy
 from uflip.proof.repeated import CASES as REPEATED
 from uflip.proof.repeated import (
     FIRST,
@@ -45,7 +45,7 @@ TABLES = {
     "memory --repeats 200": {case.name for case in MEMORY},
     "moving --repeats 50": {name for name, _ in MOVING},
     "unseen": {case.name for case in UNDETECTABLE},
-    "economy": {name for name, *_ in CASES},
+    "economy": {name for name, *_ in ECONOMY_CASES},
     "repetitions --repeats 1000": {case.name for case in REPEATED} | {MIXED},
     "odd --repeats 2000": {f"{few}, among {others}" for few, others in ODD_FAMILIES},
     "alone --repeats 400": {case.name for case in REPEATED if case.hides},
@@ -173,7 +173,7 @@ def test_independence_rule_undercovers_correlated_series() -> None:
 
 def test_periodic_series_need_at_most_half_more_ios() -> None:
     rows = economy(10)
-    assert len(rows) == len(CASES)
+    assert len(rows) == len(ECONOMY_CASES)
     # For ten series; the page has a hundred.
     assert max(row.ratio for row in rows) <= 1.65
     assert np.median([row.ratio for row in rows]) <= 1.5

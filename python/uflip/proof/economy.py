@@ -16,7 +16,7 @@ from uflip.proof import families as make
 from uflip.proof.families import Family, GeneratedSeries
 
 MIN_PERIODS = 5
-SHARE = 0.95
+NARROW_SHARE = 0.95
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class EconomyRow:
     ratio: float
 
 
-CASES: tuple[tuple[str, Family, int, float], ...] = (
+ECONOMY_CASES: tuple[tuple[str, Family, int, float], ...] = (
     ("mtron: 125, then period 3", make.mtron, 20_000, 0.005),
     ("kdti: period 128", make.kdti, 60_000, 0.01),
     ("period 7", make.periodic(7, (30.0,)), 40_000, 0.005),
@@ -42,7 +42,7 @@ CASES: tuple[tuple[str, Family, int, float], ...] = (
 
 def economy(repeats: int) -> list[EconomyRow]:
     """Compare both on `repeats` series of each family."""
-    return [_compare(*case, repeats) for case in CASES]
+    return [_compare(*case, repeats) for case in ECONOMY_CASES]
 
 
 def _compare(name: str, family: Family, ios: int, half_width: float, repeats: int) -> EconomyRow:
@@ -68,7 +68,7 @@ def _shortest_fixed_rule(all_series: list[GeneratedSeries], half_width: float) -
         if n > len(all_series[0].times):
             raise ValueError(f"no fixed rule within {len(all_series[0].times)} I/Os")
         narrow = sum(_is_narrow(each, startup, n, half_width) for each in all_series)
-        if narrow >= SHARE * len(all_series):
+        if narrow >= NARROW_SHARE * len(all_series):
             return n
         periods = max(periods + 1, int(periods * 1.05))
 

@@ -18,7 +18,7 @@ from uflip.proof.families import Family, GeneratedSeries
 from uflip.proof.rivals import RULES
 
 # A start-up is found if it is within this share, or these I/Os, of the truth.
-SHARE, IOS = 0.1, 5
+STARTUP_SHARE, STARTUP_IOS = 0.1, 5
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class RunLengthShares:
 def is_within(startup_ios: int, truth: tuple[int, int]) -> bool:
     """Return whether a found start-up is close to the true one."""
     first, last = truth
-    reach = max(IOS, SHARE * last)
+    reach = max(STARTUP_IOS, STARTUP_SHARE * last)
     return first - reach <= startup_ios <= last + reach
 
 
