@@ -14,7 +14,6 @@ from scipy import special, stats
 
 from uflip.analysis import analyse
 from uflip.proof import families as make
-from uflip.proof.economy import ECONOMY_CASES, economy
 from uflip.proof.repeated import CASES as REPEATED
 from uflip.proof.repeated import (
     FIRST,
@@ -26,14 +25,16 @@ from uflip.proof.repeated import (
     measure_odd,
     measure_repeated,
 )
-from uflip.proof.trials import (
+from uflip.proof.stop_rules import (
     DETECTION,
+    ECONOMY_CASES,
     LENGTH,
     MEMORY,
     MOVING,
     UNDETECTABLE,
     TrialCase,
     detect,
+    economy,
     measure,
 )
 

@@ -612,7 +612,7 @@ def labelled() -> list[Path]:
         "python/uflip/methodology/state.py",
         "python/uflip/analysis/series.py",
         "python/uflip/proof/families.py",
-        "python/uflip/proof/rivals.py",
+        "python/uflip/proof/stop_rules.py",
         "python/uflip/results/characteristics.py",
         "python/uflip/stats/summary.py",
     )

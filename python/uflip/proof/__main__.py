@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 
 from uflip.executors import Processes, using
-from uflip.proof.economy import economy
 from uflip.proof.repeated import (
     CASES,
     FIRST,
@@ -22,21 +21,22 @@ from uflip.proof.repeated import (
     measure_odd,
     measure_repeated,
 )
-from uflip.proof.rivals import RULES
 from uflip.proof.self_comparison import ALL as SELF_COMPARISONS
 from uflip.proof.self_comparison import SLOWER, measure_self
-from uflip.proof.trials import (
+from uflip.proof.stop_rules import (
     DETECTION,
     LENGTH,
     MEMORY,
     MOVING,
     MOVING_IOS,
+    RULES,
     UNDETECTABLE,
     DetectionShares,
     RunLengthShares,
     TrialCase,
     analyse_moving,
     detect,
+    economy,
     measure,
 )
 

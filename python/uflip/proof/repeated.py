@@ -28,7 +28,7 @@ from uflip.methodology.rounds import GROWTH, repetitions_for
 from uflip.methodology.run_lengths import longest
 from uflip.proof import families as make
 from uflip.proof.families import Family, Random, Times
-from uflip.proof.rivals import Z95
+from uflip.proof.stop_rules import Z95
 from uflip.results.agreement import AGREEMENT
 from uflip.results.convergence import opening_ns
 from uflip.results.repetition_statistics import plan_certainty
