@@ -4,7 +4,7 @@ python tools/doc_tables.py PAGE... [--only WORD]    runs them and renews the pag
 
 A page marks the output of a command:
 
-    <!-- python -m uflip.proof --only detection -->
+    <!-- python benches/method_proof.py --only detection -->
     ...
     <!-- end -->
 

@@ -8,12 +8,12 @@ import pytest
 from command_line import uflip
 from scipy import stats
 
+import generated_series as families
 from uflip.analysis import analyse
 from uflip.device.opener import open_device
 from uflip.methodology import Choices, make_plan
 from uflip.methodology.rounds import CONFIDENCE, repetitions_for
 from uflip.methodology.target_spaces import draw_target
-from uflip.proof import families
 from uflip.results import Results, summary
 from uflip.results.agreement import (
     AGREEMENT,

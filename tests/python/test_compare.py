@@ -13,7 +13,7 @@ from command_line import uflip
 from scipy import stats
 
 import uflip as api
-from uflip.proof.self_comparison import FAILS_BY_CHANCE, measure_self
+from self_comparison import FAILS_BY_CHANCE, measure_self
 from uflip.report.figures import ratios
 from uflip.report.page import render
 from uflip.results.comparability import missing_verdict_reason, same_window

@@ -13,9 +13,9 @@ from arviz_stats.base import array_stats
 from scipy import optimize, signal, stats
 from statsmodels.tsa.stattools import acf
 
+import generated_series as make
 from uflip import _native
 from uflip.analysis import analyse
-from uflip.proof import families as make
 
 IOS = 20_000
 

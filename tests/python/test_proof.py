@@ -1,6 +1,6 @@
-"""The method on generated series with known truth: a part of `uflip.proof`.
+"""The method on generated series with known truth: a part of `benches/method_proof.py`.
 
-The whole is `python -m uflip.proof`, and its tables are in docs/reference/method-proof.md.
+The whole is `python benches/method_proof.py`, and its tables are in docs/reference/method-proof.md.
 """
 
 import re
@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from uflip.analysis import analyse
-from uflip.proof import families as make
-from uflip.proof.repeated import CASES as REPEATED
-from uflip.proof.repeated import (
+import generated_series as make
+from repeated_runs import CASES as REPEATED
+from repeated_runs import (
     FIRST,
     MANY_REPETITIONS,
     MIXED,
@@ -25,7 +24,7 @@ from uflip.proof.repeated import (
     measure_odd,
     measure_repeated,
 )
-from uflip.proof.stop_rules import (
+from stop_rules import (
     DETECTION,
     ECONOMY_CASES,
     LENGTH,
@@ -37,9 +36,12 @@ from uflip.proof.stop_rules import (
     economy,
     measure,
 )
+from uflip.analysis import analyse
 
 REPEATS = 30
-PAGE = Path(__file__).resolve().parents[2] / "docs/reference/method-proof.md"
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = str(ROOT / "benches/method_proof.py")
+PAGE = ROOT / "docs/reference/method-proof.md"
 TABLES = {
     "detection": {case.name for case in DETECTION},
     "lengths": {case.name for case in LENGTH},
@@ -183,7 +185,7 @@ def test_periodic_series_need_at_most_half_more_ios() -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_proof_page_has_row_for_each_family(name: str) -> None:
     """Its numbers are of more series than a test can try; `tools/doc_tables.py` renews them."""
-    mark = re.escape(f"<!-- python -m uflip.proof --only {name} -->")
+    mark = re.escape(f"<!-- python benches/method_proof.py --only {name} -->")
     match = re.search(rf"{mark}\n(.*?)\n<!-- end -->", PAGE.read_text(encoding="utf-8"), re.S)
     assert match is not None
     rows = [line.split("|") for line in match[1].splitlines() if line.startswith("|")]
@@ -191,7 +193,7 @@ def test_proof_page_has_row_for_each_family(name: str) -> None:
 
 
 def test_command_prints_row_for_each_family() -> None:
-    command = ("-m", "uflip.proof", "--only", "detection", "--repeats", "2", "--workers", "2")
+    command = (PROGRAM, "--only", "detection", "--repeats", "2", "--workers", "2")
     process = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
     for case in DETECTION:
         assert f"| {case.name} |" in process.stdout

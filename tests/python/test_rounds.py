@@ -14,6 +14,7 @@ from command_line import uflip
 from scipy import stats
 from test_space_allocation import MIDDLE, device, first_violation
 
+from repeated_runs import CASES, PEER_EXPERIMENTS, measure_repeated
 from uflip.data.manifest import DeviceState
 from uflip.data.summary import Certainty
 from uflip.device.opener import open_device
@@ -40,7 +41,6 @@ from uflip.methodology.rounds import (
     repetitions_for,
 )
 from uflip.methodology.run_lengths import TWICE, shortest
-from uflip.proof.repeated import CASES, PEER_EXPERIMENTS, measure_repeated
 from uflip.results import Results, summary
 from uflip.results.repetition_statistics import plan_certainty
 from uflip.spec import Spec
@@ -245,7 +245,7 @@ def interrupt_in_round(folder: Path) -> None:
 
 @pytest.mark.parametrize("case", [0, 2, 7])
 def test_intervals_of_rounds_cover_true_mean(case: int) -> None:
-    """A share of what `python -m uflip.proof --only repetitions` tries, also of two states."""
+    """A share of what `benches/method_proof.py --only repetitions` tries, also of two states."""
     row = measure_repeated(CASES[case], PEER_EXPERIMENTS)
     certain = round(row.converged * PEER_EXPERIMENTS)
     assert certain > PEER_EXPERIMENTS // 3

@@ -29,7 +29,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "results", "units",
     },
     "analysis": {"_native", "data", "errors", "units"},
-    "proof": {"_native", "analysis", "data", "executors", "methodology", "results"},
     "units": {"_native", "errors"},
     "escape": set(),
     "data": {"_native", "durability", "errors", "units"},
@@ -611,8 +610,8 @@ def labelled() -> list[Path]:
         "python/uflip/methodology/plan.py",
         "python/uflip/methodology/state.py",
         "python/uflip/analysis/series.py",
-        "python/uflip/proof/families.py",
-        "python/uflip/proof/stop_rules.py",
+        "benches/generated_series.py",
+        "benches/stop_rules.py",
         "python/uflip/results/characteristics.py",
         "python/uflip/stats/summary.py",
     )

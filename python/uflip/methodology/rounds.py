@@ -21,12 +21,12 @@ their runs is made.
 **Ambiguous** (1) The use of the budget. To converge as many experiments as possible: those come
 first whose repetitions are expected to take the fewest I/Os. (2) Repeated looks. An experiment that
 is tested again and again may have a narrow interval by chance. Therefore rounds grow, which limits
-the looks, a claim has a confidence that allows for some, and the proof (`python -m uflip.proof
---only repetitions`) reports how often the final intervals are right. A plan of fewer than three
-repetitions is not extended. (3) Repetitions that follow each other closely are correlated: they
-measure the device at one time, whatever their number. So a pass has `MIN_WRITERS_PER_PASS` runs
-that write, up to half of them of other experiments than needed: the variance of three repetitions
-is uncertain.
+the looks, a claim has a confidence that allows for some, and the proof of the method
+(`benches/method_proof.py`) reports how often the final intervals are right. A plan of fewer than
+three repetitions is not extended. (3) Repetitions that follow each other closely are correlated:
+they measure the device at one time, whatever their number. So a pass has `MIN_WRITERS_PER_PASS`
+runs that write, up to half of them of other experiments than needed: the variance of three
+repetitions is uncertain.
 (4) Sequential writes are repeated as long as the total written, resets included, stays within the
 plan's announcement; on a device that is measured as-is, and never reset, not at all.
 """

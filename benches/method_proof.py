@@ -1,4 +1,4 @@
-"""`python -m uflip.proof`: all trials, as the tables of docs/reference/method-proof.md.
+"""All trials of the method on generated series: the tables of docs/reference/method-proof.md.
 
 With 400 repeats, as on the page, it takes some twenty minutes on two processors.
 """
@@ -8,8 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from uflip.executors import Processes, using
-from uflip.proof.repeated import (
+from repeated_runs import (
     CASES,
     FIRST,
     MANY_REPETITIONS,
@@ -21,9 +20,9 @@ from uflip.proof.repeated import (
     measure_odd,
     measure_repeated,
 )
-from uflip.proof.self_comparison import ALL as SELF_COMPARISONS
-from uflip.proof.self_comparison import SLOWER, measure_self
-from uflip.proof.stop_rules import (
+from self_comparison import ALL as SELF_COMPARISONS
+from self_comparison import SLOWER, measure_self
+from stop_rules import (
     DETECTION,
     LENGTH,
     MEMORY,
@@ -39,6 +38,7 @@ from uflip.proof.stop_rules import (
     economy,
     measure,
 )
+from uflip.executors import Processes, using
 
 UFLIP_RULES, OTHERS = tuple(RULES)[:1], tuple(RULES)[1:]
 MAX_SERIES_OF_OTHERS = 100
@@ -46,7 +46,7 @@ MAX_SERIES_OF_OTHERS = 100
 
 def main() -> None:
     """Run the trials and print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m uflip.proof", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python benches/method_proof.py", description=__doc__)
     parser.add_argument("--repeats", type=int, default=400, help="series of each family")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processors")
     parser.add_argument("--only", choices=TABLES, help="one table")

@@ -26,11 +26,11 @@ from functools import partial
 
 import numpy as np
 
+import generated_series as make
+from generated_series import Family, GeneratedSeries, Times
 from uflip import _native
 from uflip.analysis import analyse, run_length
 from uflip.executors import on_all
-from uflip.proof import families as make
-from uflip.proof.families import Family, GeneratedSeries, Times
 
 # uFLIP §5.1: IOCount of its random writes, and the IOIgnore that goes with it.
 PAPER_IOS, PAPER_IGNORE = 5120, 128

@@ -1,1 +1,0 @@
-"""Validation of `uflip.analysis` on generated series of known truth, beside other stop rules."""
