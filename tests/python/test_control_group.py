@@ -13,7 +13,7 @@ import stored
 from msgspec import structs
 
 from uflip.device.control_group import GroupLimits, limits_of_group
-from uflip.results.environment_warnings import STOLEN_SHARE, environment_warnings
+from uflip.results.benchmark_warnings import STOLEN_SHARE, environment_warnings
 from uflip.results.initial_manifest import processor_time
 
 DISK = (259, 3)

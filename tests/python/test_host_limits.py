@@ -25,7 +25,7 @@ from uflip.device.block_queue import disk_below, temperature_of
 from uflip.device.opener import open_device
 from uflip.device.virtual import sysfs_path, virtual_disk_kind, virtual_disk_of
 from uflip.results import Results, summary
-from uflip.results.environment_warnings import environment_warnings
+from uflip.results.benchmark_warnings import environment_warnings
 from uflip.results.rate_limit import TREND_Z, RunRate, find_rate_limit, find_trend, steady_rate
 from uflip.results.throttling import TICKS_PER_S, find_ticks
 from uflip.session import benchmark_run, single

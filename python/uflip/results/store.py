@@ -19,20 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
-from uflip.data.manifest import Manifest, PlanEntry, host_of
+from uflip.data.manifest import Manifest, PlanEntry
 from uflip.data.run import RunMetadata, metadata_of
 from uflip.data.run_summary import RunSummary
 from uflip.data.spec import Spec
 from uflip.data.summary import WarningSummary
 from uflip.errors import ResultsError, UflipError, UsageError, native_errors
 from uflip.results import result_dir
-from uflip.results.benchmark_warnings import (
-    condition_warnings,
-    file_warnings,
-    interference_warnings,
-)
+from uflip.results.benchmark_warnings import benchmark_warnings, file_warnings
 from uflip.results.columns import as_array, measured_column
-from uflip.results.environment_warnings import environment_warnings
 from uflip.results.integrity import FolderVerification, examine, read_log
 from uflip.results.jobs import FlashExaminer, summary_of
 from uflip.results.merged_statistics import RepetitionPart, experiment_of, merged
@@ -221,10 +216,7 @@ class Results:
             entry = content.entry(run.id)
             assert entry is not None, "runs are of the plan"
             examiner.examine(entry, run.log() if run.is_job else run.trace())
-        raised = condition_warnings(content.device, host_of(content.host), content.state)
-        raised += environment_warnings(content)
-        raised += interference_warnings(content.interference)
-        raised += examiner.warnings(content.phases, content.plan)
+        raised = benchmark_warnings(content) + examiner.warnings(content.phases, content.plan)
         if self.status != "running":
             raised.append(_unfinished(len(self.runs), len(content.plan)))
         return raised

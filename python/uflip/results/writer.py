@@ -24,18 +24,13 @@ import msgspec
 from uflip import _native
 from uflip.data import ledger, manifest, run_summary
 from uflip.data.ledger import BeginEntry, Entry, digest_of
-from uflip.data.manifest import Manifest, PlanEntry, entry_of, host_of
+from uflip.data.manifest import Manifest, PlanEntry, entry_of
 from uflip.data.phases import Interference, Phases
 from uflip.data.run import About, InsideFile
 from uflip.data.summary import Certainty, WarningSummary
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import atomic, device_log, result_dir
-from uflip.results.benchmark_warnings import (
-    condition_warnings,
-    interference_warnings,
-    plan_warnings,
-)
-from uflip.results.environment_warnings import environment_warnings
+from uflip.results.benchmark_warnings import benchmark_warnings, plan_warnings
 from uflip.results.initial_manifest import new_folder_id, utc_now
 from uflip.results.integrity import FolderVerification, examine, read_log
 from uflip.results.repetition_statistics import Experiments, RepetitionStatistics
@@ -311,9 +306,7 @@ class ResultsWriter:
             host = {**content.host, "after": msgspec.to_builtins(self.at_end())}
             content = msgspec.structs.replace(content, host=host)
         stored: list[StoredWarning] = [
-            *condition_warnings(content.device, host_of(content.host), content.state),
-            *environment_warnings(content),
-            *interference_warnings(content.interference),
+            *benchmark_warnings(content),
             *self._examiner.warnings(content.phases, content.plan),
         ]
         doubts = [*warnings, *(each.as_dict() for each in stored)]
