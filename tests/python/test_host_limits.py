@@ -26,8 +26,15 @@ from uflip.device.opener import open_device
 from uflip.device.virtual import sysfs_path, virtual_disk_kind, virtual_disk_of
 from uflip.results import Results, summary
 from uflip.results.benchmark_warnings import environment_warnings
-from uflip.results.rate_limit import TREND_Z, RunRate, find_rate_limit, find_trend, steady_rate
-from uflip.results.throttling import TICKS_PER_S, find_ticks
+from uflip.results.rate_limit import (
+    TICKS_PER_S,
+    TREND_Z,
+    RunRate,
+    find_rate_limit,
+    find_ticks,
+    find_trend,
+    steady_rate,
+)
 from uflip.session import benchmark_run, single
 from uflip.session.state import AS_IS
 from uflip.spec import baseline
@@ -142,7 +149,7 @@ THROTTLED = """
 import json, sys
 import numpy as np
 from uflip.results.rate_limit import find_rate_limit, steady_rate
-from uflip.results.throttling import find_ticks
+from uflip.results.rate_limit import find_ticks
 from uflip.device.opener import open_device
 from uflip.data.spec import read_spec
 from uflip.spec import baseline

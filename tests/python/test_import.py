@@ -9,8 +9,8 @@ import pytest
 from command_line import uflip
 
 from uflip.results import Results
+from uflip.results.rate_limit import find_ticks
 from uflip.results.run_warnings import STALL_NS
-from uflip.results.throttling import find_ticks
 from uflip.web import slow_ios
 from uflip.web.open_run import OpenRun
 

@@ -1,23 +1,17 @@
 """Jobs over physical addresses, where results treat them differently from patterns over sectors.
 
 A run of an open-channel device is a job. Its file has a row per command, with address and status,
-or, for a wear job, a row per cycle of a block. This module summarises jobs and warns about them.
+or, for a wear job, a row per cycle of a block.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from uflip import _native
-from uflip.data.manifest import PlanEntry
-from uflip.data.phases import Phases
-from uflip.data.run import About
 from uflip.data.run_summary import RunSummary, typed
 from uflip.results.convergence import job_convergence
-from uflip.results.warnings import StoredWarning
 from uflip.stats import summarise
 
 OPS = ("reads", "writes", "erases")
@@ -87,41 +81,3 @@ def _times(log: _native.FlashTrace, number: int, op: str) -> np.ndarray:
 
 def _statistics(times: np.ndarray) -> dict[str, int | float | None] | None:
     return summarise(times).as_dict() if len(times) else None
-
-
-@dataclass(slots=True)
-class FlashExaminer:
-    """Gathers warnings about jobs: commands that failed unexpectedly."""
-
-    runs_examined: int = 0
-    _failed: list[tuple[int, str, str]] = field(default_factory=list)
-
-    def examine(self, entry: PlanEntry, log: Any, _about: About | None = None) -> None:
-        """Examine the log of a job."""
-        self.runs_examined += 1
-        if "status" not in log.columns or entry.parameter == "first_page":
-            return  # a worn-out block fails, and so does a write out of order
-        status = np.asarray(log.column("status"))
-        failed = status[status > 0]
-        if len(failed):
-            name = log.statuses[int(np.bincount(failed).argmax())]
-            self._failed.append((len(failed), entry.id, name))
-
-    def warnings(self, _phases: Phases | None, _plan: Sequence[PlanEntry]) -> list[StoredWarning]:
-        """Return one warning for all jobs with failed commands."""
-        if not self._failed:
-            return []
-        count, worst, name = max(self._failed)
-        return [
-            StoredWarning(
-                "failed_commands",
-                f"In {len(self._failed)} of {self.runs_examined} jobs commands failed (worst: "
-                f"{worst}, {count} commands, most of them {name})",
-                {
-                    "runs": [run for _, run, _ in self._failed],
-                    "worst": {"run": worst, "count": count, "status": name},
-                },
-                "the throughput includes failed commands, which transferred no data: use a less "
-                "worn device, or other blocks",
-            )
-        ]

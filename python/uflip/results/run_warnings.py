@@ -15,7 +15,7 @@ from uflip.data.device import DeviceInfo
 from uflip.data.manifest import IMPORTED
 from uflip.data.single_run import StopDocument
 from uflip.data.spec import Basic, Parallel, Spec
-from uflip.results.throttling import find_ticks
+from uflip.results.rate_limit import find_ticks
 from uflip.stats import drift
 
 Numbers = Mapping[str, object]

@@ -29,12 +29,12 @@ from uflip.results import result_dir
 from uflip.results.benchmark_warnings import benchmark_warnings, file_warnings
 from uflip.results.columns import as_array, measured_column
 from uflip.results.integrity import FolderVerification, examine, read_log
-from uflip.results.jobs import FlashExaminer, summary_of
+from uflip.results.jobs import summary_of
 from uflip.results.merged_statistics import RepetitionPart, experiment_of, merged
 from uflip.results.pyramid import Pyramid, pyramid_of
 from uflip.results.result_dir import run_file
 from uflip.results.summary_cache import SummaryCache
-from uflip.results.warnings import Examiner, StoredWarning
+from uflip.results.warnings import Examiner, FlashExaminer, StoredWarning
 
 
 @dataclass(frozen=True)

@@ -377,6 +377,44 @@ class Examiner:
         )
 
 
+@dataclass(slots=True)
+class FlashExaminer:
+    """Gathers warnings about jobs: commands that failed unexpectedly."""
+
+    runs_examined: int = 0
+    _failed: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def examine(self, entry: PlanEntry, log: Any, _about: About | None = None) -> None:
+        """Examine the log of a job."""
+        self.runs_examined += 1
+        if "status" not in log.columns or entry.parameter == "first_page":
+            return  # a worn-out block fails, and so does a write out of order
+        status = np.asarray(log.column("status"))
+        failed = status[status > 0]
+        if len(failed):
+            name = log.statuses[int(np.bincount(failed).argmax())]
+            self._failed.append((len(failed), entry.id, name))
+
+    def warnings(self, _phases: Phases | None, _plan: Sequence[PlanEntry]) -> list[StoredWarning]:
+        """Return one warning for all jobs with failed commands."""
+        if not self._failed:
+            return []
+        count, worst, name = max(self._failed)
+        return [
+            StoredWarning(
+                "failed_commands",
+                f"In {len(self._failed)} of {self.runs_examined} jobs commands failed (worst: "
+                f"{worst}, {count} commands, most of them {name})",
+                {
+                    "runs": [run for _, run, _ in self._failed],
+                    "worst": {"run": worst, "count": count, "status": name},
+                },
+                "the throughput includes failed commands, which transferred no data: use a less "
+                "worn device, or other blocks",
+            )
+        ]
+
+
 def _baseline_result(key: tuple[Any, ...], repetitions: Sequence[MeanSummary]) -> BaselineResult:
     combined = combined_mean(repetitions)
     mean_ns = combined["mean_ns"] or 0.0
