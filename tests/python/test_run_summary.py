@@ -19,7 +19,7 @@ import uflip as api
 from uflip.data.document import plain
 from uflip.data.run_summary import FOLDER
 from uflip.results import Results, StoredRun, summary
-from uflip.results.merged_statistics import merged
+from uflip.results.merged_statistics import merge_repetitions
 from uflip.results.pyramid import Pyramid, pyramid_of
 from uflip.spec import baseline, parallel
 
@@ -94,7 +94,7 @@ def test_cached_summary_matches_each_run(folder: Path, run: int) -> None:
     assert cached.run == one.id
     assert cached.statistics is not None
     assert cached.statistics.mean_ns == pytest.approx(sum(times.tolist()) / len(times))
-    assert plain(cached) == plain(merged([one.part()]))
+    assert plain(cached) == plain(merge_repetitions([one.part()]))
 
 
 def files(at: Path) -> list[Path]:
@@ -157,7 +157,7 @@ def test_golden_summaries_match_this_version() -> None:
     for run in results.runs:
         cached = results._summary_cache.find([(run.id, run.expected)])
         assert cached is not None
-        assert plain(cached) == plain(merged([run.part()]))
+        assert plain(cached) == plain(merge_repetitions([run.part()]))
 
 
 # Pyramids

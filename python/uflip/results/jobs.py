@@ -19,7 +19,7 @@ WEAR = {"reads": "read_ns", "writes": "write_ns", "erases": "erase_ns"}
 """Columns of a wear job for each operation: a mean per cycle."""
 
 
-def summary_of(run: Any, log: _native.FlashTrace) -> RunSummary:
+def job_summary(run: Any, log: _native.FlashTrace) -> RunSummary:
     """Summarise a job: `statistics` are those of its reads and writes; each operation is separate.
 
     Parameters

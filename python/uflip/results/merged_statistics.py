@@ -78,7 +78,7 @@ def experiment_of(run: "StoredRun | PlanEntry") -> tuple[Any, ...]:
     return run.micro_benchmark, run.pattern, run.parameter, run.value
 
 
-def merged(parts: Sequence[RepetitionPart]) -> RunSummary:
+def merge_repetitions(parts: Sequence[RepetitionPart]) -> RunSummary:
     """Summarise the repetitions of a run: the statistics are those of all their I/Os.
 
     Parameters

@@ -29,8 +29,8 @@ from uflip.results import result_dir
 from uflip.results.benchmark_warnings import benchmark_warnings, file_warnings
 from uflip.results.columns import as_array, measured_column
 from uflip.results.integrity import FolderVerification, examine, read_log
-from uflip.results.jobs import summary_of
-from uflip.results.merged_statistics import RepetitionPart, experiment_of, merged
+from uflip.results.jobs import job_summary
+from uflip.results.merged_statistics import RepetitionPart, experiment_of, merge_repetitions
 from uflip.results.pyramid import Pyramid, pyramid_of
 from uflip.results.result_dir import run_file
 from uflip.results.summary_cache import SummaryCache
@@ -97,7 +97,7 @@ class StoredRun:
 
     def summary(self) -> RunSummary:
         """Summarise this run alone, from its file."""
-        return summary_of(self, self.log()) if self.is_job else merged([self.part()])
+        return job_summary(self, self.log()) if self.is_job else merge_repetitions([self.part()])
 
     def part(self) -> RepetitionPart:
         """Read the run as one of its repetitions."""
@@ -160,7 +160,9 @@ class Results:
         cached = self._summary_cache.find([(run.id, run.expected) for run in runs])
         if cached is not None:
             return cached
-        return runs[0].summary() if len(runs) == 1 else merged([run.part() for run in runs])
+        return (
+            runs[0].summary() if len(runs) == 1 else merge_repetitions([run.part() for run in runs])
+        )
 
     def pyramid_of(self, run: StoredRun) -> Pyramid | None:
         """Return the aggregated response times of a run: from the cache, or from its I/Os.

@@ -36,8 +36,8 @@ from uflip.data.run_summary import (
 from uflip.data.summary import RepetitionSummary as RepetitionRow
 from uflip.errors import UflipError
 from uflip.results.atomic import temporary_name
-from uflip.results.jobs import summary_of
-from uflip.results.merged_statistics import RepetitionPart, experiment_of, merged
+from uflip.results.jobs import job_summary
+from uflip.results.merged_statistics import RepetitionPart, experiment_of, merge_repetitions
 from uflip.results.pyramid import ROW, Pyramid, pyramid_of
 from uflip.results.steady_state import Samples
 
@@ -157,9 +157,11 @@ class SummaryWriter:
     ) -> None:
         """Cache the summary of a committed run."""
         if isinstance(trace, _native.FlashTrace):
-            summary = summary_of(run, trace)
+            summary = job_summary(run, trace)
         else:
-            summary = merged([RepetitionPart(run, trace, self._page_bytes, path, sampled=sampled)])
+            summary = merge_repetitions(
+                [RepetitionPart(run, trace, self._page_bytes, path, sampled=sampled)]
+            )
         self._by_run[run.id] = summary
         self._summaries.store_run(run.id, digest, summary, pyramid_of(trace))
 
@@ -197,13 +199,13 @@ class SummaryWriter:
     ) -> RunSummary | None:
         traces = [trace_of(entry.id) for entry, _, _ in group]
         if isinstance(traces[0], _native.FlashTrace):
-            return summary_of(group[0][0], traces[0])  # jobs are not repeated
+            return job_summary(group[0][0], traces[0])  # jobs are not repeated
         parts = [
             RepetitionPart(entry, trace, self._page_bytes, path, self._cached_repetition(entry.id))
             for (entry, path, _), trace in zip(group, traces, strict=True)
             if isinstance(trace, _native.Trace)
         ]
-        return merged(parts) if len(parts) == len(group) else None
+        return merge_repetitions(parts) if len(parts) == len(group) else None
 
 
 def _sources(runs: Sequence[tuple[str, FileDigest | None]]) -> tuple[SummarySource, ...] | None:
