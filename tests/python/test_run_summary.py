@@ -19,8 +19,8 @@ import uflip as api
 from uflip.data.document import plain
 from uflip.data.run_summary import FOLDER
 from uflip.results import Results, StoredRun, summary
-from uflip.results.merged_statistics import merge_repetitions
 from uflip.results.pyramid import Pyramid, pyramid_of
+from uflip.results.run_summary import merge_repetitions
 from uflip.spec import baseline, parallel
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"

@@ -101,7 +101,7 @@ class StoredRound(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Statistics of a run, or of all its repetitions: see `uflip.results.merged_statistics`."""
+    """Statistics of a run, or of all its repetitions: see `uflip.results.run_summary`."""
 
     run: Name
     pattern: Name

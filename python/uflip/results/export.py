@@ -27,8 +27,8 @@ from uflip.data.summary import ExperimentSummary
 from uflip.errors import UsageError, native_errors, unknown_name
 from uflip.results import outputs
 from uflip.results.fio_job import write_jobs
-from uflip.results.jobs import OPS
 from uflip.results.outputs import cell
+from uflip.results.run_summary import OPS
 from uflip.results.startup_check import marks_of
 from uflip.results.store import Results, StoredRun
 from uflip.results.summarise import experiment

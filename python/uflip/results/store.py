@@ -29,10 +29,9 @@ from uflip.results import result_dir
 from uflip.results.benchmark_warnings import benchmark_warnings, file_warnings
 from uflip.results.columns import as_array, measured_column
 from uflip.results.integrity import FolderVerification, examine, read_log
-from uflip.results.jobs import job_summary
-from uflip.results.merged_statistics import RepetitionPart, experiment_of, merge_repetitions
 from uflip.results.pyramid import Pyramid, pyramid_of
 from uflip.results.result_dir import run_file
+from uflip.results.run_summary import RepetitionPart, experiment_of, job_summary, merge_repetitions
 from uflip.results.summary_cache import SummaryCache
 from uflip.results.warnings import Examiner, FlashExaminer, StoredWarning
 

@@ -36,9 +36,8 @@ from uflip.data.run_summary import (
 from uflip.data.summary import RepetitionSummary as RepetitionRow
 from uflip.errors import UflipError
 from uflip.results.atomic import temporary_name
-from uflip.results.jobs import job_summary
-from uflip.results.merged_statistics import RepetitionPart, experiment_of, merge_repetitions
 from uflip.results.pyramid import ROW, Pyramid, pyramid_of
+from uflip.results.run_summary import RepetitionPart, experiment_of, job_summary, merge_repetitions
 from uflip.results.steady_state import Samples
 
 PYRAMID_KIND = DocumentKind("pyramid", 64 << 20, "remove it: it is made again from the run file")
