@@ -42,8 +42,8 @@ from uflip.methodology.plan_file import write_plan
 from uflip.results import Results, outputs
 from uflip.results.integrity import verify
 from uflip.session import benchmark_run
-from uflip.session.benchmark import begin, resume
 from uflip.session.request import BenchmarkRequest
+from uflip.session.session import begin, resume
 
 KILLS, STEPS = 6, 7
 HOUR_NS = 3600 * 10**9

@@ -21,10 +21,10 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 ==================  ===============================================================
 """
 
-from uflip.session.benchmark import begin, resume
 from uflip.session.benchmark_run import BenchmarkRun, new_benchmark_run
 from uflip.session.events import OnEvent, SessionEvent, ignore
 from uflip.session.request import BenchmarkRequest
+from uflip.session.session import begin, resume
 
 __all__ = [
     "BenchmarkRequest",

@@ -29,7 +29,7 @@ from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.experiment import PlannedRun
 from uflip.results import ResultsWriter
 from uflip.results.initial_manifest import manifest_of
-from uflip.session.benchmark import check_out
+from uflip.session.session import check_out
 
 NAME = IMPORTED
 """Micro-benchmark and scale of imported runs."""

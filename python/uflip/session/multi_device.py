@@ -35,7 +35,6 @@ from uflip.executors.progress_messages import Remote, subscribe
 from uflip.methodology import check_worth_running
 from uflip.results import outputs, result_dir
 from uflip.results.atomic import write_file
-from uflip.session.benchmark import check_out, folder_name
 from uflip.session.device_names import check_names, folder_names, split_host
 from uflip.session.multi_device_task import (
     DeviceOutcome,
@@ -47,6 +46,7 @@ from uflip.session.multi_device_task import (
 )
 from uflip.session.remote_results import WorkerGoneError
 from uflip.session.request import BenchmarkRequest
+from uflip.session.session import check_out, folder_name
 
 OnDeviceProgress = Callable[[int, float, str], None]
 """Called with (index of the device, finished share, current activity)."""

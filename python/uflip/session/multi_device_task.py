@@ -15,7 +15,6 @@ from uflip.executors import Executor
 from uflip.executors.progress_messages import Remote, publish
 from uflip.methodology import PlanGrew, ResetProgress, RunFinished, RunProgress
 from uflip.results import Results
-from uflip.session.benchmark import begin, resume
 from uflip.session.events import (
     DeviceProgress,
     FileProgress,
@@ -32,6 +31,7 @@ from uflip.session.remote_results import (
     list_remote_folder,
 )
 from uflip.session.request import BenchmarkRequest
+from uflip.session.session import begin, resume
 
 # Interval of progress messages; through a scheduler each costs a millisecond [s].
 REPORT_INTERVAL_S = 0.5

@@ -1,5 +1,7 @@
 """A benchmark from the name of a device to its results; also resumes an interrupted one."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
