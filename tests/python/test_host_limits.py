@@ -36,7 +36,7 @@ from uflip.results.rate_limit import (
     steady_rate,
 )
 from uflip.session import benchmark_run, single
-from uflip.session.state import AS_IS
+from uflip.session.prepare import AS_IS
 from uflip.spec import baseline
 
 Floats = NDArray[np.float64]

@@ -27,7 +27,8 @@ from uflip.footprint import (
     union,
     written_sequentially,
 )
-from uflip.methodology import Choices, Plan, make_plan, remaining_plan
+from uflip.methodology import Choices, Plan, make_plan
+from uflip.methodology.resume import remaining_plan
 from uflip.methodology.target_spaces import BLOCK
 from uflip.results import Results, atomic, result_dir
 from uflip.results.columns import as_array

@@ -142,8 +142,7 @@ def _deallocate(
     from uflip import signals
     from uflip.cli.common import save_device
     from uflip.cli.progress_events import Watching
-    from uflip.session.open_device import open_watched
-    from uflip.session.state import valid_record
+    from uflip.session.prepare import open_watched, valid_record
 
     with (
         Watching(quiet=quiet) as watch,

@@ -140,7 +140,7 @@ def command(
     from uflip.device.disturbance import check_target, count_disturbances
     from uflip.device.resolve import resolve
     from uflip.results.single_run import describe
-    from uflip.session.open_device import open_watched
+    from uflip.session.prepare import open_watched
 
     # Check everything before anything is created or opened for writing.
     for path in [trace_file] if preset is None else preset_traces(trace_file, batches):

@@ -38,7 +38,7 @@ from uflip.methodology.long_baseline import longer_baseline_in
 from uflip.methodology.refresh import TIMES, refreshes
 from uflip.results import outputs
 from uflip.session import BenchmarkRequest
-from uflip.session.state import known_state, record_of
+from uflip.session.prepare import known_state, record_of
 from uflip.spec import Spec
 from uflip.units import format_count, format_duration_ns, format_size
 

@@ -270,7 +270,7 @@ def _enforce_state(device: Device, state: str) -> None:
     # Loading plans and numpy takes a while.
     from uflip.methodology import plan_state
     from uflip.session.events import ignore
-    from uflip.session.state import bring_into_state
+    from uflip.session.prepare import bring_into_state
 
     enforcement = plan_state(device.info, state)
     assert enforcement is not None, "every other state has writes"

@@ -20,7 +20,6 @@
 `cost`             assumed cost of an I/O before the first measurement
 `harness`          cost of the measuring itself
 `history`          writes since the state was enforced
-`resume`           the remainder of an interrupted plan
 `outcome`          complete, interrupted, failed: stored, and reported with the finished runs
 `run_groups`       runs that must follow each other without a pause; the plan grows there
 `events`           progress events of an execution
@@ -45,7 +44,6 @@ from uflip.methodology.limits import check_worth_running, within_limits
 from uflip.methodology.plan import Plan, make_plan
 from uflip.methodology.plan_file import read_plan, write_plan
 from uflip.methodology.plan_options import Choices, method_for, overwrites_for
-from uflip.methodology.resume import remaining_plan
 from uflip.methodology.state import (
     Enforcement,
     OnState,
@@ -87,7 +85,6 @@ __all__ = [
     "overwrites_for",
     "plan_state",
     "read_plan",
-    "remaining_plan",
     "state_of_profile",
     "wear_of",
     "within_limits",

@@ -30,8 +30,7 @@ from uflip.methodology import RunProgress
 from uflip.play.play_request import PATTERN, PlayRequest
 from uflip.session import BenchmarkRequest, SessionEvent, begin, new_benchmark_run, single
 from uflip.session.events import RunsBegin, StateProgress
-from uflip.session.open_device import open_watched
-from uflip.session.state import AS_IS
+from uflip.session.prepare import AS_IS, open_watched
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from uflip.reproduce import table3
 from uflip.results import Results, summary
 from uflip.results.characteristics import characteristics
 from uflip.session import new_benchmark_run
-from uflip.session.state import AS_IS, known_state
+from uflip.session.prepare import AS_IS, known_state
 
 
 def idle_before_run_ns(profile: str) -> int:

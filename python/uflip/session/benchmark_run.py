@@ -114,7 +114,7 @@ def new_benchmark_run(
     out : Path
         An unused name.
     initial_state : DeviceState
-        The state of the device (`uflip.session.state`).
+        The state of the device (`uflip.session.prepare`).
     record : StateRecord, optional
         The state record of the device.
     wear : DeviceWear, optional

@@ -27,12 +27,11 @@ from uflip.results import ResultsWriter
 from uflip.results.result_dir import refuse_existing
 from uflip.session.benchmark_run import new_benchmark_run
 from uflip.session.events import OnEvent, ignore
-from uflip.session.open_device import open_watched
+from uflip.session.prepare import AS_IS, known_state, open_watched, record_of
 from uflip.session.request import BenchmarkRequest
 from uflip.session.resume import resume_benchmark
 from uflip.session.session import check_out, folder_name
 from uflip.session.single import plan_single_run
-from uflip.session.state import AS_IS, known_state, record_of
 from uflip.session.trace_sources import read_recording
 
 NAME = "replay"

@@ -29,8 +29,7 @@ from uflip.methodology import (
 )
 from uflip.methodology.plan_file import check_device
 from uflip.session.events import OnEvent
-from uflip.session.open_device import open_watched
-from uflip.session.state import record_of, used_bytes
+from uflip.session.prepare import open_watched, record_of, used_bytes
 from uflip.units import format_size
 
 

@@ -17,13 +17,14 @@ from uflip.device.identity import identity, medium, medium_difference
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, RefusedError, ResultsError, UsageError
 from uflip.experiment import PlannedRun, Skipped
-from uflip.methodology import Calibration, History, Plan, remaining_plan
+from uflip.methodology import Calibration, History, Plan
+from uflip.methodology.resume import remaining_plan
 from uflip.methodology.state import plan_request
 from uflip.results import ResultsWriter
 from uflip.results.state_record import StateRecord, default_path, open_record
 from uflip.session.benchmark_run import BenchmarkRun
 from uflip.session.events import OnEvent
-from uflip.session.state import bring_into_state
+from uflip.session.prepare import bring_into_state
 
 
 class ReplayCheck:

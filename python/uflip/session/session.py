@@ -1,7 +1,5 @@
 """A benchmark from the name of a device to its results; also resumes an interrupted one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -18,9 +16,9 @@ from uflip.results.state_record import check_record_path, default_path
 from uflip.session.benchmark_run import new_benchmark_run
 from uflip.session.events import OnEvent, WearReport, ignore
 from uflip.session.open_channel import begin_jobs, resume_jobs
+from uflip.session.prepare import bring_into_state, known_state, record_of
 from uflip.session.request import BenchmarkRequest
 from uflip.session.resume import resume_benchmark
-from uflip.session.state import bring_into_state, known_state, record_of
 
 
 def begin(

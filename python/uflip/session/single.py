@@ -11,7 +11,7 @@ from uflip.device.handle import Device
 from uflip.experiment import PlannedRun
 from uflip.methodology import Plan
 from uflip.session.benchmark_run import new_benchmark_run
-from uflip.session.state import AS_IS
+from uflip.session.prepare import AS_IS
 
 NAME = "pattern"
 """Micro-benchmark of single patterns in results."""
