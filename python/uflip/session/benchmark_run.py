@@ -16,15 +16,13 @@ from uflip.device.block_queue import disk_below, temperature_of
 from uflip.device.handle import Device
 from uflip.device.virtual import virtual_disk_of
 from uflip.experiment import PlannedRun
-from uflip.methodology import (
-    Calibration,
-    History,
-    Plan,
-    estimate,
-    execute,
-    measure_harness,
-    wear_of,
-)
+from uflip.methodology.calibration import Calibration
+from uflip.methodology.estimate import estimate
+from uflip.methodology.execute import execute
+from uflip.methodology.harness import measure_harness
+from uflip.methodology.history import History
+from uflip.methodology.plan import Plan
+from uflip.methodology.wear import wear_of
 from uflip.results import ResultsWriter, host_provenance
 from uflip.results.initial_manifest import manifest_of, processor_time
 from uflip.results.state_record import StateRecord

@@ -4,7 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from uflip.data.device import DeviceWear
-from uflip.methodology import Enforcement, Event, Plan, PlanEstimate
+from uflip.methodology.estimate import PlanEstimate
+from uflip.methodology.events import Event
+from uflip.methodology.plan import Plan
+from uflip.methodology.state import Enforcement
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from uflip.errors import InterruptedRun, UflipError, UnavailableError, UsageErro
 from uflip.executors import CallingThread, Executor, current, iterate_outcomes, using
 from uflip.executors.executor import MAX_WORKER_DEATHS
 from uflip.executors.progress_messages import Remote, subscribe
-from uflip.methodology import check_worth_running
+from uflip.methodology.limits import check_worth_running
 from uflip.results import outputs, result_dir
 from uflip.results.atomic import write_file
 from uflip.session.device_names import check_names, folder_names, split_host

@@ -13,7 +13,7 @@ from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, RefusedError, UflipError, UsageError
 from uflip.executors import Executor
 from uflip.executors.progress_messages import Remote, publish
-from uflip.methodology import PlanGrew, ResetProgress, RunFinished, RunProgress
+from uflip.methodology.events import PlanGrew, ResetProgress, RunFinished, RunProgress
 from uflip.results import Results
 from uflip.session.events import (
     DeviceProgress,

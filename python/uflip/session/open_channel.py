@@ -15,8 +15,10 @@ from uflip.benchmark_options import SCALE
 from uflip.durability import open_channel_durability
 from uflip.errors import ResultsError, UsageError, unknown_name
 from uflip.experiment import PlannedRun
-from uflip.methodology import Plan, RunFinished, RunProgress, RunStarted, measure_harness
+from uflip.methodology.events import RunFinished, RunProgress, RunStarted
+from uflip.methodology.harness import measure_harness
 from uflip.methodology.outcome import Tally, store_outcome
+from uflip.methodology.plan import Plan
 from uflip.microbench import check_names
 from uflip.microbench.open_channel import oc1
 from uflip.microbench.open_channel.jobs import SCALES, JobScope

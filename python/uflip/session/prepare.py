@@ -15,8 +15,8 @@ from uflip.device.handle import Device
 from uflip.device.opener import CreationProgress, Report, open_device
 from uflip.device.url import parse_url
 from uflip.errors import UsageError
-from uflip.methodology import Enforcement, History, state_of_profile
-from uflip.methodology.state import FEWEST_OVERWRITES
+from uflip.methodology.history import History
+from uflip.methodology.state import FEWEST_OVERWRITES, Enforcement, state_of_profile
 from uflip.results.state_record import StateRecord, default_path, open_record
 from uflip.session.events import (
     DeviceBegins,

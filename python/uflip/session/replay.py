@@ -22,7 +22,7 @@ from uflip.data.summary import WarningSummary
 from uflip.device.options import IO_TIMEOUT_NS
 from uflip.errors import UsageError, native_errors
 from uflip.experiment import PlannedRun
-from uflip.methodology import estimate
+from uflip.methodology.estimate import estimate
 from uflip.results import ResultsWriter
 from uflip.results.result_dir import refuse_existing
 from uflip.session.benchmark_run import new_benchmark_run

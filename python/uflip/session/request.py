@@ -16,18 +16,11 @@ from uflip.device.url import parse_url
 from uflip.durability import durability_or_default
 from uflip.errors import DeviceError, UsageError
 from uflip.experiment import BASELINE_IO_SIZE
-from uflip.methodology import (
-    Choices,
-    Plan,
-    default_state,
-    make_plan,
-    method_for,
-    overwrites_for,
-    plan_state,
-    read_plan,
-    within_limits,
-)
-from uflip.methodology.plan_file import check_device
+from uflip.methodology.limits import within_limits
+from uflip.methodology.plan import Plan, make_plan
+from uflip.methodology.plan_file import check_device, read_plan
+from uflip.methodology.plan_options import Choices, method_for, overwrites_for
+from uflip.methodology.state import default_state, plan_state
 from uflip.session.events import OnEvent
 from uflip.session.prepare import open_watched, record_of, used_bytes
 from uflip.units import format_size

@@ -17,7 +17,9 @@ from uflip.device.identity import identity, medium, medium_difference
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, RefusedError, ResultsError, UsageError
 from uflip.experiment import PlannedRun, Skipped
-from uflip.methodology import Calibration, History, Plan
+from uflip.methodology.calibration import Calibration
+from uflip.methodology.history import History
+from uflip.methodology.plan import Plan
 from uflip.methodology.resume import remaining_plan
 from uflip.methodology.state import plan_request
 from uflip.results import ResultsWriter

@@ -9,7 +9,10 @@ from uflip import signals
 from uflip.data.device import DeviceInfo, DeviceWear
 from uflip.device.options import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
-from uflip.methodology import Plan, check_worth_running, estimate, wear_of
+from uflip.methodology.estimate import estimate
+from uflip.methodology.limits import check_worth_running
+from uflip.methodology.plan import Plan
+from uflip.methodology.wear import wear_of
 from uflip.results import ResultsWriter
 from uflip.results.result_dir import refuse_existing, why_not_writable
 from uflip.results.state_record import check_record_path, default_path

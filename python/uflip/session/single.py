@@ -9,7 +9,7 @@ from uflip.data.spec import MixPart, Spec
 from uflip.data.summary import WarningSummary
 from uflip.device.handle import Device
 from uflip.experiment import PlannedRun
-from uflip.methodology import Plan
+from uflip.methodology.plan import Plan
 from uflip.session.benchmark_run import new_benchmark_run
 from uflip.session.prepare import AS_IS
 
