@@ -28,10 +28,10 @@ from uflip.footprint import (
     written_sequentially,
 )
 from uflip.methodology import Choices, Plan, make_plan
-from uflip.methodology.resume import remaining_plan
 from uflip.methodology.target_spaces import BLOCK
 from uflip.results import Results, atomic, result_dir
 from uflip.results.columns import as_array
+from uflip.session.resume import remaining_plan
 
 MIB, GIB = 1 << 20, 1 << 30
 SMALL_SIM = "sim:demo?blocks_per_die=64&random_overwrites=3"
