@@ -8,7 +8,7 @@ of each family. A run is a part of a family, at a level of its own: the state of
 that time and place. Looking several times may make an interval look narrow by chance; these trials
 count how often.
 
-**Source** the families of `generated_series`; the rounds of `uflip.methodology.rounds`.
+**Source** the families of `generated_series`; the rounds of `uflip.benchmark.rounds`.
 **Faithful** the same functions as in a plan, but with an unlimited budget.
 **Simplified** all of a run is at one level. Runs of a family are drawn from a bank of `BANK`, which
 are analysed once: another level scales the times and changes nothing else.
@@ -25,10 +25,10 @@ import generated_series as make
 from generated_series import Family, Random, Times
 from stop_rules import Z95
 from uflip.analysis import analyse, run_length
+from uflip.benchmark.rounds import GROWTH, repetitions_for
+from uflip.benchmark.run_lengths import longest
 from uflip.data.summary import MeanSummary, Together
 from uflip.executors import on_all
-from uflip.methodology.rounds import GROWTH, repetitions_for
-from uflip.methodology.run_lengths import longest
 from uflip.results.agreement import AGREEMENT
 from uflip.results.convergence import opening_ns
 from uflip.results.repetition_statistics import plan_certainty

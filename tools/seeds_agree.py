@@ -23,9 +23,9 @@ from itertools import combinations
 from math import hypot
 from pathlib import Path
 
+from uflip.benchmark.refresh import IO_SIZE
 from uflip.data.run import metadata_of
 from uflip.data.summary import Together
-from uflip.methodology.refresh import IO_SIZE
 from uflip.results import Results, summary
 from uflip.results.agreement import AGREEMENT, allowed_ns
 from uflip.results.summarise import experiments_of

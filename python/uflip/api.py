@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import Any, Unpack, overload
 
 from uflip._native import Trace
+from uflip.benchmark import OnEvent, Plan, begin, ignore
+from uflip.benchmark import resume as resume_session
+from uflip.benchmark.open_channel import plan_jobs
 from uflip.data.document import Table
 from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError, unknown_name
-from uflip.methodology import Plan
 from uflip.options import DeviceOptions, Duration, Options, read_options, request
 from uflip.pattern_options import NAMES, only_given, parse_pattern
 from uflip.result import Comparison, Result
-from uflip.session import OnEvent, begin, ignore
-from uflip.session import resume as resume_session
-from uflip.session.open_channel import plan_jobs
 from uflip.spec import Pattern
 from uflip.units import parse_duration, parse_path
 
@@ -43,7 +42,7 @@ def run(
     out : path, optional
         The folder; by default one under `results/`, named by device and time.
     on_event : callable
-        Called with every event, see `uflip.session.events`.
+        Called with every event, see `uflip.benchmark.events`.
     **options
         See `Options`.
 

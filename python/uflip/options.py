@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, TypedDict, Unpack
 
+from uflip.benchmark import BenchmarkRequest
 from uflip.data.document import Table
 from uflip.errors import UsageError, unknown_name
-from uflip.session import BenchmarkRequest
 from uflip.units import parse_count, parse_duration, parse_path, parse_size
 
 Size = str | int

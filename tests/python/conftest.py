@@ -18,9 +18,9 @@ from command_line import Outcome, uflip
 from fuse_file import attached_loop
 from scheduling import RestartingScheduler
 
+from uflip.benchmark import measure_harness
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError
-from uflip.methodology import measure_harness
 from uflip.reproduce import Reproduction, carry_out
 from uflip.reproduce import ReproductionOutcome as CarriedOut
 from uflip.web.server import Serving, serving
@@ -157,7 +157,7 @@ def harness_measured_once() -> Iterator[None]:
     once = cache(measure_harness)
     with pytest.MonkeyPatch.context() as patch:
         for module in ("benchmark_run", "open_channel"):
-            patch.setattr(f"uflip.session.{module}.measure_harness", lambda: dict(once()))
+            patch.setattr(f"uflip.benchmark.{module}.measure_harness", lambda: dict(once()))
         yield
 
 

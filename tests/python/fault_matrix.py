@@ -25,17 +25,17 @@ from typing import NamedTuple
 import numpy as np
 
 import uflip
+from uflip.benchmark import benchmark_run
+from uflip.benchmark.harness import measure_harness
+from uflip.benchmark.plan import Plan
+from uflip.benchmark.plan_file import write_plan
+from uflip.benchmark.state import plan_state
 from uflip.data.device import DeviceInfo
 from uflip.device.catalogue import inspect_device
 from uflip.device.resolve import resolve
 from uflip.errors import RefusedError, UflipError
 from uflip.experiment import PlannedRun
-from uflip.methodology.harness import measure_harness
-from uflip.methodology.plan import Plan
-from uflip.methodology.plan_file import write_plan
-from uflip.methodology.state import plan_state
 from uflip.results import Results
-from uflip.session import benchmark_run
 from uflip.spec import basic
 
 OUT, TARGET, PLAN = Path("kept-here"), Path("target.bin"), Path("plan.toml")

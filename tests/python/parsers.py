@@ -14,11 +14,11 @@ from typing import Any
 
 from uflip import durability
 from uflip.analysis.files import read_times
+from uflip.benchmark.plan_file import read_plan, write_plan
 from uflip.data import ledger, manifest, run, run_summary, state_record
 from uflip.device.catalogue import inspect_device
 from uflip.device.url import parse_url
 from uflip.errors import UflipError
-from uflip.methodology.plan_file import read_plan, write_plan
 from uflip.profiles import profile_sources
 from uflip.units import parse_count, parse_duration, parse_number, parse_size
 

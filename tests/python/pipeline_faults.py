@@ -30,20 +30,20 @@ import msgspec
 import stored
 from fault_matrix import FAILS, SHORT
 
+from uflip.benchmark import benchmark_run
+from uflip.benchmark.harness import measure_harness
+from uflip.benchmark.plan import Plan
+from uflip.benchmark.plan_file import write_plan
+from uflip.benchmark.request import BenchmarkRequest
+from uflip.benchmark.run_events import Event, RunFinished
+from uflip.benchmark.session import begin, resume
 from uflip.benchmarks import summary, write_report
 from uflip.cli.main import _explain_system_error
 from uflip.device.catalogue import inspect_device
 from uflip.device.resolve import resolve
 from uflip.errors import ResultsError, UflipError
-from uflip.methodology.events import Event, RunFinished
-from uflip.methodology.harness import measure_harness
-from uflip.methodology.plan import Plan
-from uflip.methodology.plan_file import write_plan
 from uflip.results import Results, outputs
 from uflip.results.integrity import verify
-from uflip.session import benchmark_run
-from uflip.session.request import BenchmarkRequest
-from uflip.session.session import begin, resume
 
 KILLS, STEPS = 6, 7
 HOUR_NS = 3600 * 10**9

@@ -10,10 +10,10 @@ from scipy import stats
 
 import generated_series as families
 from uflip.analysis import analyse
+from uflip.benchmark import Choices, make_plan
+from uflip.benchmark.rounds import CONFIDENCE, repetitions_for
+from uflip.benchmark.target_spaces import draw_target
 from uflip.device.opener import open_device
-from uflip.methodology import Choices, make_plan
-from uflip.methodology.rounds import CONFIDENCE, repetitions_for
-from uflip.methodology.target_spaces import draw_target
 from uflip.results import Results, summary
 from uflip.results.agreement import (
     AGREEMENT,

@@ -20,11 +20,7 @@ from command_line import PACKAGE_ROOT, start, tree, uflip, unchanged
 from warm import BENCHMARKS
 
 import uflip as package
-from uflip.cli.main import VERBS
-from uflip.cli.progress import IoRate, PlanProgress
-from uflip.device.catalogue import inspect_device, known_devices
-from uflip.errors import EXIT_CODES, UsageError
-from uflip.methodology import (
+from uflip.benchmark import (
     Choices,
     PlanGrew,
     RunFinished,
@@ -33,6 +29,10 @@ from uflip.methodology import (
     estimate,
     make_plan,
 )
+from uflip.cli.main import VERBS
+from uflip.cli.progress import IoRate, PlanProgress
+from uflip.device.catalogue import inspect_device, known_devices
+from uflip.errors import EXIT_CODES, UsageError
 from uflip.microbench import micro_benchmarks_for
 from uflip.results import Results
 

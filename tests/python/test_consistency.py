@@ -11,9 +11,9 @@ import stored
 from command_line import uflip
 from scipy import stats
 
+from uflip.benchmark import Choices, make_plan
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
-from uflip.methodology import Choices, make_plan
 from uflip.report.findings import finding
 from uflip.results import Results
 from uflip.results.consistency import (

@@ -316,7 +316,7 @@ def test_invalid_snapshot_name_is_refused_before_opening(
     folder: Path, name: str, kind: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("there.snapshot").write_text("mine")
-    opening = "uflip.session.prepare.open_watched"
+    opening = "uflip.benchmark.prepare.open_watched"
     monkeypatch.setattr(opening, lambda *_, **__: pytest.fail("opened"))
     outcome = uflip("pattern", URL, "--pattern", "RW", "--save", name)
     assert outcome.code == kind

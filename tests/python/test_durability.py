@@ -15,11 +15,11 @@ import pytest
 from command_line import uflip
 
 import uflip as library
+from uflip.benchmark import next_state_id
 from uflip.data.manifest import FILE_NAME
 from uflip.device.opener import open_device
 from uflip.durability import describe_durability, durability_or_default, unrecorded_durability
 from uflip.errors import UsageError
-from uflip.methodology import next_state_id
 from uflip.results import Results, differences, summary
 
 MIB = 1 << 20

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from uflip.device.handle import Device
-from uflip.device.opener import open_device
-from uflip.errors import InterruptedRun, ResultsError, UflipError
-from uflip.methodology import (
+from uflip.benchmark import (
     Calibration,
     Choices,
     Event,
@@ -24,6 +21,9 @@ from uflip.methodology import (
     make_plan,
     measure_harness,
 )
+from uflip.device.handle import Device
+from uflip.device.opener import open_device
+from uflip.errors import InterruptedRun, ResultsError, UflipError
 
 
 class Writer:

@@ -19,6 +19,8 @@ from command_line import uflip
 from msgspec import structs
 from numpy.typing import NDArray
 
+from uflip.benchmark import benchmark_run, single
+from uflip.benchmark.prepare import AS_IS
 from uflip.data.device import DeviceWear
 from uflip.data.manifest import Disk
 from uflip.device.block_queue import disk_below, temperature_of
@@ -35,8 +37,6 @@ from uflip.results.rate_limit import (
     find_trend,
     steady_rate,
 )
-from uflip.session import benchmark_run, single
-from uflip.session.prepare import AS_IS
 from uflip.spec import baseline
 
 Floats = NDArray[np.float64]

@@ -21,11 +21,11 @@ from typing import NoReturn
 import pytest
 from command_line import uflip, unchanged
 
+from uflip.benchmark import Choices, make_plan, read_plan, write_plan
 from uflip.cli.main import main
 from uflip.device.catalogue import inspect_device
 from uflip.device.url import read_override
 from uflip.errors import UflipError, UsageError
-from uflip.methodology import Choices, make_plan, read_plan, write_plan
 from uflip.units import parse_count, parse_duration, parse_number, parse_size
 
 SMALL = "sim:demo?blocks_per_die=64"

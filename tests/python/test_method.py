@@ -9,13 +9,13 @@ import pytest
 from command_line import uflip
 from scipy import signal, stats
 
+from uflip.benchmark import Choices, interference, make_plan
+from uflip.benchmark.interference import WINDOW, lingering
+from uflip.benchmark.phases import adapt_spec, find_phases
+from uflip.benchmark.run_lengths import MIN_IOS
 from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
 from uflip.experiment import PlannedRun
-from uflip.methodology import Choices, interference, make_plan
-from uflip.methodology.interference import WINDOW, lingering
-from uflip.methodology.phases import adapt_spec, find_phases
-from uflip.methodology.run_lengths import MIN_IOS
 from uflip.results import Results, summary
 from uflip.spec import baseline, read_spec
 

@@ -16,6 +16,7 @@ from command_line import uflip
 
 import uflip as api
 from uflip import _native
+from uflip.benchmark import BenchmarkRequest, begin, resume
 from uflip.data.open_channel import OpenChannel
 from uflip.data.run_summary import FOLDER
 from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
@@ -27,7 +28,6 @@ from uflip.oc.result_dir import OpenChannelResult
 from uflip.oc.session import Session
 from uflip.report.findings import finding
 from uflip.results import Results
-from uflip.session import BenchmarkRequest, begin, resume
 
 # Another geometry than the paper's.
 OTHER = "sim:dfc?channels=3&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"

@@ -398,7 +398,7 @@ WRITERS = {
     # A device that travels, and I/Os that are handed over, in a folder that is gone afterwards.
     "cost/replay.py",
     "reproduce/simulated_device.py",
-    "session/trace_sources.py",
+    "benchmark/trace_sources.py",
     # In the site's own folder, or in a new one that is moved to its name when it is whole.
     "site/backup.py",
     "site/blobs.py",
@@ -408,7 +408,7 @@ WRITERS = {
     # The redirect file with the explorer's token, in a new folder of mode 0700.
     "web/server.py",
     # In the hidden folder of results that come from another machine (`made_beside`).
-    "session/remote_results.py",
+    "benchmark/remote_results.py",
 }
 
 

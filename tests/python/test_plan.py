@@ -11,6 +11,9 @@ import stored
 from msgspec import structs
 
 import uflip as api
+from uflip.benchmark import Choices, TimeLeft, estimate, interference, make_plan
+from uflip.benchmark.long_baseline import longer_baseline_in
+from uflip.benchmark.target_spaces import BLOCK
 from uflip.data.device import DeviceInfo
 from uflip.data.run import metadata_of
 from uflip.device.catalogue import inspect_device
@@ -19,9 +22,6 @@ from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError
 from uflip.footprint import union, written_sequentially
-from uflip.methodology import Choices, TimeLeft, estimate, interference, make_plan
-from uflip.methodology.long_baseline import longer_baseline_in
-from uflip.methodology.target_spaces import BLOCK
 from uflip.microbench import micro_benchmarks_for
 from uflip.results import Results
 from uflip.spec import Mix, Spec

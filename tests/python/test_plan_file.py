@@ -11,11 +11,11 @@ import pytest
 import stored
 from command_line import uflip, unchanged
 
+from uflip.benchmark import Choices, Plan, make_plan, read_plan, within_limits, write_plan
+from uflip.benchmark.estimate import estimate
 from uflip.data.plan import PlanFile, PlanRunEntry
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UsageError
-from uflip.methodology import Choices, Plan, make_plan, read_plan, within_limits, write_plan
-from uflip.methodology.estimate import estimate
 from uflip.results import Results
 
 MIB, GIB = 1 << 20, 1 << 30

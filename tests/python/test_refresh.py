@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import stored
 
+from uflip.benchmark import Calibration, Choices, History, execute, make_plan
 from uflip.data.manifest import DeviceState
 from uflip.data.run import metadata_of
 from uflip.device.opener import open_device
-from uflip.methodology import Calibration, Choices, History, execute, make_plan
 from uflip.results import Results
 
 MIB = 1 << 20

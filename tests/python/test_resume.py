@@ -19,6 +19,9 @@ import stored
 from command_line import start, uflip, unchanged
 from warm import BENCHMARKS, program
 
+from uflip.benchmark import Choices, Plan, make_plan
+from uflip.benchmark.resume import remaining_plan
+from uflip.benchmark.target_spaces import BLOCK
 from uflip.data.spec import Spec, typed_spec
 from uflip.footprint import (
     NO_EXTENTS,
@@ -27,11 +30,8 @@ from uflip.footprint import (
     union,
     written_sequentially,
 )
-from uflip.methodology import Choices, Plan, make_plan
-from uflip.methodology.target_spaces import BLOCK
 from uflip.results import Results, atomic, result_dir
 from uflip.results.columns import as_array
-from uflip.session.resume import remaining_plan
 
 MIB, GIB = 1 << 20, 1 << 30
 SMALL_SIM = "sim:demo?blocks_per_die=64&random_overwrites=3"

@@ -15,13 +15,7 @@ from scipy import stats
 from test_space_allocation import MIDDLE, device, first_violation
 
 from repeated_runs import CASES, PEER_EXPERIMENTS, measure_repeated
-from uflip.data.manifest import DeviceState
-from uflip.data.summary import Certainty
-from uflip.device.opener import open_device
-from uflip.device.resolve import resolve
-from uflip.errors import InterruptedRun
-from uflip.experiment import PlannedRun
-from uflip.methodology import (
+from uflip.benchmark import (
     Calibration,
     Choices,
     Event,
@@ -32,15 +26,21 @@ from uflip.methodology import (
     execute,
     make_plan,
 )
-from uflip.methodology.order import BASELINE, STAGES, ends_of_stages
-from uflip.methodology.plan_options import MAX_REPETITIONS
-from uflip.methodology.rounds import (
+from uflip.benchmark.order import BASELINE, STAGES, ends_of_stages
+from uflip.benchmark.plan_options import MAX_REPETITIONS
+from uflip.benchmark.rounds import (
     MIN_WRITERS_PER_PASS,
     needed_repetitions,
     next_round,
     repetitions_for,
 )
-from uflip.methodology.run_lengths import TWICE, shortest
+from uflip.benchmark.run_lengths import TWICE, shortest
+from uflip.data.manifest import DeviceState
+from uflip.data.summary import Certainty
+from uflip.device.opener import open_device
+from uflip.device.resolve import resolve
+from uflip.errors import InterruptedRun
+from uflip.experiment import PlannedRun
 from uflip.results import Results, summary
 from uflip.results.repetition_statistics import plan_certainty
 from uflip.spec import Spec

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 from command_line import start, uflip, unchanged
 
+from uflip.benchmark import multi_device_task
 from uflip.data import multi_device as document
 from uflip.errors import DeviceError, ResultsError
 from uflip.results import Results
-from uflip.session import multi_device_task
 
 SMALL, OTHER = "sim:demo?blocks_per_die=64", "sim:dftl?blocks_per_die=128"
 FOLDERS = ("sim-demo-blocks-per-die-64", "sim-dftl-blocks-per-die-128")

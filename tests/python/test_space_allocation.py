@@ -13,6 +13,8 @@ import stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from uflip.benchmark import Choices, Plan, make_plan, read_plan, write_plan
+from uflip.benchmark.target_spaces import BLOCK, SPACING, SpaceAllocator
 from uflip.data.device import DeviceInfo
 from uflip.device.opener import open_device
 from uflip.errors import UsageError
@@ -23,8 +25,6 @@ from uflip.footprint import (
     union,
     written_sequentially,
 )
-from uflip.methodology import Choices, Plan, make_plan, read_plan, write_plan
-from uflip.methodology.target_spaces import BLOCK, SPACING, SpaceAllocator
 from uflip.spec import Basic, Spec, baseline, basic, mix
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

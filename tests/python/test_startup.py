@@ -10,15 +10,15 @@ from command_line import uflip
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from uflip.benchmark import Choices, make_plan
+from uflip.benchmark.long_baseline import longer_baseline_in, next_length
+from uflip.benchmark.phases import MARGIN, adapt_spec
 from uflip.device.catalogue import inspect_device
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.experiment import PlannedRun
 from uflip.flash_waits import Writes, is_buffered, writes_of
 from uflip.footprint import written_sequentially
-from uflip.methodology import Choices, make_plan
-from uflip.methodology.long_baseline import longer_baseline_in, next_length
-from uflip.methodology.phases import MARGIN, adapt_spec
 from uflip.results import Results
 from uflip.results.startup_check import (
     StartupInput,

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from command_line import start, uflip, unchanged
 
+from uflip.benchmark import History, enforce_state, next_state_id, plan_state
 from uflip.data.device import with_details
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve_state
 from uflip.errors import ResultsError, UsageError
-from uflip.methodology import History, enforce_state, next_state_id, plan_state
 from uflip.results.state_record import default_path, open_record
 from uflip.spec import baseline
 

@@ -21,6 +21,7 @@ from site_server import small_result
 
 from uflip import _native
 from uflip.accuracy import long_run
+from uflip.benchmark import remote_results
 from uflip.data import run_summary
 from uflip.device import cache
 from uflip.device.opener import open_device
@@ -29,7 +30,6 @@ from uflip.results import Results, outputs
 from uflip.results.device_log import read_device_log
 from uflip.results.integrity import examine
 from uflip.results.summary_cache import SummaryCache
-from uflip.session import remote_results
 from uflip.site import client as site_client
 from uflip.site.accounts import account_of, new_token
 from uflip.site.backup import back_up, restore_from
@@ -438,7 +438,7 @@ PLACES = (
         "test_sweep_data.py::test_damaged_rows_are_measured_again", check_sweep_part,
     ),
     StoredDigest(
-        "result on a worker", ("session/remote_results.py",), check_remote_file, check_remote_file
+        "result on a worker", ("benchmark/remote_results.py",), check_remote_file, check_remote_file
     ),
     StoredDigest("upload", ("site/blobs.py",), check_upload, check_upload),
     StoredDigest("download", ("site/client.py",), check_download, check_download),
@@ -454,7 +454,7 @@ NOT_STORED = {
     "device/cache.py": "the name of a file, from its key",
     "device/identity.py": "a short form of a profile",
     "experiment.py": "a seed",
-    "methodology/state.py": "the id of a state",
+    "benchmark/state.py": "the id of a state",
     "report/figures/dots.py": "PNG: readers of images check it",
     "report/labels.py": "an anchor on a page",
     "results/state_record.py": "part of a file name",

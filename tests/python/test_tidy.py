@@ -54,19 +54,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "arrow_table", "benchmarks", "data", "errors", "report", "results", "site",
         "units",
     },
-    "options": {"data", "errors", "session", "units"},
+    "options": {"benchmark", "data", "errors", "units"},
     "api": {
-        "_native", "data", "device", "errors", "methodology", "options", "pattern_options",
-        "result", "results", "session", "spec", "units",
+        "_native", "benchmark", "data", "device", "errors", "options", "pattern_options", "result",
+        "results", "spec", "units",
     },
     "experiment": {"data", "errors", "spec", "units"},
     "microbench": {
         "_native", "benchmark_options", "data", "errors", "experiment", "spec", "startup", "units",
-    },
-    "methodology": {
-        "_native", "analysis", "benchmark_options", "data", "device", "durability", "errors",
-        "experiment", "flash_waits", "footprint", "microbench", "native_wait", "signals", "spec",
-        "startup", "stats", "units",
     },
     "results": {
         "_native", "amplification", "analysis", "arrow_table", "data", "device", "durability",
@@ -88,21 +83,22 @@ MAY_IMPORT: dict[str, set[str]] = {
         "microbench", "oc", "play", "report", "results", "stats", "sweeping", "units",
     },
     "site": {
-        "_native", "benchmark_options", "benchmarks", "data", "device", "durability", "errors",
-        "escape", "executors", "hints", "profiles", "report", "results", "session", "units", "web",
+        "_native", "benchmark", "benchmark_options", "benchmarks", "data", "device", "durability",
+        "errors", "escape", "executors", "hints", "profiles", "report", "results", "units", "web",
     },
     "play": {
-        "_native", "benchmark_options", "data", "device", "errors", "experiment", "methodology",
-        "microbench", "profiles", "session", "signals", "spec", "units",
+        "_native", "benchmark", "benchmark_options", "data", "device", "errors", "experiment",
+        "microbench", "profiles", "signals", "spec", "units",
     },
-    "session": {
-        "_native", "benchmark_options", "data", "device", "durability", "errors", "executors",
-        "experiment", "methodology", "microbench", "oc", "profiles", "results", "signals", "units",
+    "benchmark": {
+        "_native", "analysis", "benchmark_options", "data", "device", "durability", "errors",
+        "executors", "experiment", "flash_waits", "footprint", "microbench", "native_wait", "oc",
+        "profiles", "results", "signals", "spec", "startup", "stats", "units",
     },
     "reproduce": {
-        "_native", "benchmark_options", "data", "device", "durability", "errors", "executors",
-        "experiment", "hints", "methodology", "microbench", "models", "native_wait", "oc",
-        "profiles", "report", "results", "session", "signals", "spec", "stats", "table", "units",
+        "_native", "benchmark", "benchmark_options", "data", "device", "durability", "errors",
+        "executors", "experiment", "hints", "microbench", "models", "native_wait", "oc", "profiles",
+        "report", "results", "signals", "spec", "stats", "table", "units",
     },
     "sweeping": {
         "_native", "amplification", "benchmark_options", "data", "device", "durability", "errors",
@@ -606,9 +602,9 @@ def labelled() -> list[Path]:
         "crates/core/src/state.rs",
         "crates/sim/src/device/jobs/mod.rs",
         "crates/sim/src/timeline/mod.rs",
-        "python/uflip/methodology/target_spaces.py",
-        "python/uflip/methodology/plan.py",
-        "python/uflip/methodology/state.py",
+        "python/uflip/benchmark/target_spaces.py",
+        "python/uflip/benchmark/plan.py",
+        "python/uflip/benchmark/state.py",
         "python/uflip/analysis/series.py",
         "benches/generated_series.py",
         "benches/stop_rules.py",

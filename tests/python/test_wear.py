@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from command_line import uflip
 
+from uflip.benchmark import Choices, describe_wear, estimate, make_plan, wear_of
+from uflip.benchmark.wear import wear_from_smart_log
 from uflip.device.catalogue import inspect_device
-from uflip.methodology import Choices, describe_wear, estimate, make_plan, wear_of
-from uflip.methodology.wear import wear_from_smart_log
 from uflip.results import Results
 from uflip.spec import Mix
 

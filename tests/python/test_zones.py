@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from numpy import asarray
 
 import uflip as package
+from uflip.benchmark.estimate import estimate
 from uflip.benchmarks import summary
 from uflip.data.device import DeviceInfo
 from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, UflipError, UsageError
 from uflip.experiment import Context
-from uflip.methodology.estimate import estimate
 from uflip.microbench import MICRO_BENCHMARKS, check_names, suite_of, varied_micro_benchmarks
 from uflip.microbench.labels import by_pattern
 from uflip.report.findings import finding

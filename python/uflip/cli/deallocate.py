@@ -90,10 +90,10 @@ def command(
         check_options(parse_url(device), size, data, destroy, buffered=buffered)
     else:
         check_target_allowed(device, **target)
+    from uflip.benchmark.deallocate import split_into_trims
     from uflip.cli.common import check_saving
     from uflip.cli.terminal import echo, echo_json
     from uflip.device.catalogue import inspect_device
-    from uflip.session.deallocate import split_into_trims
     from uflip.units import format_duration_ns, format_size
 
     info = inspect_device(device, size=size, buffered=buffered)
@@ -140,9 +140,9 @@ def _deallocate(
 ) -> list[int]:
     """Run the trims, and store a snapshot if requested; return their response times [ns]."""
     from uflip import signals
+    from uflip.benchmark.prepare import open_watched, valid_record
     from uflip.cli.common import save_device
     from uflip.cli.progress_events import Watching
-    from uflip.session.prepare import open_watched, valid_record
 
     with (
         Watching(quiet=quiet) as watch,

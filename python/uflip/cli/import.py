@@ -41,6 +41,6 @@ def command(
     """
     if file_format not in FORMATS:
         raise unknown_name("format to import", file_format, FORMATS, where="import")
-    from uflip.session.import_logs import import_fio_logs
+    from uflip.benchmark.import_logs import import_fio_logs
 
     show_results(import_fio_logs(files, out), quiet=quiet, as_json=as_json)

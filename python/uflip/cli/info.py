@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from uflip.benchmark import describe_used, wear_of
 from uflip.cli.common import (
     buffered_option,
     device_argument,
@@ -19,7 +20,6 @@ from uflip.device.catalogue import inspect_device, report_block
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import UsageError
 from uflip.escape import escape_line
-from uflip.methodology import describe_used, wear_of
 from uflip.microbench import micro_benchmarks_for
 from uflip.profiles import ConstantSource, profile_names, profile_sources
 from uflip.units import format_duration_ns, format_size

@@ -7,14 +7,14 @@ from threading import Lock
 
 import click
 
+from uflip.benchmark.multi_device import begin_all, resume_all
+from uflip.benchmark.multi_device_task import DeviceOutcome
+from uflip.benchmark.request import BenchmarkRequest
 from uflip.cli.common import echo_table
 from uflip.cli.executor_options import with_time_left
 from uflip.cli.progress_bars import Sink, display
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
-from uflip.session.multi_device import begin_all, resume_all
-from uflip.session.multi_device_task import DeviceOutcome
-from uflip.session.request import BenchmarkRequest
 
 # A line has space for this number of names.
 MAX_NAMES = 4

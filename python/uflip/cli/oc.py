@@ -124,11 +124,11 @@ def run(
     as_json: bool,
 ) -> None:
     """Run the four micro-benchmarks of uFLIP-OC on DEVICE, and store the results."""
+    from uflip.benchmark import BenchmarkRequest, begin
     from uflip.benchmarks import summary
     from uflip.cli.progress_events import Watching
     from uflip.oc.device import open_flash_device
     from uflip.results import Results
-    from uflip.session import BenchmarkRequest, begin
 
     names = split_names(only)
     request = BenchmarkRequest(

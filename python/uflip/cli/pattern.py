@@ -134,13 +134,13 @@ def command(
     if writable:  # before plans and numpy are loaded
         check_target_allowed(device, **target)
     from uflip import signals
+    from uflip.benchmark.prepare import open_watched
     from uflip.cli.progress import run_display
     from uflip.cli.progress_events import Watching
     from uflip.device.catalogue import inspect_device
     from uflip.device.disturbance import check_target, count_disturbances
     from uflip.device.resolve import resolve
     from uflip.results.single_run import describe
-    from uflip.session.prepare import open_watched
 
     # Check everything before anything is created or opened for writing.
     for path in [trace_file] if preset is None else preset_traces(trace_file, batches):
@@ -242,7 +242,7 @@ def _warn_about_seed(spec: "Spec", info: "DeviceInfo") -> None:
 def _store_result(opened: "Device", spec: "Spec", trace: "Trace", folder: Path | None) -> None:
     if folder is None:
         return
-    from uflip.session import single
+    from uflip.benchmark import single
 
     label = single.label_of(spec)
     plan = single.plan_pattern(spec, opened.info, label=label, durability=opened.durability)

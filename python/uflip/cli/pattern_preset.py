@@ -18,9 +18,9 @@ from uflip.units import format_count, format_duration_ns
 
 if TYPE_CHECKING:
     from uflip._native import Trace
+    from uflip.benchmark.myers_sinclair import Findings
     from uflip.data.device import DeviceInfo
     from uflip.device.handle import Device
-    from uflip.methodology.myers_sinclair import Findings
     from uflip.native_wait import OnProgress
     from uflip.spec import Basic, Functions
     from uflip.stats import LatencyClass, LatencyClasses
@@ -92,7 +92,7 @@ def refuse_batches(batches: int | None) -> None:
 
 def preset_batch(spec_file: str | None, parameters: Mapping[str, OptionValue]) -> "Basic":
     """Return the first batch; only its length and seed can be chosen."""
-    from uflip.methodology.myers_sinclair import batch
+    from uflip.benchmark.myers_sinclair import batch
 
     typed = only_given(parameters)
     count, seed = typed.pop("io_count", None), typed.pop("seed", None)
@@ -110,7 +110,7 @@ def preset_batch(spec_file: str | None, parameters: Mapping[str, OptionValue]) -
 
 def preset_traces(trace_file: Path | None, batches: int | None) -> list[Path]:
     """Return the trace file of each batch: FILE-1, FILE-2, ..."""
-    from uflip.methodology.myers_sinclair import BATCHES
+    from uflip.benchmark.myers_sinclair import BATCHES
 
     if trace_file is None:
         return []
@@ -130,7 +130,7 @@ def run_preset(
     force: bool,
 ) -> PresetRun:
     """Run all batches; write the trace of each before the next, if requested."""
-    from uflip.methodology import myers_sinclair
+    from uflip.benchmark import myers_sinclair
 
     traces = preset_traces(trace_file, batches)
 

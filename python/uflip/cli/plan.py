@@ -7,6 +7,19 @@ from typing import Any
 
 import click
 
+from uflip.benchmark import (
+    BenchmarkRequest,
+    Plan,
+    PlanEstimate,
+    RunEstimate,
+    describe_wear,
+    estimate,
+    wear_of,
+    write_plan,
+)
+from uflip.benchmark.long_baseline import longer_baseline_in
+from uflip.benchmark.prepare import known_state, record_of
+from uflip.benchmark.refresh import TIMES, refreshes
 from uflip.cli.common import (
     ANY_PATH,
     FILE_PATH,
@@ -25,20 +38,7 @@ from uflip.cli.state import state_option, target_options
 from uflip.cli.terminal import echo, echo_json
 from uflip.data.document import plain
 from uflip.durability import CACHED, describe_durability
-from uflip.methodology import (
-    Plan,
-    PlanEstimate,
-    RunEstimate,
-    describe_wear,
-    estimate,
-    wear_of,
-    write_plan,
-)
-from uflip.methodology.long_baseline import longer_baseline_in
-from uflip.methodology.refresh import TIMES, refreshes
 from uflip.results import outputs
-from uflip.session import BenchmarkRequest
-from uflip.session.prepare import known_state, record_of
 from uflip.spec import Spec
 from uflip.units import format_count, format_duration_ns, format_size
 

@@ -6,15 +6,15 @@ seconds.
 
 from collections.abc import Mapping, Sequence
 
+from uflip.benchmark import Plan
+from uflip.benchmark.open_channel import plan_jobs
+from uflip.benchmark.request import BenchmarkRequest
 from uflip.cli.common import echo_table
 from uflip.cli.terminal import echo, echo_json
 from uflip.data.document import plain
 from uflip.data.job import Job, JobTotals
 from uflip.durability import describe_durability
 from uflip.errors import UsageError
-from uflip.methodology import Plan
-from uflip.session.open_channel import plan_jobs
-from uflip.session.request import BenchmarkRequest
 from uflip.units import format_count, format_size
 
 HEAD = ("jobs", "commands", "read", "written", "blocks erased")

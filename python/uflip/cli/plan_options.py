@@ -85,4 +85,4 @@ plan_options = combine_options(
         ),
     ]
 )
-"""Names as in `uflip.session.BenchmarkRequest`."""
+"""Names as in `uflip.benchmark.BenchmarkRequest`."""

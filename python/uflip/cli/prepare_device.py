@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Unpack
 
+from uflip.benchmark import Enforcement, describe_wear, plan_state, wear_of
+from uflip.benchmark.plan_options import check_has_states
+from uflip.benchmark.prepare import Opening
+from uflip.benchmark.prepare import prepare as carry_out
 from uflip.benchmark_options import STATES
 from uflip.cli.common import check_saving, save_device
 from uflip.cli.progress_events import Watching, announce_state
@@ -13,11 +17,7 @@ from uflip.data.document import plain
 from uflip.device.catalogue import inspect_device
 from uflip.device.handle import Device
 from uflip.errors import unknown_name
-from uflip.methodology import Enforcement, describe_wear, plan_state, wear_of
-from uflip.methodology.plan_options import check_has_states
 from uflip.results.state_record import StateRecord
-from uflip.session.prepare import Opening
-from uflip.session.prepare import prepare as carry_out
 
 
 def prepare(

@@ -5,9 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from uflip.cli.progress_bars import Sink, display
-from uflip.experiment import PlannedRun
-from uflip.methodology import (
+from uflip.benchmark import (
     Event,
     Plan,
     PlanEstimate,
@@ -18,6 +16,8 @@ from uflip.methodology import (
     RunStarted,
     TimeLeft,
 )
+from uflip.cli.progress_bars import Sink, display
+from uflip.experiment import PlannedRun
 from uflip.native_wait import OnProgress
 from uflip.units import format_count, format_duration_ns, format_size
 

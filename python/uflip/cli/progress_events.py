@@ -5,11 +5,8 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from uflip.cli.progress import PlanProgress
-from uflip.cli.progress_bars import Sink, check_interval, display
-from uflip.cli.terminal import echo
-from uflip.methodology import Enforcement, Plan, PlanEstimate, RunProgress, describe_wear
-from uflip.session.events import (
+from uflip.benchmark import Enforcement, Plan, PlanEstimate, RunProgress, describe_wear
+from uflip.benchmark.events import (
     DeviceBegins,
     DeviceProgress,
     FileBegins,
@@ -21,6 +18,9 @@ from uflip.session.events import (
     StateProgress,
     WearReport,
 )
+from uflip.cli.progress import PlanProgress
+from uflip.cli.progress_bars import Sink, check_interval, display
+from uflip.cli.terminal import echo
 from uflip.units import format_count, format_duration_ns, format_size
 
 

@@ -106,8 +106,8 @@ def command(
     The writes of the trace overwrite the data of a block device or file. A trace that only reads
     opens the device for reading only.
     """
+    from uflip.benchmark import BenchmarkRequest, replay
     from uflip.cli.progress_events import Watching
-    from uflip.session import BenchmarkRequest, replay
 
     replay_request = replay.ReplayRequest(
         trace=trace, format=trace_format, fit=fit, speed=speed, queue_depth=queue_depth

@@ -114,8 +114,8 @@ def command(
     options["io_timeout_ns"] = io_timeout
     executor_chosen = jobs or workers or scheduler
     if together or executor_chosen or len(devices) > 1 or _has_several_devices(resume):
+        from uflip.benchmark import BenchmarkRequest
         from uflip.cli import multi_device
-        from uflip.session import BenchmarkRequest
 
         if resume is not None:
             _check_options_of_resume(out=out, device=devices, **options)
@@ -153,14 +153,14 @@ def command(
 def _has_several_devices(folder: Path | None) -> bool:
     if folder is None:
         return False
-    from uflip.session.multi_device import is_multi_device
+    from uflip.benchmark.multi_device import is_multi_device
 
     return is_multi_device(folder)
 
 
 def _resume_one(folder: Path, device: str | None, *, quiet: bool, **options: Any) -> None:
+    from uflip.benchmark import resume as resume_benchmark
     from uflip.cli.progress_events import Watching
-    from uflip.session import resume as resume_benchmark
 
     values = {name: options[name] for name in RESUME_OPTIONS if name != "data"}
     with Watching(quiet=quiet) as watch:
@@ -172,8 +172,8 @@ def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: 
         raise no_device("run")
     # Refuse a protected target before plans and numpy are loaded.
     check_target_allowed(device, **{name: options[name] for name in TARGET_OPTIONS})
+    from uflip.benchmark import BenchmarkRequest, begin
     from uflip.cli.progress_events import Watching
-    from uflip.session import BenchmarkRequest, begin
 
     request = BenchmarkRequest(device=device, **options)
     with Watching(quiet=quiet) as watch:

@@ -268,9 +268,9 @@ def _enforce_state(device: Device, state: str) -> None:
     if state == STATES[-1] or not device.info.simulated:
         return
     # Loading plans and numpy takes a while.
-    from uflip.methodology import plan_state
-    from uflip.session.events import ignore
-    from uflip.session.prepare import bring_into_state
+    from uflip.benchmark import plan_state
+    from uflip.benchmark.events import ignore
+    from uflip.benchmark.prepare import bring_into_state
 
     enforcement = plan_state(device.info, state)
     assert enforcement is not None, "every other state has writes"

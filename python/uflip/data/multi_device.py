@@ -40,7 +40,7 @@ MAX_DEVICES = 1000
 
 
 class MultiDeviceOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The options for every device, as in `uflip.session.BenchmarkRequest`; null: not given."""
+    """The options for every device, as in `uflip.benchmark.BenchmarkRequest`; null: not given."""
 
     suite: Text | None = None
     scale: Text | None = None

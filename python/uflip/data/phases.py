@@ -73,7 +73,7 @@ class Batches(TypedDict):
 
 
 class Interference(TypedDict):
-    """Effect of random writes: the fields of `uflip.methodology.interference.Lingering`."""
+    """Effect of random writes: the fields of `uflip.benchmark.interference.Lingering`."""
 
     reads_affected: Count
     lingering_ns: Count

@@ -7,7 +7,7 @@ Target spaces, where Table 1 leaves them open:
     (both cut to the device, and to whole I/Os)
 
 The position of a target on the device is decided elsewhere: the plan moves runs with sequential
-writes to separate spaces (`uflip.methodology.plan`), all others start at offset 0.
+writes to separate spaces (`uflip.benchmark.plan`), all others start at offset 0.
 """
 
 from collections.abc import Callable, Iterable

@@ -23,14 +23,20 @@ from threading import Thread
 import msgspec
 
 from uflip import signals
+from uflip.benchmark import (
+    BenchmarkRequest,
+    RunProgress,
+    SessionEvent,
+    begin,
+    new_benchmark_run,
+    single,
+)
+from uflip.benchmark.events import RunsBegin, StateProgress
+from uflip.benchmark.prepare import AS_IS, open_watched
 from uflip.data.spec import spec_hook
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UflipError
-from uflip.methodology import RunProgress
 from uflip.play.play_request import PATTERN, PlayRequest
-from uflip.session import BenchmarkRequest, SessionEvent, begin, new_benchmark_run, single
-from uflip.session.events import RunsBegin, StateProgress
-from uflip.session.prepare import AS_IS, open_watched
 
 
 def main() -> None:

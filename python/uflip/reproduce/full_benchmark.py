@@ -14,16 +14,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from uflip import signals
+from uflip.benchmark import Choices, Plan, make_plan, new_benchmark_run
+from uflip.benchmark.prepare import AS_IS, known_state
 from uflip.benchmark_options import SCALE, SEED
 from uflip.data.summary import Summary
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
-from uflip.methodology import Choices, Plan, make_plan
 from uflip.reproduce import table3
 from uflip.results import Results, summary
 from uflip.results.characteristics import characteristics
-from uflip.session import new_benchmark_run
-from uflip.session.prepare import AS_IS, known_state
 
 
 def idle_before_run_ns(profile: str) -> int:

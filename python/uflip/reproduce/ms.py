@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip.benchmark.myers_sinclair import IO_BYTES, batch
 from uflip.device.opener import open_device
 from uflip.durability import FUA
-from uflip.methodology.myers_sinclair import IO_BYTES, batch
 from uflip.reproduce import figure
 from uflip.reproduce.simulated_device import Counters, device_url
 from uflip.spec import basic

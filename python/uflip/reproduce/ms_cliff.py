@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uflip.benchmark.myers_sinclair import BATCH_IOS, IO_BYTES, batch
 from uflip.device.opener import open_device
 from uflip.durability import FUA
 from uflip.executors import OnStep
-from uflip.methodology.myers_sinclair import BATCH_IOS, IO_BYTES, batch
 from uflip.reproduce import figure, ms
 from uflip.reproduce.criterion import below, between
 from uflip.reproduce.ms_fig1 import FAILURE_NS

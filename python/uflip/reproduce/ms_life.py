@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uflip.benchmark.myers_sinclair import IO_BYTES, batch
 from uflip.device.opener import open_device
 from uflip.durability import FUA
 from uflip.executors import OnStep
-from uflip.methodology.myers_sinclair import IO_BYTES, batch
 from uflip.models.reliability import mean_retries, uncorrectable, wear_law
 from uflip.profiles import read_profile
 from uflip.reproduce import figure

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uflip.benchmark import Choices, make_plan
 from uflip.benchmark_options import SEED
 from uflip.data.summary import CHARACTERISTICS, Summary
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.executors import OnStep, on_all
 from uflip.experiment import BASELINE_IO_SIZE
-from uflip.methodology import Choices, make_plan
 from uflip.microbench import micro_benchmarks_for
 from uflip.report.key_row import COLUMNS, cells
 from uflip.reproduce import figure

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 
 from uflip import _native
+from uflip.benchmark import BenchmarkRequest, OnEvent, begin, ignore, resume
 from uflip.data import ledger, manifest
 from uflip.errors import DeviceError, InterruptedRun
 from uflip.profiles import profile_names, zoned_names
 from uflip.results import Results
 from uflip.results.atomic import write_file
-from uflip.session import BenchmarkRequest, OnEvent, begin, ignore, resume
 from uflip.site.accounts import new_token
 from uflip.site.client import missing, prepare
 from uflip.site.parts import bodies
@@ -98,7 +98,7 @@ def seed(
     only : sequence of str, optional
         The micro-benchmarks to run; by default all.
     on_event : callable
-        Called with the events of the benchmarks, see `uflip.session.events`.
+        Called with the events of the benchmarks, see `uflip.benchmark.events`.
 
     Yields
     ------

@@ -1,0 +1,84 @@
+"""Benchmarks: the plan, the device in its state, the runs, and their result folder.
+
+```text
+Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ folder ─┐
+          resume ─▶ the remainder of a folder ────────────────┴─▶ BenchmarkRun.carry_out ─▶ results
+                                    events on the way ─▶ on_event
+```
+"""
+
+from uflip.benchmark.benchmark_run import BenchmarkRun, new_benchmark_run
+from uflip.benchmark.calibration import Calibration
+from uflip.benchmark.estimate import PlanEstimate, RunEstimate, TimeLeft, estimate
+from uflip.benchmark.events import OnEvent, SessionEvent, ignore
+from uflip.benchmark.execute import execute
+from uflip.benchmark.harness import measure_harness
+from uflip.benchmark.history import History
+from uflip.benchmark.limits import check_worth_running, within_limits
+from uflip.benchmark.plan import Plan, make_plan
+from uflip.benchmark.plan_file import read_plan, write_plan
+from uflip.benchmark.plan_options import Choices, method_for, overwrites_for
+from uflip.benchmark.request import BenchmarkRequest
+from uflip.benchmark.run_events import (
+    Event,
+    PlanGrew,
+    ResetProgress,
+    RunFinished,
+    RunProgress,
+    RunStarted,
+)
+from uflip.benchmark.session import begin, resume
+from uflip.benchmark.state import (
+    Enforcement,
+    OnState,
+    default_state,
+    enforce_state,
+    next_state_id,
+    plan_state,
+    state_of_profile,
+)
+from uflip.benchmark.wear import describe_used, describe_wear, wear_of
+
+__all__ = [
+    "BenchmarkRequest",
+    "BenchmarkRun",
+    "Calibration",
+    "Choices",
+    "Enforcement",
+    "Event",
+    "History",
+    "OnEvent",
+    "OnState",
+    "Plan",
+    "PlanEstimate",
+    "PlanGrew",
+    "ResetProgress",
+    "RunEstimate",
+    "RunFinished",
+    "RunProgress",
+    "RunStarted",
+    "SessionEvent",
+    "TimeLeft",
+    "begin",
+    "check_worth_running",
+    "default_state",
+    "describe_used",
+    "describe_wear",
+    "enforce_state",
+    "estimate",
+    "execute",
+    "ignore",
+    "make_plan",
+    "measure_harness",
+    "method_for",
+    "new_benchmark_run",
+    "next_state_id",
+    "overwrites_for",
+    "plan_state",
+    "read_plan",
+    "resume",
+    "state_of_profile",
+    "wear_of",
+    "within_limits",
+    "write_plan",
+]

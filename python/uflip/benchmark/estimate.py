@@ -1,0 +1,220 @@
+"""Estimate of a plan: its I/Os, its duration, and the time left.
+
+I/Os, bytes and pauses are counted exactly from the specifications. A run that ends when its mean
+has converged has two counts: the smallest and the largest number of I/Os. Time is an assumption
+until the first runs are over; the estimate names the assumption.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from uflip.benchmark import long_baseline
+from uflip.benchmark.cost import Cost, cost_of
+from uflip.benchmark.interference import pause_before
+from uflip.benchmark.plan import Plan
+from uflip.benchmark.refresh import IO_SIZE, refresh_bytes
+from uflip.benchmark.run_lengths import shortest
+from uflip.device.resolve import resolve
+from uflip.experiment import PlannedRun
+from uflip.spec import Spec
+
+
+@dataclass(frozen=True)
+class RunEstimate:
+    """I/Os of one run, and its time on the wall clock [ns].
+
+    Includes the pause before it, and a reset of the state.
+    """
+
+    ios: int
+    bytes_read: int
+    bytes_written: int
+    time_ns: int
+
+
+@dataclass(frozen=True)
+class PlanEstimate:
+    """The most that a plan does; `fewest` is the least.
+
+    `each` holds the most for every run, in order.
+    """
+
+    runs: int
+    ios: int
+    bytes_read: int
+    bytes_written: int
+    time_ns: int
+    fewest: RunEstimate
+    assumptions: str
+    each: tuple[RunEstimate, ...]
+
+
+def estimate(plan: Plan) -> PlanEstimate:
+    """Count the I/Os of a plan and estimate its duration. The device is not touched.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Returns
+    -------
+    PlanEstimate
+
+    Raises
+    ------
+    UsageError
+        If the native part refuses one of the specifications.
+    """
+    cost = cost_of(plan.device.kind)
+    with_pauses = list(zip(plan.runs, _pauses_ns(plan), strict=True))
+    each = tuple(
+        _with_longer_baseline(plan, run, _estimate_run(plan, run, run.spec, cost, ns), cost, ns)
+        for run, ns in with_pauses
+    )
+    fewest = [_estimate_run(plan, run, shortest(run.spec), cost, ns) for run, ns in with_pauses]
+    most = _sum(each)
+    return PlanEstimate(
+        runs=len(each),
+        ios=most.ios,
+        bytes_read=most.bytes_read,
+        bytes_written=most.bytes_written,
+        time_ns=most.time_ns,
+        fewest=_sum(fewest),
+        assumptions=cost.describe(),
+        each=each,
+    )
+
+
+def _sum(runs: Iterable[RunEstimate]) -> RunEstimate:
+    each = list(runs)
+    return RunEstimate(
+        ios=sum(run.ios for run in each),
+        bytes_read=sum(run.bytes_read for run in each),
+        bytes_written=sum(run.bytes_written for run in each),
+        time_ns=sum(run.time_ns for run in each),
+    )
+
+
+def _pauses_ns(plan: Plan) -> list[int]:
+    """Return the idle time before each run [ns]."""
+    return [
+        pause_before(run, before, plan.pause_ns, plan.device)
+        for before, run in zip((None, *plan.runs), plan.runs, strict=False)
+    ]
+
+
+def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost, rest_ns: int) -> RunEstimate:
+    totals = resolve(spec, plan.device).totals
+    ios, read, written = totals.total_ios, totals.bytes_read, totals.bytes_written
+    # A trim transfers nothing, and costs about as much as a write.
+    changed = written + totals.bytes_trimmed
+    moved = read + changed
+    # A command that transfers nothing costs about as much as a write.
+    written_ios = ios * changed / moved if moved else ios
+    read_ios = ios - written_ios
+    pauses_ns = totals.pause_ns + rest_ns
+    refresh = refresh_bytes(plan, run, written)
+    written, written_ios = written + refresh, written_ios + refresh / IO_SIZE
+    time_ns = cost.run_time_ns(read_ios, written_ios, read + written, pauses_ns)
+    if run.reset_before and plan.state is not None:
+        written += plan.state.bytes_written
+        time_ns += plan.state.time_ns
+    return RunEstimate(ios, read, written, time_ns)
+
+
+def _with_longer_baseline(
+    plan: Plan, run: PlannedRun, laid_out: RunEstimate, cost: Cost, rest_ns: int
+) -> RunEstimate:
+    """Add the longer repeats of a baseline, as on a device that answers from a buffer."""
+    longer = long_baseline.longer_baseline_in(plan, run)
+    if longer is None:
+        return laid_out
+    totals = resolve(longer, plan.device).totals
+    ios, written = totals.total_ios, totals.bytes_written
+    # Refresh after the longest of them.
+    refresh = refresh_bytes(plan, run, written) - refresh_bytes(plan, run, _written(plan, run))
+    took_ns = min(cost.run_time_ns(0, ios, written, 0), long_baseline.TIME_NS)
+    return RunEstimate(
+        ios=laid_out.ios + ios,
+        bytes_read=laid_out.bytes_read,
+        bytes_written=laid_out.bytes_written + written + refresh,
+        time_ns=laid_out.time_ns + took_ns + rest_ns,
+    )
+
+
+def _written(plan: Plan, run: PlannedRun) -> int:
+    return int(resolve(run.spec, plan.device).totals.bytes_written)
+
+
+# Share of a run from which its pace predicts the rest.
+PACE_SHARE = 0.05
+NOTHING: Mapping[str, float] = MappingProxyType({})
+
+
+class TimeLeft:
+    """Corrects an estimate by finished runs, and by the current one, pattern by pattern.
+
+    Reads come first in a plan, and their pace does not predict writes, so each pattern has its own.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan that is executed.
+    estimated : PlanEstimate
+        Its estimate.
+    """
+
+    def __init__(self, plan: Plan, estimated: PlanEstimate) -> None:
+        self._set_plan(plan, estimated)
+        self._estimated_ns: dict[str, float] = {}
+        self._taken_ns: dict[str, float] = {}
+
+    def update_plan(self, plan: Plan) -> None:
+        """Use a plan with more runs."""
+        self._set_plan(plan, estimate(plan))
+
+    def _set_plan(self, plan: Plan, estimated: PlanEstimate) -> None:
+        self._patterns = [run.pattern for run in plan.runs]
+        self._times_ns = [run.time_ns for run in estimated.each]
+        # In virtual time a pause takes no wall-clock time.
+        self._pauses_ns = [0 if plan.device.simulated else ns for ns in _pauses_ns(plan)]
+
+    def record_run(self, index: int, taken_ns: int) -> None:
+        """Record the duration of run number `index`, with the pause before it [ns]."""
+        pattern = self._patterns[index]
+        self._estimated_ns[pattern] = self._estimated_ns.get(pattern, 0) + self._times_ns[index]
+        self._taken_ns[pattern] = self._taken_ns.get(pattern, 0) + taken_ns
+
+    def remaining_ns(self, index: int, share_done: float = 0.0, taken_ns: float = 0.0) -> float:
+        """Return the time left [ns] when the given share of run number `index` is done.
+
+        Parameters
+        ----------
+        index : int
+            The current run.
+        share_done : float
+            Its finished share, 0 to 1.
+        taken_ns : float
+            Time taken so far without the pause before it [ns]. It predicts the rest of the run,
+            and other runs of its pattern until one is finished.
+        """
+        if index >= len(self._times_ns):
+            return 0.0
+        pattern = self._patterns[index]
+        has_pace = taken_ns > 0 and share_done >= PACE_SHARE
+        whole_ns = taken_ns / share_done if has_pace else self._expected_ns(index)
+        pace = (
+            {pattern: (whole_ns + self._pauses_ns[index]) / self._times_ns[index]}
+            if has_pace
+            else NOTHING
+        )
+        others = range(index + 1, len(self._times_ns))
+        return (1 - share_done) * whole_ns + sum(self._expected_ns(each, pace) for each in others)
+
+    def _expected_ns(self, number: int, paces: Mapping[str, float] = NOTHING) -> float:
+        """Return the expected time of a run, from finished runs of its pattern, else `paces`."""
+        pattern = self._patterns[number]
+        estimated = self._estimated_ns.get(pattern, 0)
+        pace = self._taken_ns[pattern] / estimated if estimated else paces.get(pattern, 1.0)
+        return self._times_ns[number] * pace

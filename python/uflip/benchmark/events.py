@@ -1,0 +1,108 @@
+"""Events of a session, beside those of the runs (`uflip.benchmark.execute`)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from uflip.benchmark.estimate import PlanEstimate
+from uflip.benchmark.plan import Plan
+from uflip.benchmark.run_events import Event
+from uflip.benchmark.state import Enforcement
+from uflip.data.device import DeviceWear
+
+
+@dataclass(frozen=True)
+class FileBegins:
+    """A file is about to be created or extended by writing `missing_bytes`."""
+
+    url: str
+    missing_bytes: int
+    new: bool
+
+
+@dataclass(frozen=True)
+class FileProgress:
+    """Number of finished writes that bring a file to its size."""
+
+    url: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class DeviceBegins:
+    """A simulated device takes long to create; `left_ns` is the time left at its current pace."""
+
+    url: str
+    left_ns: int
+
+
+@dataclass(frozen=True)
+class DeviceProgress:
+    """Progress of bringing a simulated device into its state: bytes written."""
+
+    url: str
+    done: int
+    total: int
+    left_ns: int
+
+
+@dataclass(frozen=True)
+class StateBegins:
+    """A state is about to be enforced; `done_ios` of its writes were made earlier."""
+
+    enforcement: Enforcement
+    done_ios: int
+
+
+@dataclass(frozen=True)
+class StateProgress:
+    """Number of finished writes of a state, earlier ones included."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class WearReport:
+    """Wear of the device, and the bytes that the runs of a plan will write."""
+
+    wear: DeviceWear
+    bytes_written: int
+
+
+@dataclass(frozen=True)
+class RunsBegin:
+    """The runs of a plan are about to be made; `done` of them exist already."""
+
+    plan: Plan
+    estimate: PlanEstimate
+    done: int
+
+
+@dataclass(frozen=True)
+class JobsBegin:
+    """The jobs of an open-channel device are about to be made; `done` of them exist already."""
+
+    url: str
+    jobs: int
+    done: int
+
+
+SessionEvent = (
+    FileBegins
+    | FileProgress
+    | DeviceBegins
+    | DeviceProgress
+    | StateBegins
+    | StateProgress
+    | WearReport
+    | RunsBegin
+    | JobsBegin
+    | Event
+)
+
+OnEvent = Callable[[SessionEvent], None]
+
+
+def ignore(_event: SessionEvent) -> None:
+    """Ignore an event."""

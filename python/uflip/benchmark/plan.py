@@ -1,0 +1,233 @@
+"""The plan: its runs, their order, their target spaces, and the pauses between them.
+
+**Source**: uFLIP (CIDR 2009) §4.2 and §4.3: experiments with sequential writes are delayed and
+grouped so that their target spaces do not overlap; the state is reset when these are used up;
+consecutive runs are kept apart by a pause. §5.1: each experiment is run three times.
+**Faithful**: the long baseline runs and the measurement of the pause come first; then runs without
+sequential writes; the others get separate target spaces (`target_spaces`), so that no run reads or
+writes what an earlier one has written sequentially; a reset before the first run without free
+space; three repetitions, each in a space of its own; 1 s between runs, the paper's conservative
+choice, or more if the device needs it.
+**Simplified**: `plan_options` documents the differences of the quick scale.
+**Ambiguous**: (1) what a sequential write is. Here ordered, partitioned and parallel sequential
+writes count, and so do mixes with them; random writes do not. (2) The order of repetitions: all
+runs of a group, then all of them again, so that slow changes show as disagreement (`order`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec import structs
+
+from uflip.benchmark import interference
+from uflip.benchmark.long_baseline import longer_baseline
+from uflip.benchmark.order import BASELINE, order_runs
+from uflip.benchmark.plan_options import (
+    Choices,
+    check_io_size,
+    check_target,
+    check_zones,
+    method_for,
+    overwrites_for,
+    pause_for,
+    repetitions_for,
+)
+from uflip.benchmark.run_lengths import with_stop_rule
+from uflip.benchmark.space_allocation import allocate_spaces, fewest_resets
+from uflip.benchmark.state import (
+    Enforcement,
+    default_state,
+    plan_state,
+)
+from uflip.benchmark.target_spaces import SpaceAllocator
+from uflip.benchmark_options import SCALES
+from uflip.data.device import DeviceInfo
+from uflip.data.summary import WarningSummary
+from uflip.errors import unknown_name
+from uflip.experiment import (
+    Context,
+    PlannedRun,
+    Skipped,
+)
+from uflip.microbench import MICRO_BENCHMARKS, check_names, has_own_length
+from uflip.spec import Spec
+from uflip.units import format_size
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Runs in the order in which they are made.
+
+    Attributes
+    ----------
+    device : DeviceInfo
+        Properties of the device.
+    scale, seed
+        As given to `make_plan`.
+    runs : tuple of PlannedRun
+        In order; their ids begin with their number.
+    skipped : tuple of Skipped
+        Runs that the device does not support, or a limit excludes, with reasons.
+    pause_ns : int
+        Idle time of the device before each run, on its own clock [ns].
+    target_size : int
+        The part of the device that is used, from its beginning [bytes].
+    state : Enforcement or None
+        The state that the plan begins in, and that resets enforce again; None for "as-is".
+    repetitions : int
+        Number of repetitions of each run.
+    method : str
+        One of `METHODS`: the rule for the length of runs.
+    durability : str
+        Durability of writes, see `uflip.durability`.
+    warnings : tuple of dict
+        Warnings about the plan: code, message, numbers, advice.
+    why_reset : mapping of str to str
+        Id of a run -> reason for the reset before it; empty for a plan from a file.
+    fewest_resets : int or None
+        Resets needed if every run were as short as allowed; None for a plan from a file.
+    block_bytes : int or None
+        No two runs with sequential writes share a block of this size; None for a plan from a
+        file [bytes].
+    """
+
+    device: DeviceInfo
+    scale: str
+    seed: int
+    runs: tuple[PlannedRun, ...]
+    skipped: tuple[Skipped, ...]
+    pause_ns: int
+    target_size: int
+    state: Enforcement | None
+    repetitions: int
+    method: str
+    durability: str
+    warnings: tuple[WarningSummary, ...]
+    why_reset: Mapping[str, str] = field(default_factory=dict)
+    fewest_resets: int | None = None
+    block_bytes: int | None = None
+
+    @property
+    def resets(self) -> int:
+        """Number of resets of the state."""
+        return sum(run.reset_before for run in self.runs)
+
+
+def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None = None) -> Plan:
+    """Plan the micro-benchmarks for a device. The device is not touched.
+
+    Parameters
+    ----------
+    info : DeviceInfo
+        The device, from `inspect_device` or `Device.info`.
+    scale : str
+        "quick" or "standard".
+    seed : int
+        Seed of all random patterns; each run gets its own from it.
+    choices : Choices, optional
+        The user's other choices.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    UsageError
+        For an unknown scale, micro-benchmark or state, or unsupported sizes.
+    """
+    chosen = Choices() if choices is None else choices
+    if scale not in SCALES:
+        raise unknown_name("scale", scale, SCALES, where="--scale")
+    names = check_names(chosen.only, info.addresses, chosen.suite)
+    check_zones(info, chosen.suite, chosen.state)
+    used = check_target(info, chosen.target_size)
+    method = method_for(scale, chosen.method, chosen_lengths=chosen.io_counts is not None)
+    context = Context(
+        structs.replace(info, capacity_bytes=used),
+        scale,
+        seed,
+        chosen.io_size,
+        chosen.io_counts,
+        budgets=method == "auto",
+        # The null device has no free blocks to use up.
+        startup=method == "startup" and not info.null,
+    )
+    check_io_size(context)
+    repetitions = repetitions_for(context, chosen.repetitions)
+    state_name = default_state(info) if chosen.state is None else chosen.state
+    state = plan_state(info, state_name, chosen.target_size, overwrites=overwrites_for(method))
+    experiments = [
+        experiment for name in names for experiment in MICRO_BENCHMARKS[name].experiments(context)
+    ]
+    runs = [_apply_stop_rule(run, method) for experiment in experiments for run in experiment.runs]
+    lingering = interference.lay_out(context) if _measures_pause(context, runs, chosen) else []
+    ordered = order_runs(
+        runs,
+        lingering,
+        repetitions,
+        seed,
+        capacity=context.capacity,
+        staged=method != "paper",
+        shuffled=method == "auto",
+    )
+
+    def longest(run: PlannedRun) -> Spec:
+        return longer_baseline(run, context.info, scale, method) or run.spec
+
+    placed = allocate_spaces(ordered, context.capacity, chosen.used_bytes, longest)
+    if state is None:
+        placed = placed.without_resets()
+    return Plan(
+        device=info,
+        scale=scale,
+        seed=seed,
+        runs=placed.runs,
+        skipped=tuple(skip for experiment in experiments for skip in experiment.skipped),
+        pause_ns=pause_for(context) if chosen.pause_ns is None else chosen.pause_ns,
+        target_size=used,
+        state=state,
+        repetitions=repetitions,
+        method=method,
+        durability=chosen.durability,
+        warnings=tuple(_warnings(context, placed.allocator, resets=state is not None)),
+        why_reset=placed.why_reset,
+        fewest_resets=None if state is None else fewest_resets(ordered, placed, chosen.used_bytes),
+        block_bytes=placed.allocator.block,
+    )
+
+
+def _apply_stop_rule(run: PlannedRun, method: str) -> PlannedRun:
+    """Apply the stop rule to a run, except to baselines and runs that need a fixed length."""
+    fixed = method != "auto" or run.micro_benchmark == BASELINE or has_own_length(run)
+    return run if fixed else with_stop_rule(run)
+
+
+def _measures_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choices) -> bool:
+    """Return whether the pause is measured: where writes of a run may linger in the next one."""
+    if chosen.pause_ns is not None or context.info.zoned:
+        return False
+    whole = any(run.micro_benchmark == BASELINE for run in runs)
+    return whole or (not context.info.null and any(run.spec.writes for run in runs))
+
+
+def _warnings(context: Context, allocator: SpaceAllocator, *, resets: bool) -> list[WarningSummary]:
+    if not allocator.resets or resets or context.info.null:
+        return []
+    return [
+        {
+            "code": "sequential_targets_reused",
+            "message": (
+                f"The sequential writes of this plan take {format_size(allocator.allocated_bytes)},"
+                f" the device has {format_size(context.capacity)}, and its state is not reset: "
+                "later runs wrote where earlier ones had"
+            ),
+            "numbers": {
+                "wanted_bytes": allocator.allocated_bytes,
+                "capacity_bytes": context.capacity,
+                "rounds": allocator.resets,
+            },
+            "advice": "omit --state as-is, use a larger device, or fewer micro-benchmarks "
+            "at a time (--only)",
+        }
+    ]

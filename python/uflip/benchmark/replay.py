@@ -1,0 +1,338 @@
+"""Replay of a trace of another device, or another tool: a benchmark of one run.
+
+```text
+TRACE ─ read ─▶ Recording ─ fit ─▶ Ios ─ a plan of one run ─▶ BenchmarkRun.carry_out ─▶ results
+```
+
+Every change on the way is a warning with its numbers: I/Os moved because the device is smaller,
+widened to its sectors, or omitted because they are neither reads nor writes.
+"""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypedDict
+
+from uflip import _native, signals
+from uflip.benchmark.benchmark_run import new_benchmark_run
+from uflip.benchmark.estimate import estimate
+from uflip.benchmark.events import OnEvent, ignore
+from uflip.benchmark.prepare import AS_IS, known_state, open_watched, record_of
+from uflip.benchmark.request import BenchmarkRequest
+from uflip.benchmark.resume import resume_benchmark
+from uflip.benchmark.session import check_out, folder_name
+from uflip.benchmark.single import plan_single_run
+from uflip.benchmark.trace_sources import read_recording
+from uflip.data.device import DeviceInfo
+from uflip.data.spec import Replay as ReplaySpec
+from uflip.data.spec import read_spec, text_of
+from uflip.data.summary import WarningSummary
+from uflip.device.options import IO_TIMEOUT_NS
+from uflip.errors import UsageError, native_errors
+from uflip.experiment import PlannedRun
+from uflip.results import ResultsWriter
+from uflip.results.result_dir import refuse_existing
+
+NAME = "replay"
+"""Micro-benchmark of replays in results."""
+FITS = ("refuse", "wrap", "scale")
+SCALE = "replay"
+_MILLION = 1_000_000
+# Queue depth of an open loop on a real device: NVMe drives accept it without a queue before theirs.
+_QUEUE = 256
+
+
+class Recorded(TypedDict):
+    """The used part of the native summary of a trace."""
+
+    bytes_read: int
+    bytes_written: int
+    bytes_trimmed: int
+    end: int
+    left_out: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayRequest:
+    """A trace and the options of its replay.
+
+    Attributes
+    ----------
+    trace : Path
+        A file for `uflip.benchmark.trace_sources.read_recording`.
+    format : str or None
+        Its format; None: detect it.
+    fit : str
+        One of `FITS`: the treatment of I/Os beyond the end of the device.
+    speed : float or None
+        Open loop: I/Os arrive at their recorded times, accelerated by this factor. None, a closed
+        loop: each follows the one before.
+    queue_depth : int or None
+        Largest number in flight; None: 1, or in an open loop the queue depth of the device.
+    """
+
+    trace: Path
+    format: str | None = None
+    fit: str = FITS[0]
+    speed: float | None = None
+    queue_depth: int | None = None
+
+
+def replay(
+    request: BenchmarkRequest,
+    replay_request: ReplayRequest,
+    out: Path | None = None,
+    on_event: OnEvent = ignore,
+) -> Path:
+    """Replay a trace on a device and store the response times.
+
+    Parameters
+    ----------
+    request : BenchmarkRequest
+        The device, and the options for opening it; options of a plan are ignored.
+    replay_request : ReplayRequest
+        The trace.
+    out : Path, optional
+        New folder for the results; without it one under `results/`.
+    on_event : callable
+        Receives events about everything that takes time.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    UflipError
+        All checks precede everything that is created, written or opened for writing.
+    """
+    recording = read_recording(replay_request.trace, replay_request.format)
+    summary: Recorded = json.loads(recording.summary_json())
+    bytes_changed = summary["bytes_written"] or summary["bytes_trimmed"]
+    writable = bool(bytes_changed) or request.size is not None
+    if writable:
+        request.check()
+    folder = Path("results") / folder_name(request.device) if out is None else out
+    check_out(folder)
+    info = request.inspect()
+    recording, summary = _supported_ios(recording, summary, info, replay_request.trace)
+    ios = _fit_recording(recording, replay_request, info)
+    run = _planned_run(replay_request, info, ios)
+    durability, warnings = request.resolved_durability(), _warnings(summary, ios)
+    plan = plan_single_run(run, info, scale=SCALE, durability=durability, warnings=warnings)
+    estimate(plan)
+    with (
+        signals.shielded(),
+        open_watched(
+            request.device,
+            info,
+            on_event,
+            size=request.size,
+            buffered=request.buffered,
+            data=request.data,
+            destroy=request.destroy,
+            durability=plan.durability,
+            io_timeout_ns=request.io_timeout_ns,
+            completion=request.completion,
+            writable=writable,
+        ) as device,
+    ):
+        refuse_existing(folder)
+        plan = replace(plan, device=device.info)
+        device.set_replay_ios(ios)
+        record = record_of(device.info, request.device, request.record) if writable else None
+        initial_state = known_state(device.info, None, record) or AS_IS
+        new_benchmark_run(device, plan, folder, initial_state, record=record).carry_out(
+            None, on_event
+        )
+    return folder
+
+
+def resume(
+    folder: Path,
+    replay_request: ReplayRequest,
+    *,
+    device: str | None = None,
+    destroy: str | None = None,
+    io_timeout_ns: int = IO_TIMEOUT_NS,
+    on_event: OnEvent = ignore,
+) -> Path:
+    """Resume an interrupted replay, on the same device, with the same trace.
+
+    Parameters
+    ----------
+    folder : Path
+        Its results.
+    replay_request : ReplayRequest
+        The trace, and the options of its first start.
+    device : str, optional
+        The device, as a check: the results contain its name.
+    destroy, io_timeout_ns
+        As for `uflip.open_device`.
+    on_event : callable
+        Receives events about everything that takes time.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    UflipError
+        From `replay` and `uflip.benchmark.resume`; if the I/Os differ from those in the results.
+    """
+    recording = read_recording(replay_request.trace, replay_request.format)
+    with signals.shielded():
+        writer = ResultsWriter.resume(folder)
+        try:
+            ios = _check_same_ios(writer, recording, replay_request)
+        except BaseException:
+            writer.close()
+            raise
+        run = resume_benchmark(
+            writer,
+            device=device,
+            destroy=destroy,
+            record=None,
+            io_timeout_ns=io_timeout_ns,
+            on_event=on_event,
+        )
+        with run.device:
+            run.device.set_replay_ios(ios)
+            run.carry_out(None, on_event)
+    return folder
+
+
+def _check_same_ios(
+    writer: ResultsWriter, recording: _native.Recording, replay_request: ReplayRequest
+) -> _native.Ios:
+    """Return the I/Os of a resumed replay; refuse different ones."""
+    manifest = writer.manifest
+    summary = json.loads(recording.summary_json())
+    recording, _ = _supported_ios(recording, summary, manifest.device, replay_request.trace)
+    spec = manifest.plan[0].spec if manifest.plan else None
+    if not isinstance(spec, ReplaySpec):
+        raise UsageError(
+            "These results are not from a replay",
+            where=str(writer.path),
+            got=manifest.plan[0].micro_benchmark if manifest.plan else "nothing",
+            allowed="results of `uflip replay`",
+            action=f"use `uflip run --resume {writer.path}`",
+        )
+    ios = _fit_recording(recording, replay_request, manifest.device)
+    depth = spec.queue_depth or 1
+    if read_spec(ios.spec_json(depth)) == spec and replay_request.queue_depth in (None, depth):
+        return ios
+    raise UsageError(
+        "The trace or its options differ from the first start",
+        where="TRACE, --fit, --speed, --queue-depth",
+        got=ios.spec_json(replay_request.queue_depth or depth),
+        allowed=text_of(spec),
+        action="give the trace and the options of the first start",
+    )
+
+
+def default_queue_depth(info: DeviceInfo) -> int:
+    """Return the default queue depth of an open loop: that of the device, limited for real ones."""
+    return info.deepest_queue if info.simulated else min(info.deepest_queue, _QUEUE)
+
+
+def _planned_run(replay_request: ReplayRequest, info: DeviceInfo, ios: _native.Ios) -> PlannedRun:
+    depth = replay_request.queue_depth or (
+        1 if replay_request.speed is None else default_queue_depth(info)
+    )
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", replay_request.trace.name).strip("-.")[:40] or "trace"
+    return PlannedRun(
+        id=f"0001-{NAME}-{name}",
+        micro_benchmark=NAME,
+        pattern=name,
+        parameter="queue_depth",
+        value=depth,
+        unit="",
+        spec=read_spec(ios.spec_json(depth)),
+    )
+
+
+def _supported_ios(
+    recording: _native.Recording, summary: Recorded, info: DeviceInfo, trace: Path
+) -> tuple[_native.Recording, Recorded]:
+    """Omit I/Os that the device does not support."""
+    if info.details.deallocates or not summary["bytes_trimmed"]:
+        return recording, summary
+    recording = recording.without_trims()
+    remaining: Recorded = json.loads(recording.summary_json())
+    if not remaining["bytes_read"] and not remaining["bytes_written"]:
+        raise UsageError(
+            "The trace contains only trims, and the device has no command to deallocate",
+            where=str(trace),
+            got=info.url,
+            allowed="a disk with discard_max_bytes above 0, a file, or a simulated device",
+            action="replay it on another device",
+        )
+    return recording, remaining
+
+
+def _fit_recording(
+    recording: _native.Recording, replay_request: ReplayRequest, info: DeviceInfo
+) -> _native.Ios:
+    speed = replay_request.speed
+    if speed is not None and not 1 / _MILLION <= speed <= _MILLION:
+        raise UsageError(
+            "A trace cannot be replayed at this speed",
+            where="--speed",
+            got=f"{speed:g}",
+            allowed=f"{1 / _MILLION:g} to {_MILLION}; 1: the recorded speed",
+            action="choose another speed",
+        )
+    ppm = None if speed is None else round(speed * _MILLION)
+    with native_errors():
+        return recording.fit(info.capacity_bytes, info.sector_bytes, replay_request.fit, ppm)
+
+
+def _warnings(summary: Recorded, ios: _native.Ios) -> tuple[WarningSummary, ...]:
+    """Return warnings about the parts of a trace that are not replayed as recorded."""
+    total = len(ios)
+    warnings: list[WarningSummary] = []
+    if ios.moved:
+        warnings.append(
+            {
+                "code": "trace_moved",
+                "message": f"{ios.moved} of {total} I/Os have another offset than in the trace",
+                "numbers": {"ios": ios.moved, "of": total, "trace_end_bytes": summary["end"]},
+                "advice": "replay it on a device that is as large as the recorded one",
+            }
+        )
+    if ios.widened:
+        warnings.append(
+            {
+                "code": "trace_widened",
+                "message": f"{ios.widened} of {total} I/Os were widened to whole sectors",
+                "numbers": {"ios": ios.widened, "of": total},
+                "advice": "replay it on a device with smaller sectors",
+            }
+        )
+    if ios.split:
+        warnings.append(
+            {
+                "code": "trace_split",
+                "message": f"{ios.split} trims were longer than any I/O may be, and became several",
+                "numbers": {"ios": ios.split, "of": total},
+                "advice": "their time is that of all parts together, which are at the same instant",
+            }
+        )
+    if summary["left_out"]:
+        left_out = summary["left_out"]
+        listed = ", ".join(f"{name} {count}" for name, count in sorted(left_out.items()))
+        warnings.append(
+            {
+                "code": "trace_left_out",
+                "message": f"Not everything in the trace was replayed: {listed}",
+                "numbers": left_out,
+                "advice": "reads and writes are replayed, and trims if the device supports them; "
+                "see docs/how-to/replay-a-trace.md",
+            }
+        )
+    return tuple(warnings)

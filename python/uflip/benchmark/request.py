@@ -1,0 +1,232 @@
+"""The request for a benchmark: how the device is opened, and which plan it gets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from uflip.benchmark.events import OnEvent
+from uflip.benchmark.limits import within_limits
+from uflip.benchmark.plan import Plan, make_plan
+from uflip.benchmark.plan_file import check_device, read_plan
+from uflip.benchmark.plan_options import Choices, method_for, overwrites_for
+from uflip.benchmark.prepare import open_watched, record_of, used_bytes
+from uflip.benchmark.state import default_state, plan_state
+from uflip.benchmark_options import SCALE, SEED, SUITE
+from uflip.data.device import OPEN_CHANNEL, DeviceInfo
+from uflip.device.catalogue import inspect_device
+from uflip.device.guard import check_simulated, check_target_allowed
+from uflip.device.handle import Device
+from uflip.device.identity import model_identity
+from uflip.device.options import DATA, IO_TIMEOUT_NS
+from uflip.device.simulated import interface_of
+from uflip.device.url import parse_url
+from uflip.durability import durability_or_default
+from uflip.errors import DeviceError, UsageError
+from uflip.experiment import BASELINE_IO_SIZE
+from uflip.units import format_size
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkRequest:
+    """A request for a benchmark; None leaves the choice to the method.
+
+    Attributes
+    ----------
+    device : str
+        Its name, as in `uflip.device.url`.
+    suite, scale, only, seed, io_size, pause_ns, repetitions, method
+        Options of the plan, see `uflip.benchmark.Choices`.
+    state, target_size : str, int [bytes]
+        State to be enforced, and the used part of the device.
+    max_bytes_written, max_time_ns : int
+        Runs beyond these limits are skipped [bytes, ns].
+    plan_file : Path
+        The plan, instead of all of these but the limits.
+    record : Path
+        Path of the state record.
+    size, buffered, durability, data, destroy, io_timeout_ns, completion
+        As for `uflip.open_device`.
+    sacrifice : str
+        CHANNEL:LUN:BLOCK of an open-channel device, to be worn out.
+    inside : bool
+        Whether a device log is recorded with each run of a simulated device.
+    """
+
+    device: str
+    suite: str | None = None
+    scale: str | None = None
+    only: Sequence[str] | None = None
+    seed: int | None = None
+    io_size: int | None = None
+    pause_ns: int | None = None
+    repetitions: int | None = None
+    method: str | None = None
+    state: str | None = None
+    target_size: int | None = None
+    max_bytes_written: int | None = None
+    max_time_ns: int | None = None
+    plan_file: Path | None = None
+    record: Path | None = None
+    size: int | None = None
+    buffered: bool = False
+    durability: str | None = None
+    data: str = DATA[0]
+    destroy: str | None = None
+    io_timeout_ns: int = IO_TIMEOUT_NS
+    completion: str | None = None
+    sacrifice: str | None = None
+    inside: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse options that conflict with the plan file."""
+        if self.plan_file is None:
+            return
+        settings = {
+            "suite": self.suite,
+            "scale": self.scale,
+            "only": self.only,
+            "seed": self.seed,
+            "io_size": self.io_size,
+            "pause": self.pause_ns,
+            "repetitions": self.repetitions,
+            "method": self.method,
+            "state": self.state,
+            "target_size": self.target_size,
+            "durability": self.durability,
+        }
+        for name, value in settings.items():
+            if value is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(
+                    "The plan file contains this setting",
+                    where=option,
+                    got=f"{option} with --plan {self.plan_file}",
+                    action="edit the file, or omit one of the two",
+                )
+
+    @property
+    def is_open_channel(self) -> bool:
+        """Whether the device is an open-channel one, and its benchmark uFLIP-OC."""
+        target = parse_url(self.device)
+        return target.kind == "sim" and interface_of(target) == OPEN_CHANNEL
+
+    def check_jobs(self) -> None:
+        """Refuse options that do not apply to an open-channel device.
+
+        Raises
+        ------
+        UsageError
+            For the first such option.
+        """
+        applies = {"device", "scale", "only", "sacrifice", "inside"}
+        for field in fields(self):
+            if field.name not in applies and getattr(self, field.name) != field.default:
+                name = field.name.removesuffix("_ns").removesuffix("_file").replace("_", "-")
+                raise UsageError(
+                    "This option does not apply to an open-channel device",
+                    where=f"--{name}",
+                    got=str(getattr(self, field.name)),
+                    allowed="--scale, --only, --sacrifice, --inside, --out",
+                    action="omit it: jobs follow from the geometry and the scale",
+                )
+
+    def check(self) -> None:
+        """Refuse a device that must not be written to, before anything else is checked."""
+        if self.inside:
+            check_simulated(self.device)
+        check_target_allowed(
+            self.device,
+            size=self.size,
+            buffered=self.buffered,
+            data=self.data,
+            destroy=self.destroy,
+            completion=self.completion,
+        )
+
+    def inspect(self) -> DeviceInfo:
+        """Describe the device as it will be; the device is not touched."""
+        return inspect_device(self.device, size=self.size, buffered=self.buffered)
+
+    def open(self, info: DeviceInfo, durability: str, on_event: OnEvent) -> Device:
+        """Open the device for writing."""
+        opened = open_watched(
+            self.device,
+            info,
+            on_event,
+            size=self.size,
+            buffered=self.buffered,
+            data=self.data,
+            destroy=self.destroy,
+            durability=durability,
+            io_timeout_ns=self.io_timeout_ns,
+            completion=self.completion,
+        )
+        opened.looks_inside = self.inside
+        return opened
+
+    def resolved_durability(self) -> str:
+        """Return the durability of writes without a plan file."""
+        return durability_or_default(self.durability, buffered=self.buffered)
+
+    def plan(self, info: DeviceInfo) -> Plan:
+        """Make or read the plan for a device. The device is not touched."""
+        if self.plan_file is not None:
+            plan = read_plan(self.plan_file, info)
+        else:
+            scale = SCALE if self.scale is None else self.scale
+            seed = SEED if self.seed is None else self.seed
+            plan = make_plan(info, scale, seed, self._choices(info))
+        return within_limits(plan, self.max_bytes_written, self.max_time_ns)
+
+    def finalize_plan(self, plan: Plan, info: DeviceInfo) -> Plan:
+        """Return the plan for the device, now that it is open.
+
+        Parameters
+        ----------
+        plan : Plan
+            The plan from before.
+        info : DeviceInfo
+            The open device.
+
+        Raises
+        ------
+        UflipError
+            If the device, or its medium, differs from that of the plan.
+        """
+        if model_identity(info) != model_identity(plan.device):
+            raise DeviceError(
+                "The device changed during the start",
+                where=info.url,
+                got=f"{format_size(info.capacity_bytes)} in sectors of {info.sector_bytes} B",
+                allowed="the device that the plan was made for",
+                action="check which other process uses it, and repeat the command",
+            )
+        if self.plan_file is not None:
+            # The content of a file is known only when it is open.
+            check_device(self.plan_file, info)
+        return replace(plan, device=info)
+
+    def _choices(self, info: DeviceInfo) -> Choices:
+        state = default_state(info) if self.state is None else self.state
+        record = record_of(info, self.device, self.record)
+        # A wrong state or target is an error of the plan, not of the record.
+        has_state = record is not None and record.state is not None
+        scale = SCALE if self.scale is None else self.scale
+        overwrite_count = overwrites_for(method_for(scale, self.method))
+        enforcement = (
+            plan_state(info, state, self.target_size, overwrites=overwrite_count)
+            if has_state
+            else None
+        )
+        return Choices(
+            suite=SUITE if self.suite is None else self.suite,
+            only=None if self.only is None else tuple(self.only),
+            io_size=BASELINE_IO_SIZE if self.io_size is None else self.io_size,
+            pause_ns=self.pause_ns,
+            target_size=self.target_size,
+            state=state,
+            repetitions=self.repetitions,
+            method=self.method,
+            durability=self.resolved_durability(),
+            used_bytes=used_bytes(enforcement, record),
+        )

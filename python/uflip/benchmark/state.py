@@ -1,0 +1,250 @@
+"""The state of a device: its enforcement, the progress of that, and its name.
+
+The behaviour of a flash device depends on its history. So it is overwritten in a defined way before
+it is measured, and later writes are recorded: a *state id* names the enforced state together with
+every write since. Two runs with the same id began on equal devices.
+
+**Source**: uFLIP (CIDR 2009) §4.1: random writes of random size (0.5 KB to the flash block size,
+128 KB) over the whole device; the alternative is a sequential rewrite.
+**Faithful**: both states; the whole target is written.
+**Simplified**: a sequential pass comes first, so that every sector is written for certain. A
+simulated device is written to in its functional mode.
+**Ambiguous**: how much is written at random. Random writes of x times the target leave e^-x of the
+sequential pass: 37 % after one, 5 % after `OVERWRITES`, the required precision. The remaining data
+lies in the order of its addresses, and sequential writes meet it all at once.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from uflip.benchmark.cost import cost_of
+from uflip.benchmark_options import STATES
+from uflip.data.device import DeviceInfo
+from uflip.data.spec import Spec, table_of
+from uflip.data.state_record import StateRequest
+from uflip.device.handle import Device
+from uflip.device.resolve import resolve_state
+from uflip.durability import CACHED
+from uflip.errors import InterruptedRun, UsageError, unknown_name
+
+OVERWRITES = 3
+# Enough for the run lengths of the paper.
+FEWEST_OVERWRITES = 1
+
+# A killed enforcement loses at most the writes of this time; storing its progress costs a rename.
+SAVE_EVERY_S = 5.0
+
+OnState = Callable[[int, int], None]
+"""Called with (writes made, writes in all), both counted from the first write of the state."""
+
+
+@dataclass(frozen=True)
+class Enforcement:
+    """A state to be enforced, and its cost.
+
+    Attributes
+    ----------
+    request : dict
+        Complete: state, target_offset, target_size, io_size_max, random_bytes [bytes], seed.
+    total_ios, bytes_written : int
+        Its I/Os and bytes; counted, not estimated.
+    time_ns : int
+        An estimate [ns] on the wall clock.
+    """
+
+    request: StateRequest
+    total_ios: int
+    bytes_written: int
+    time_ns: int
+
+    @property
+    def state_id(self) -> str:
+        """The name of the resulting state."""
+        return _digest(self.request)
+
+    def is_met_by(self, request: StateRequest) -> bool:
+        """Return whether the state of another request satisfies this one: more random does."""
+        least = self.request["random_bytes"]
+        is_enough = request["random_bytes"] >= least
+        return is_enough and self.request == {**request, "random_bytes": least}
+
+
+class EnforcementLog(Protocol):
+    """Storage of the progress of an enforcement; `uflip.results.StateRecord` is one."""
+
+    def save_progress(self, done_ios: int) -> None:
+        """Store the number of writes made so far, durably."""
+
+
+def plan_state(
+    info: DeviceInfo,
+    state: str,
+    target_size: int | None = None,
+    seed: int = 1,
+    overwrites: int = OVERWRITES,
+) -> Enforcement | None:
+    """Return the cost of enforcing a state. The device is not touched.
+
+    Parameters
+    ----------
+    info : DeviceInfo
+        The device.
+    state : str
+        One of `STATES`.
+    target_size : int, optional
+        The part of the device to write, from its beginning [bytes]; by default all of it.
+    seed : int
+        Seed of the random writes.
+    overwrites : int
+        Amount of random writes, in multiples of the target size.
+
+    Returns
+    -------
+    Enforcement or None
+        None for "as-is".
+
+    Raises
+    ------
+    UsageError
+        For an unknown state, or a target that does not fit the device or the writes.
+    """
+    if state not in STATES:
+        raise unknown_name("state", state, STATES, where="--state")
+    if state == "as-is":
+        return None
+    request: dict[str, object] = {"state": state, "seed": seed}
+    if state == "random":
+        whole = info.capacity_bytes if target_size is None else target_size
+        request["random_bytes"] = overwrites * whole
+    if target_size is None:
+        return plan_request(info, request)
+    try:
+        return plan_request(info, request | {"target_size": target_size})
+    except UsageError as error:
+        error.where = f"--target-size {target_size}"
+        raise
+
+
+def plan_request(info: DeviceInfo, requested: Mapping[str, object]) -> Enforcement:
+    """Return the same as `plan_state`, for a request that may also contain sizes and a seed.
+
+    Raises
+    ------
+    UsageError
+        If it does not make sense, or does not fit the device.
+    """
+    request, totals = resolve_state(requested, info)
+    ios, written = totals.total_ios, totals.bytes_written
+    return Enforcement(request, ios, written, cost_of(info.kind).state_ns(ios, written))
+
+
+def enforce_state(
+    device: Device,
+    enforcement: Enforcement,
+    log: EnforcementLog,
+    done_ios: int = 0,
+    on_state: OnState | None = None,
+) -> None:
+    """Enforce a state on a device; store the progress, even if it fails.
+
+    Parameters
+    ----------
+    device : Device
+        Open for writing.
+    enforcement : Enforcement
+        From `plan_state`.
+    log : EnforcementLog
+        Receives the progress now and then, and at the end.
+    done_ios : int
+        Writes of an earlier attempt, which are not repeated.
+    on_state : callable, optional
+        Called about ten times a second.
+
+    Raises
+    ------
+    InterruptedRun
+        After Ctrl-C; the progress so far is stored, and counts.
+    DeviceError
+        If a write fails.
+    """
+    made, saved_at = done_ios, time.monotonic()
+
+    def progress(done: int, _total: int, _response_ns: int) -> None:
+        nonlocal made, saved_at
+        made = done_ios + done
+        if time.monotonic() - saved_at > SAVE_EVERY_S:
+            log.save_progress(made)
+            saved_at = time.monotonic()
+        if on_state is not None:
+            on_state(made, enforcement.total_ios)
+
+    try:
+        device.enforce(enforcement.request, done_ios, progress)
+    except InterruptedRun as error:
+        raise InterruptedRun(
+            f"Interrupted after {made} of {enforcement.total_ios} writes of the state",
+            where=error.where,
+            action="give the same command again: it continues from there",
+        ) from None
+    finally:
+        log.save_progress(made)
+
+
+def default_state(info: DeviceInfo) -> str:
+    """Return the default state at the beginning of a plan.
+
+    A simulated device is created in the state of its profile, and a saved one keeps its state; the
+    null device has no state.
+    """
+    if info.zoned:
+        return "as-is"
+    if info.outlives_process:
+        return "random"
+    if info.simulated and info.details.snapshot is None:
+        profile = info.profile.state.state
+        return profile if profile in STATES else "as-is"
+    return "as-is"
+
+
+def next_state_id(
+    state_id: str | None, spec: Spec, ios: int | None, durability: str = CACHED
+) -> str | None:
+    """Return the name of the state after a run on a device in a named state.
+
+    Parameters
+    ----------
+    state_id : str or None
+        The state before; None is an unknown state, and stays unknown.
+    spec : Spec
+        The resolved specification of the run.
+    ios : int or None
+        Number of its I/Os; None if unknown.
+    durability : str
+        Durability of its writes: frequent flushes change the layout of data.
+    """
+    if state_id is None:
+        return None
+    after = {"after": state_id, "spec": table_of(spec), "ios": ios}
+    return _digest(after if durability == CACHED else after | {"durability": durability})
+
+
+def state_of_profile(profile: Mapping[str, object], snapshot: str | None = None) -> str:
+    """Return the name of the state in which a simulated device is opened.
+
+    Parameters
+    ----------
+    profile : mapping
+        The profile, which determines the state of a new device.
+    snapshot : str, optional
+        The name of the restored state.
+    """
+    return _digest({"profile": profile} | ({"snapshot": snapshot} if snapshot else {}))
+
+
+def _digest(content: Mapping[str, object]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
