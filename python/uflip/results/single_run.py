@@ -6,14 +6,14 @@ from uflip._native import Trace
 from uflip.amplification import write_amplification
 from uflip.data.device import DeviceInfo
 from uflip.data.single_run import OneRun
+from uflip.data.spec import read_spec
 from uflip.results.columns import pieces
 from uflip.results.run_statistics import statistics_of
-from uflip.spec import read_spec
 
 SIZE = "io_size_bytes"
 
 
-def describe(trace: Trace, info: DeviceInfo, durability: str) -> OneRun:
+def describe_run(trace: Trace, info: DeviceInfo, durability: str) -> OneRun:
     """Describe a run as plain data.
 
     Parameters
