@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mqsim_program import LANE_GB_PER_S, LANES, SECTOR_BYTES, MqsimRun, Setup, run
-from uflip.amplification import write_amplification
 from uflip.device.opener import open_device
 from uflip.models.write_amplification import greedy, pool_spare_factor
 from uflip.reproduce.simulated_device import device_url
+from uflip.results.run_statistics import write_amplification
 from uflip.spec import Spec, baseline
 
 TOLERANCE = 0.05

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from command_line import uflip
 
-from uflip.amplification import write_amplification
 from uflip.device.catalogue import inspect_device
 from uflip.models import write_amplification as theory
 from uflip.reproduce.simulated_device import SimulatedDevice, device_url
+from uflip.results.run_statistics import write_amplification
 from uflip.spec import basic
 from uflip.sweeping import sweep
 

@@ -13,9 +13,8 @@ import uflip as package
 from uflip import _native
 from uflip.data.spec import MODES
 from uflip.device.opener import open_device
-from uflip.results import Results, columns, run_statistics, throughput
-from uflip.results.run_statistics import statistics_of
-from uflip.results.throughput import measured_amount, rates
+from uflip.results import Results, columns, run_statistics
+from uflip.results.run_statistics import measured_amount, rates, statistics_of
 from uflip.spec import Spec, baseline, basic, mix, parallel
 from uflip.stats import Distribution, summary
 from uflip.web import views
@@ -182,7 +181,7 @@ def test_statistics_do_not_depend_on_the_piece_size(
     with open_device(DEVICE) as device:
         trace = device.run(spec)
     whole, amount = statistics_of([trace]), measured_amount(trace)
-    for module in (columns, throughput):
+    for module in (columns, run_statistics):
         monkeypatch.setattr(module, "PIECE_IOS", 64)
     monkeypatch.setattr(Distribution, "FEW", 32)
     pieces = statistics_of([trace])

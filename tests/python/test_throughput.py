@@ -16,7 +16,7 @@ from uflip.device.opener import open_device
 from uflip.microbench.labels import by_pattern
 from uflip.microbench.layout import ROUNDS
 from uflip.microbench.today.queue_depth import rate, smallest_best_depth
-from uflip.results.throughput import measured_amount, rates
+from uflip.results.run_statistics import measured_amount, rates
 from uflip.spec import Spec, baseline, basic, mix
 
 DEPTHS = [2**k for k in range(9)]

@@ -32,7 +32,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "units": {"_native", "errors"},
     "escape": set(),
     "data": {"_native", "durability", "errors", "units"},
-    "amplification": set(),
     "durability": {"_native", "errors", "units"},
     "footprint": {"data"},
     "table": set(),
@@ -64,7 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "benchmark_options", "data", "errors", "experiment", "spec", "startup", "units",
     },
     "results": {
-        "_native", "amplification", "analysis", "arrow_table", "data", "device", "durability",
+        "_native", "analysis", "arrow_table", "data", "device", "durability",
         "errors", "flash_waits", "footprint", "signals", "spec", "startup", "stats", "units",
     },
     "report": {
@@ -79,7 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cost": {"_native", "data", "device", "errors", "hints", "spec", "units"},
     "benchmarks": {"data", "oc", "report", "results"},
     "web": {
-        "_native", "amplification", "benchmarks", "data", "durability", "errors", "hints",
+        "_native", "benchmarks", "data", "durability", "errors", "hints",
         "microbench", "oc", "play", "report", "results", "stats", "sweeping", "units",
     },
     "site": {
@@ -101,7 +100,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "report", "results", "signals", "spec", "stats", "table", "units",
     },
     "sweeping": {
-        "_native", "amplification", "benchmark_options", "data", "device", "durability", "errors",
+        "_native", "benchmark_options", "data", "device", "durability", "errors",
         "executors", "results", "spec", "stats", "units",
     },
     "selftest": {

@@ -58,7 +58,7 @@ BENCHMARKS = (
     "ctypes", "numpy", "uflip.benchmarks", "uflip.cli.pattern", "uflip.cli.pattern_output",
     "uflip.cli.prepare", "uflip.cli.prepare_device", "uflip.cli.progress", "uflip.cli.run",
     "uflip.cli.progress_events", "uflip.pattern_options", "uflip.oc.session", "uflip.report.text",
-    "uflip.results.single_run", "uflip.benchmark.session", "uflip.benchmark.prepare",
+    "uflip.results.run_statistics", "uflip.benchmark.session", "uflip.benchmark.prepare",
     "uflip.benchmark.resume",
 )  # fmt: skip
 

@@ -140,7 +140,7 @@ def command(
     from uflip.device.catalogue import inspect_device
     from uflip.device.disturbance import check_target, count_disturbances
     from uflip.device.resolve import resolve
-    from uflip.results.single_run import describe_run
+    from uflip.results.run_statistics import describe_run
 
     # Check everything before anything is created or opened for writing.
     for path in [trace_file] if preset is None else preset_traces(trace_file, batches):

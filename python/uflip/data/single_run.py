@@ -1,6 +1,6 @@
 """A single run as a document: the output of `uflip pattern --json`.
 
-Plain data, as `uflip.data.summary` is; `uflip.results.single_run` makes it.
+Plain data, as `uflip.data.summary` is; `uflip.results.run_statistics` makes it.
 """
 
 from collections.abc import Mapping

@@ -19,7 +19,6 @@ import msgspec
 import numpy as np
 
 from uflip import _native
-from uflip.amplification import write_amplification
 from uflip.data import summary
 from uflip.data.manifest import PlanEntry
 from uflip.data.run import metadata_of
@@ -28,7 +27,7 @@ from uflip.data.spec import Mix, read_spec
 from uflip.results.agreement import disagreement
 from uflip.results.columns import measured_column, pieces
 from uflip.results.convergence import job_convergence, repetition_convergence
-from uflip.results.run_statistics import statistics_of
+from uflip.results.run_statistics import statistics_of, write_amplification
 from uflip.results.steady_state import Samples, rounds_of
 from uflip.stats import summarise
 

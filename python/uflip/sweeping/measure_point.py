@@ -7,11 +7,10 @@ same devices starts at once.
 import json
 from typing import Any
 
-from uflip.amplification import write_amplification
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
-from uflip.results.run_statistics import statistics_of
+from uflip.results.run_statistics import statistics_of, write_amplification
 from uflip.spec import Functions, Parallel
 from uflip.sweeping.costs import costs
 from uflip.sweeping.points import SweepPoint

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
-from uflip.amplification import write_amplification
 from uflip.errors import DeviceError, UflipError
+from uflip.results.run_statistics import write_amplification
 from uflip.web.api_types import Problem
 
 TIMEOUT_S = 2.0

@@ -7,7 +7,7 @@ operational analysis of queueing network models* (Computing Surveys 1978).
 throughput can grow with the depth up to depth / R(1), and never exceeds its maximum X:
 N* = X × R(1).
 **Simplified**: X is the highest throughput of the measured depths. Throughput is that of the steady
-part of a run (`uflip.results.throughput`), in which the queue neither fills nor runs out. Depth /
+part of a run (`results.run_statistics`), in which the queue neither fills nor runs out. Depth /
 mean response time would be the same (Little) only for an endless run: the last I/Os wait for fewer
 and fewer others, and 1,280 I/Os at a depth of 256 seem a tenth faster than they are.
 **Ambiguous**: N* is the parallelism of the device at its best depth, in I/Os of this size: an I/O

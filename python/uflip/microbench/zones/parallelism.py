@@ -10,7 +10,7 @@
 it inter-zone scalability.
 **Faithful**: sequential writes, one in flight per zone, as a host that needs the order of its
 writes has no more; throughput is that of the steady part of a run, in which all zones are written
-(`uflip.results.throughput`).
+(`uflip.results.run_statistics`).
 **Simplified**: neighbouring zones, the choice of a host without knowledge of the device.
 **Ambiguous**: the largest number. Up to the device's limit of open zones.
 """

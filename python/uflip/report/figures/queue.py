@@ -3,7 +3,7 @@
 **Source** ours; the knee is that of `uflip.microbench.today.queue_depth`.
 
 **Faithful** Throughput is completions over time while the queue has its full depth
-(`uflip.results.throughput`).
+(`uflip.results.run_statistics`).
 
 **Simplified** Throughput has no whiskers: its interval is that of the mean next to it.
 
