@@ -140,7 +140,7 @@ def command(
     from uflip.device.catalogue import inspect_device
     from uflip.device.disturbance import check_target, count_disturbances
     from uflip.device.resolve import resolve
-    from uflip.results.run_statistics import describe_run
+    from uflip.results.run_statistics import describe
 
     # Check everything before anything is created or opened for writing.
     for path in [trace_file] if preset is None else preset_traces(trace_file, batches):
@@ -171,9 +171,7 @@ def command(
         return
     if trace_file is not None:
         write_trace(trace, trace_output_path(trace_file, force))
-    _print_result(
-        describe_run(trace, info, opened.durability), disturbances, device, as_json=as_json
-    )
+    _print_result(describe(trace, info, opened.durability), disturbances, device, as_json=as_json)
 
 
 def _run_once(

@@ -162,7 +162,7 @@ def _common_mode(spec: Pattern) -> int | None:
     return MODES.index(modes.pop()) if len(modes) == 1 else None
 
 
-def describe_run(trace: _native.Trace, info: DeviceInfo, durability: str) -> OneRun:
+def describe(trace: _native.Trace, info: DeviceInfo, durability: str) -> OneRun:
     """Describe a run as plain data: the output of `uflip pattern --json`.
 
     Parameters
