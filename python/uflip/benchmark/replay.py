@@ -28,7 +28,7 @@ from uflip.data.device import DeviceInfo
 from uflip.data.spec import Replay as ReplaySpec
 from uflip.data.spec import read_spec, text_of
 from uflip.data.summary import WarningSummary
-from uflip.device.options import IO_TIMEOUT_NS
+from uflip.device.guard import IO_TIMEOUT_NS
 from uflip.errors import UsageError, native_errors
 from uflip.experiment import PlannedRun
 from uflip.results import ResultsWriter

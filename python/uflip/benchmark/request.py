@@ -14,10 +14,9 @@ from uflip.benchmark.state import default_state, plan_state
 from uflip.benchmark_options import SCALE, SEED, SUITE
 from uflip.data.device import OPEN_CHANNEL, DeviceInfo
 from uflip.device.catalogue import inspect_device
-from uflip.device.guard import check_simulated, check_target_allowed
+from uflip.device.guard import DATA, IO_TIMEOUT_NS, check_simulated, check_target_allowed
 from uflip.device.handle import Device
 from uflip.device.identity import model_identity
-from uflip.device.options import DATA, IO_TIMEOUT_NS
 from uflip.device.simulated import interface_of
 from uflip.device.url import parse_url
 from uflip.durability import durability_or_default

@@ -17,7 +17,7 @@ from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.resume import resume_benchmark
 from uflip.benchmark.wear import wear_of
 from uflip.data.device import DeviceInfo, DeviceWear
-from uflip.device.options import IO_TIMEOUT_NS
+from uflip.device.guard import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
 from uflip.results import ResultsWriter
 from uflip.results.result_dir import refuse_existing, why_not_writable

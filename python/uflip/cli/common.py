@@ -8,7 +8,7 @@ import click
 
 from uflip import table
 from uflip.cli.terminal import echo
-from uflip.device.options import COMPLETIONS, DATA
+from uflip.device.guard import COMPLETIONS, DATA
 from uflip.device.url import URL_FORMS
 from uflip.durability import FORMS, durability_or_default
 from uflip.errors import UsageError

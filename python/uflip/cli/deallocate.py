@@ -15,8 +15,7 @@ from uflip.cli.common import (
     read_size,
     save_option,
 )
-from uflip.device.guard import check_target_allowed
-from uflip.device.options import check_options
+from uflip.device.guard import check_options, check_target_allowed
 from uflip.device.url import parse_url
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from uflip.cli.common import (
     save_option,
 )
 from uflip.cli.state import target_options
-from uflip.device.guard import check_target_allowed
-from uflip.device.options import check_options
+from uflip.device.guard import check_options, check_target_allowed
 from uflip.device.url import parse_url
 
 EPILOG = """\b

@@ -15,8 +15,7 @@ from uflip.cli.common import (
     open_options,
     save_option,
 )
-from uflip.device.guard import check_target_allowed
-from uflip.device.options import check_options
+from uflip.device.guard import check_options, check_target_allowed
 from uflip.device.url import parse_url
 from uflip.errors import UsageError
 

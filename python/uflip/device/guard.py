@@ -4,15 +4,108 @@ The guard itself is native (crate `host`) and runs before every opening for writ
 calls it first, so that no other check, plan or import comes before.
 """
 
+from __future__ import annotations
+
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from uflip import _native
-from uflip.device.options import COMPLETIONS, check_options
-from uflip.device.url import parse_url
-from uflip.errors import UsageError, native_errors
-from uflip.units import format_size
+from uflip.device.url import DeviceUrl, parse_url
+from uflip.errors import UsageError, native_errors, unknown_name
+from uflip.units import format_size, parse_size
+
+# Checks of device options before any device is touched.
+
+
+DATA = ("random", "zeros")
+COMPLETIONS = ("auto", "interrupt", "polled")
+"""How completions of queued I/Os are detected (`crates/host/src/completions.rs`)."""
+IO_TIMEOUT_NS = 60 * 10**9
+"""Default time limit of an I/O on a real device [ns]: longer than any working device takes, and
+than the kernel's own timeout (30 s) before it gives up or resets the device."""
+# All sector sizes are multiples of this [bytes].
+SMALLEST_SECTOR = 512
+
+
+def check_options(
+    target: DeviceUrl,
+    size: str | int | None = None,
+    data: str = DATA[0],
+    destroy: str | None = None,
+    *,
+    buffered: bool = False,
+    completion: str | None = None,
+    io_timeout_ns: int = IO_TIMEOUT_NS,
+) -> int | None:
+    """Check options before any device is touched; return the size [bytes].
+
+    Raises
+    ------
+    UsageError
+        For options that do not apply to the device, or an impossible size.
+    """
+    if data not in DATA:
+        raise unknown_name("data", data, DATA, where="--data")
+    if completion is not None and completion not in COMPLETIONS:
+        raise unknown_name("completion", completion, COMPLETIONS, where="--completion")
+    _check_kinds(target, data, buffered, completion, io_timeout_ns)
+    # The name of the file itself, followed by its content.
+    names_file = target.kind == "file" and (destroy or "").startswith(target.name)
+    is_own_file = names_file and (destroy or "").removeprefix(target.name)[:1] in ("", "+")
+    if destroy is not None and target.kind not in ("block", "nbd") and not is_own_file:
+        raise UsageError(
+            "--destroy applies to block devices, to exports, and to a file by its own name",
+            where="--destroy",
+            got=f"{target.text} with --destroy {destroy}",
+            action="omit --destroy",
+        )
+    if size is None:
+        return None
+    if target.kind not in ("file", "null"):
+        raise UsageError(
+            "--size applies only to files",
+            where="--size",
+            got=f"{target.text} with --size {size}",
+            allowed="file:PATH, null",
+            action="omit --size: the device has a fixed size",
+        )
+    size_bytes = parse_size(size, where="--size")
+    if size_bytes == 0 or size_bytes % SMALLEST_SECTOR:
+        raise UsageError(
+            "The size is not a whole number of sectors",
+            where="--size",
+            got=f"{size} ({size_bytes} bytes)",
+            allowed=f"multiples of {SMALLEST_SECTOR} bytes, as in 64MiB, 1GiB",
+            action="give another --size",
+        )
+    return size_bytes
+
+
+def _check_kinds(
+    target: DeviceUrl, data: str, buffered: bool, completion: str | None, io_timeout_ns: int
+) -> None:
+    """Refuse options that have no effect on a device of this kind."""
+    files = ("file", "block")
+    forms = {"file": "file:PATH", "block": "/dev/NAME", "nbd": "nbd:ADDRESS"}
+    for option, is_set, kinds, why in (
+        ("--data", data != DATA[0], files, "nothing is stored on this device"),
+        ("--buffered", buffered, files, "this device has no page cache"),
+        ("--completion", completion is not None, files, "the kernel has no queue for this device"),
+        ("--io-timeout", io_timeout_ns != IO_TIMEOUT_NS, (*files, "nbd"), "its I/Os are computed"),
+    ):
+        if is_set and target.kind not in kinds:
+            words = (
+                "files, block devices and exports" if "nbd" in kinds else "files and block devices"
+            )
+            raise UsageError(
+                f"{option} applies only to {words}",
+                where=option,
+                got=f"{target.text} with {option}",
+                allowed=", ".join(forms[kind] for kind in kinds),
+                action=f"omit {option}: {why}",
+            )
+
 
 # Unit of `st_blocks`, on every file system.
 BLOCK_BYTES = 512

@@ -8,8 +8,8 @@ from uflip import _native
 from uflip import durability as durabilities
 from uflip.data.device import DeviceInfo, with_details
 from uflip.data.folder import refuse_results
+from uflip.device.guard import COMPLETIONS, IO_TIMEOUT_NS, check_options
 from uflip.device.handle import Device
-from uflip.device.options import COMPLETIONS, IO_TIMEOUT_NS, check_options
 from uflip.device.simulated import inspect_sim, open_sim, state_name
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import DeviceError, InterruptedRun, RefusedError, native_errors
