@@ -7,7 +7,7 @@ import pytest
 
 import uflip
 from uflip.data.summary import RoundSummary
-from uflip.device.counter_samples import counter_samples
+from uflip.device.handle import counter_samples
 from uflip.results.steady_state import ROUNDS, rounds_of, steadiness
 from uflip.spec import baseline
 

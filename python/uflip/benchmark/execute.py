@@ -40,7 +40,6 @@ from uflip.benchmark.run_groups import PlanStore, disturbing_runs, groups, runs_
 from uflip.benchmark.state import OnState
 from uflip.data.run import About
 from uflip.data.summary import WarningSummary
-from uflip.device.counter_samples import counter_samples
 from uflip.device.disturbance import (
     WRITTEN,
     TargetStatus,
@@ -49,7 +48,7 @@ from uflip.device.disturbance import (
     count_disturbances,
     undisturbed_since_open,
 )
-from uflip.device.handle import Device
+from uflip.device.handle import Device, counter_samples
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, run_seed
 from uflip.microbench import has_rounds

@@ -180,7 +180,7 @@ def _carry_out(opened: "Device", commands: list[ZoneCommand]) -> list[int]:
 def _document(
     device: str, report: "ZoneReport", commands: list[ZoneCommand], took_ns: list[int]
 ) -> dict[str, object]:
-    from uflip.device.management import zone_rows
+    from uflip.device.handle import zone_rows
 
     rows: list[dict[str, object]] = [dict(one._asdict()) for one in commands]
     for one, response_ns in zip(rows, took_ns, strict=False):
