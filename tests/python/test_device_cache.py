@@ -13,8 +13,7 @@ from command_line import start, uflip
 from uflip import _native
 from uflip.device import cache as device_cache
 from uflip.device.handle import Device
-from uflip.device.opener import open_device
-from uflip.device.simulated import open_sim
+from uflip.device.opener import open_device, open_sim
 from uflip.device.url import parse_url
 from uflip.errors import ResultsError, UsageError
 from uflip.spec import baseline
@@ -44,7 +43,7 @@ def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             names.append(name)
             return create(name, *more)
 
-    monkeypatch.setattr("uflip.device.simulated._native.Device", Counting)
+    monkeypatch.setattr("uflip.device.opener._native.Device", Counting)
     return names
 
 

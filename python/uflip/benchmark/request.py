@@ -17,7 +17,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.device.guard import DATA, IO_TIMEOUT_NS, check_simulated, check_target_allowed
 from uflip.device.handle import Device
 from uflip.device.identity import model_identity
-from uflip.device.simulated import interface_of
+from uflip.device.opener import interface_of
 from uflip.device.url import parse_url
 from uflip.durability import durability_or_default
 from uflip.errors import DeviceError, UsageError

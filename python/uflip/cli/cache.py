@@ -10,7 +10,7 @@ import click
 from uflip.cli.common import echo_table, json_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.device import cache
-from uflip.device.simulated import inspect_snapshot
+from uflip.device.opener import inspect_snapshot
 from uflip.errors import UflipError
 from uflip.units import format_size
 

@@ -15,8 +15,7 @@ from uflip.data.device import DeviceDetails, DeviceInfo, read_info
 from uflip.data.device_reports import BlockReport, KnownDevice
 from uflip.device.guard import SMALLEST_SECTOR, check_options
 from uflip.device.handle import Device
-from uflip.device.opener import check_medium, open_null
-from uflip.device.simulated import inspect_sim
+from uflip.device.opener import check_medium, inspect_sim, open_null
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import DeviceError, UsageError, native_errors
 from uflip.profiles import profile_names, read_profile

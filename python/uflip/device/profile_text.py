@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from textwrap import wrap
 from typing import Any
 
-from uflip.device.simulated import inspect_sim
+from uflip.device.opener import inspect_sim
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import UsageError
 from uflip.profiles import ConstantSource, profile_names, profile_sources

@@ -9,7 +9,7 @@ from uflip import _native
 from uflip.data.device import DeviceInfo, Geometry
 from uflip.data.spec import Job, JobTotals, Spec, text_of
 from uflip.device.handle import Saved
-from uflip.device.simulated import inspect_sim, open_flash
+from uflip.device.opener import inspect_sim, open_flash
 from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, UsageError, native_errors
 from uflip.native_wait import OnProgress, run_native

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Totals
+from uflip.device.opener import inspect_sim
 from uflip.device.resolve import resolve
-from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl, parse_url, with_overrides
 from uflip.errors import UsageError, unknown_name
 from uflip.microbench import varied_micro_benchmarks

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.device.handle import Device
-from uflip.device.simulated import open_sim
+from uflip.device.opener import open_sim
 from uflip.device.url import parse_url
 from uflip.spec import Spec
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from uflip.data import ledger
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Table
-from uflip.device.simulated import inspect_sim
+from uflip.device.opener import inspect_sim
 from uflip.device.url import DeviceUrl, parse_url, with_overrides
 from uflip.errors import UflipError
 from uflip.profiles import profile_names
