@@ -9,8 +9,8 @@ from uflip import _native
 from uflip.cli.common import ANY_PATH, device_argument, force_option, json_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.data.bounded_read import DocumentKind, read_text
+from uflip.device.catalogue import HEAD, profile_text
 from uflip.device.opener import inspect_sim
-from uflip.device.profile_text import HEAD, profile_text
 from uflip.device.url import DeviceUrl
 from uflip.errors import UsageError, native_errors
 from uflip.escape import escape_line

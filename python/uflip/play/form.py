@@ -11,8 +11,8 @@ from typing import NotRequired, TypedDict
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
+from uflip.device.catalogue import plain_text, with_unit
 from uflip.device.opener import inspect_sim
-from uflip.device.profile_text import plain_text, with_unit
 from uflip.device.url import DeviceUrl
 from uflip.microbench import varied_micro_benchmarks
 from uflip.microbench.labels import PATTERN_NAMES
