@@ -12,7 +12,7 @@ import pytest
 import stored
 from msgspec import structs
 
-from uflip.device.control_group import GroupLimits, limits_of_group
+from uflip.device.disk import GroupLimits, limits_of_group
 from uflip.results.benchmark_warnings import STOLEN_SHARE, environment_warnings
 from uflip.results.initial_manifest import processor_time
 
@@ -81,7 +81,7 @@ def limited_group(tmp_path: Path) -> Iterator[Path]:
 def test_limits_of_this_kernel_are_read(limited_group: Path) -> None:
     program = (
         "from pathlib import Path; import sys, os\n"
-        "from uflip.device.control_group import limits_of_group\n"
+        "from uflip.device.disk import limits_of_group\n"
         "before = limits_of_group(None).cpus\n"
         "(Path(sys.argv[1]) / 'cgroup.procs').write_text(str(os.getpid()))\n"
         "print(before, limits_of_group(None).cpus)\n"

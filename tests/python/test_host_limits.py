@@ -23,9 +23,14 @@ from uflip.benchmark import benchmark_run, single
 from uflip.benchmark.prepare import AS_IS
 from uflip.data.device import DeviceWear
 from uflip.data.manifest import Disk
-from uflip.device.block_queue import disk_below, temperature_of
+from uflip.device.disk import (
+    disk_below,
+    sysfs_path,
+    temperature_of,
+    virtual_disk_kind,
+    virtual_disk_of,
+)
 from uflip.device.opener import open_device
-from uflip.device.virtual import sysfs_path, virtual_disk_kind, virtual_disk_of
 from uflip.results import Results, summary
 from uflip.results.benchmark_warnings import environment_warnings
 from uflip.results.rate_limit import (

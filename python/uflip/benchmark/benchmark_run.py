@@ -20,9 +20,8 @@ from uflip.benchmark.plan import Plan
 from uflip.benchmark.wear import wear_of
 from uflip.data.device import DeviceInfo, DeviceWear, with_details
 from uflip.data.manifest import After, DeviceState
-from uflip.device.block_queue import disk_below, temperature_of
+from uflip.device.disk import disk_below, temperature_of, virtual_disk_of
 from uflip.device.handle import Device
-from uflip.device.virtual import virtual_disk_of
 from uflip.experiment import PlannedRun
 from uflip.results import ResultsWriter, host_provenance
 from uflip.results.initial_manifest import manifest_of, processor_time

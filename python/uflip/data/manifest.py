@@ -205,9 +205,9 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Disk(Struct, frozen=True):
-    """The disk below a target, see `uflip.device.block_queue`; None for unknown values.
+    """The disk below a target, see `uflip.device.disk`; None for unknown values.
 
-    `group_rates` are limits of a control group, see `uflip.device.control_group`.
+    `group_rates` are limits of a control group, see `uflip.device.disk`.
     """
 
     name: Text = ""

@@ -21,7 +21,7 @@ from uflip import _native
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import UNKNOWN_STATE, DeviceState, Manifest, entry_of, skipped_entry_of
 from uflip.data.summary import WarningSummary
-from uflip.device.control_group import limits_of_group
+from uflip.device.disk import limits_of_group
 from uflip.durability import CACHED
 
 
