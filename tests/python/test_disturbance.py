@@ -14,8 +14,8 @@ import pytest
 from command_line import start, uflip
 from fuse_file import fuse_file, needs_fuse, stop_process
 
-from uflip.device.disturbance import check_target, count_disturbances
 from uflip.device.handle import Device
+from uflip.device.identity import check_target, count_disturbances
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, RefusedError
 from uflip.results import Results

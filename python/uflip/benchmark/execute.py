@@ -40,7 +40,8 @@ from uflip.benchmark.run_groups import PlanStore, disturbing_runs, groups, runs_
 from uflip.benchmark.state import OnState
 from uflip.data.run import About
 from uflip.data.summary import WarningSummary
-from uflip.device.disturbance import (
+from uflip.device.handle import Device, counter_samples
+from uflip.device.identity import (
     WRITTEN,
     TargetStatus,
     check_not_shrunk,
@@ -48,7 +49,6 @@ from uflip.device.disturbance import (
     count_disturbances,
     undisturbed_since_open,
 )
-from uflip.device.handle import Device, counter_samples
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, run_seed
 from uflip.microbench import has_rounds

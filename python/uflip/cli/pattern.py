@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from uflip.data.device import DeviceInfo
     from uflip.data.single_run import OneRun
     from uflip.data.spec import Spec
-    from uflip.device.disturbance import TargetStatus
     from uflip.device.handle import Device
+    from uflip.device.identity import TargetStatus
     from uflip.native_wait import OnProgress
 
 EPILOG = """\b
@@ -138,7 +138,7 @@ def command(
     from uflip.cli.progress import run_display
     from uflip.cli.progress_events import Watching
     from uflip.device.catalogue import inspect_device
-    from uflip.device.disturbance import check_target, count_disturbances
+    from uflip.device.identity import check_target, count_disturbances
     from uflip.device.resolve import resolve
     from uflip.results.run_statistics import describe
 

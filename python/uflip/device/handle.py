@@ -22,7 +22,7 @@ from uflip.data.power import PowerLoss, read_power_loss
 from uflip.data.spec import Spec, text_of
 from uflip.data.zones import Zone, ZoneReport, read_zones
 from uflip.device.cache import cache_key, cached_device
-from uflip.device.disturbance import TargetStatus
+from uflip.device.identity import TargetStatus
 from uflip.device.resolve import resolve_state
 from uflip.device.url import check_snapshot_name
 from uflip.errors import InterruptedRun, UsageError, native_errors
@@ -349,7 +349,7 @@ class Device(Managed, Saved):
     def target_status(self) -> TargetStatus | None:
         """Return the current status of a file or block device; None for any other device.
 
-        `uflip.device.disturbance` compares it before and after a run.
+        `uflip.device.identity` compares it before and after a run.
         """
         with native_errors():
             text = self._opened().standing_json()

@@ -1,11 +1,16 @@
 """Identity of a device: compare two descriptions of a device, and of its medium."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Mapping
+from typing import Literal, TypedDict
 
+from uflip._native import Trace
 from uflip.data.device import DeviceInfo
 from uflip.data.device_reports import Identity
+from uflip.errors import DeviceError
 
 MODEL = ("kind", "model", "serial", "capacity_bytes", "sector_bytes")
 FILE = ("inode", "file_system_device")
@@ -89,3 +94,153 @@ def medium_difference(earlier: Mapping[str, object], now: DeviceInfo) -> tuple[s
     if earlier.get("brand"):
         return "no data of uflip on it", f"data of the brand {earlier['brand']}"
     return None
+
+
+# Disturbance: changes of the target during a run, and activity of other processes.
+#
+# Before and after each run the status of a file or block device is read (`Device.target_status`). If
+# the target is gone, shorter, or another one has its name, after a run or since the one before, the
+# benchmark ends: its measurements are invalid. If another process opened, read or wrote it, during a
+# run or in the pause before it, a warning with the numbers is stored with the run.
+#
+# Undetectable: a process that had a file open before the run and writes to it without closing it,
+# while the run writes as well; other users of the disk below a file. Reads and writes through a page
+# cache are not those of the run, so sectors are counted for direct I/O only, and only during the run:
+# between two runs uflip writes its results, possibly to another partition of the disk.
+
+
+class TargetStatus(TypedDict):
+    """The status of a target; see `crates/host/src/target_status.rs`."""
+
+    size_bytes: int
+    found_by_name: bool
+    exists: bool
+    modified_ns: int | None
+    opened: int | None
+    closed_by_writers: int | None
+    changed_by_others: int | None
+    sectors_read: int | None
+    sectors_written: int | None
+
+
+Counted = Literal[
+    "opened", "closed_by_writers", "changed_by_others", "sectors_read", "sectors_written"
+]
+
+
+SECTOR_BYTES = 512
+
+WRITTEN = frozenset({"closed_by_writers", "modified"})
+"""Counters of `count_disturbances` that show changes of the target by other processes."""
+
+
+def check_target(before: TargetStatus | None, after: TargetStatus | None, url: str) -> None:
+    """Refuse a run whose target has changed.
+
+    Raises
+    ------
+    DeviceError
+        If it is gone, shorter, or another one has its name.
+    """
+    if before is None or after is None:
+        return
+    got = ""
+    if not after["exists"]:
+        got = "it was deleted, or detached"
+    elif after["size_bytes"] < before["size_bytes"]:
+        got = f"{after['size_bytes']} bytes, and {before['size_bytes']} before"
+    elif before["found_by_name"] and not after["found_by_name"]:
+        got = "it was moved, or replaced: its name leads elsewhere"
+    if got:
+        raise DeviceError(
+            "The target has changed",
+            where=url,
+            got=got,
+            allowed="the same target from the first run to the last",
+            action="do not change it during the benchmark; the I/Os of this run are not stored",
+        )
+
+
+def check_not_shrunk(status: TargetStatus | None, info: DeviceInfo) -> None:
+    """Refuse a target that has become shorter since it was opened.
+
+    Raises
+    ------
+    DeviceError
+        If it has.
+    """
+    if status is None or status["size_bytes"] >= info.capacity_bytes:
+        return
+    raise DeviceError(
+        "The target shrank after it was opened",
+        where=info.url,
+        got=f"{status['size_bytes']} bytes",
+        allowed=f"{info.capacity_bytes} bytes",
+        action="find the other user, and restore the state of the device",
+    )
+
+
+def undisturbed_since_open(status: TargetStatus | None) -> TargetStatus | None:
+    """Return the status of a target as if no other process had used it since it was opened."""
+    if status is None:
+        return None
+    untouched = TargetStatus(**status)
+    for key in ("opened", "closed_by_writers", "changed_by_others"):
+        untouched[key] = None if status[key] is None else 0
+    return untouched
+
+
+def count_disturbances(
+    before: TargetStatus | None,
+    after: TargetStatus | None,
+    traces: list[Trace],
+    *,
+    buffered: bool,
+    since: TargetStatus | None = None,
+) -> dict[str, int]:
+    """Return counters of other processes' activity on the target during runs; empty without any.
+
+    Parameters
+    ----------
+    before, after
+        The status at the begin and at the end of the runs.
+    traces : list of Trace
+        The I/Os in between.
+    buffered : bool
+        Whether the I/Os go through a page cache.
+    since : TargetStatus, optional
+        The status at the end of the previous run; without it, activity in between is omitted.
+
+    Returns
+    -------
+    dict
+        opened, closed_by_writers: by others; sectors_read, sectors_written: of 512 bytes, beyond
+        those of the run; modified: number of changes that were not made by uflip.
+    """
+    if before is None or after is None:
+        return {}
+    since = since or before
+    # Block devices are opened by every scan for file systems; there the sectors show real use.
+    is_file = after["modified_ns"] is not None
+    counters: tuple[Counted, ...] = (
+        ("opened", "closed_by_writers") if is_file else ("closed_by_writers",)
+    )
+    counts: dict[str, int] = {key: _increase(since, after, key) for key in counters}
+    read, written = _sectors(traces)
+    if not buffered:
+        counts["sectors_read"] = _increase(before, after, "sectors_read") - read
+        counts["sectors_written"] = _increase(before, after, "sectors_written") - written
+    counts["modified"] = _increase(since, after, "changed_by_others")
+    return {key: count for key, count in counts.items() if count > 0}
+
+
+def _increase(before: TargetStatus, after: TargetStatus, key: Counted) -> int:
+    earlier, now = before[key], after[key]
+    return 0 if earlier is None or now is None else now - earlier
+
+
+def _sectors(traces: list[Trace]) -> tuple[int, int]:
+    """Count the sectors read and written by runs."""
+    read = sum(trace.bytes_read for trace in traces)
+    written = sum(trace.bytes_written for trace in traces)
+    return read // SECTOR_BYTES, written // SECTOR_BYTES

@@ -54,7 +54,7 @@ class RunArrays:
     stop: StopDocument | None = None  # the end of a run with a stop rule
     # Counters of a fresh run on a simulated device; else empty.
     counters: Mapping[str, int] = field(default_factory=dict)
-    # Activity of other processes on a real target: see `uflip.device.disturbance`.
+    # Activity of other processes on a real target: see `uflip.device.identity`.
     disturbed: Mapping[str, int] = field(default_factory=dict)
     # Delay of the host before it submitted I/Os that were due; empty in virtual time.
     host_gap_ns: NDArray[Any] = field(default_factory=lambda: np.empty(0))
