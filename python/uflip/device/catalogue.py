@@ -1,4 +1,4 @@
-"""Available devices, and their properties before use.
+"""Available devices, their properties before use, and profiles of simulated ones as text.
 
 Inspection opens nothing for writing, and creates or extends nothing.
 """
@@ -286,9 +286,6 @@ def _describe_block(info_json: str, report_json: str) -> KnownDevice:
         "token": report["token"],
         "description": "rotating disk" if rotating else "solid-state or virtual",
     }
-
-
-# The complete profile text of a simulated device, with sources and optional comments.
 
 
 WIDTH = 100

@@ -1,12 +1,26 @@
-"""Detection of virtual disks: what the kernel reports about a device number.
+"""The disk below a target, and the limits of this process, as the kernel describes them.
 
-**Source** Linux: `/sys/dev/block/MAJOR:MINOR` leads to the position of a disk in the device tree,
-which contains its bus; `device/vendor` and `device/model` are the disk's own identification.
-**Faithful** A partition is judged by its disk.
-**Simplified** A mapped device (LVM, RAID, encryption) gives no result: the disks behind it may be
-real.
-**Ambiguous** A file system on a virtual machine whose disk is passed through is on a real disk: the
-disk counts, not the machine.
+    file ─▶ file system ─▶ partition ─▶ queue of the disk ─▶ disk
+                           begins at    scheduler, splits    cache, blocks, temperature
+                                        rates of a group     virtual or not
+
+    /proc/self/cgroup       the control group of this process, in each hierarchy
+    /proc/self/mountinfo    the mount point of a hierarchy
+    group ─▶ its parent ─▶ … ─▶ root of the mount      the tightest limit on the way applies
+
+**Source** Linux, `Documentation/ABI/stable/sysfs-block`; `hwmon` for temperatures;
+`/sys/dev/block/MAJOR:MINOR` leads to the position of a disk in the device tree, which contains its
+bus. `Documentation/admin-guide/cgroup-v2.rst` (`cpu.max`, `io.max`), `cgroup-v1/` and
+`scheduler/sched-bwc.rst` (`cpu.cfs_quota_us`, `blkio.throttle.*`); proc(5).
+**Faithful** A file is traced to the disk that its file system is on, a partition to its disk. Both
+versions of control groups, also on a machine with both; limits of parent groups apply too.
+**Simplified** For a mapped device (LVM, RAID, encryption) the queue of the mapping is reported,
+which is the one that takes the I/Os; whether the disks behind it are virtual is not. Of several
+temperatures the first, the composite one of NVMe. Weights, latency targets and memory limits of
+groups are omitted: they only apply under contention.
+**Ambiguous** A value that cannot be read is `unknown`, and gives no warning: it may not exist. An
+unreadable limit counts as none: a group above the root of the mount may have one. A file system on
+a virtual machine whose disk is passed through is on a real disk: the disk counts.
 """
 
 from __future__ import annotations
@@ -23,6 +37,12 @@ from uflip.data.device import DeviceInfo
 from uflip.data.manifest import Disk
 from uflip.device.url import parse_url
 
+SECTOR = 512
+"""Unit of the begin of a partition in sysfs [bytes]."""
+
+# Part of the device path in sysfs -> transport of the disk.
+TRANSPORTS = {"usb": "usb", "nvme": "nvme", "ata": "ata", "mmc": "mmc", "virtio": "virtio"}
+
 # Part of the path in the device tree -> hypervisor.
 BUSES = {
     "virtio": "virtio",
@@ -31,6 +51,7 @@ BUSES = {
     "VMBUS": "Hyper-V",
     "vmbus": "Hyper-V",
 }
+
 # Words in the identification of a disk -> its provider.
 NAMES = {
     "qemu": "QEMU",
@@ -43,8 +64,103 @@ NAMES = {
     "google persistentdisk": "Google Cloud",
     "nvme_card-pd": "Google Cloud",
 }
+
 # Disks that are software of this kernel.
 SOFTWARE = {"loop": "a loop device", "zram": "memory (zram)", "ram": "memory", "nbd": "a network"}
+
+
+def disk_below(info: DeviceInfo, system: Path = Path("/sys")) -> Disk | None:
+    """Describe the disk of a file or block device; None without one, or if nothing is known.
+
+    Parameters
+    ----------
+    info : DeviceInfo
+        The device, open or inspected.
+    system : Path
+        The sysfs mount.
+
+    Returns
+    -------
+    Disk or None
+        I/Os longer than its `io_bytes_max` are split; `unknown` lists missing values.
+    """
+    number = device_number(info)
+    sysfs = None if number is None else sysfs_path(*number, system)
+    if sysfs is None:
+        return None
+    is_partition = (sysfs / "partition").exists()
+    disk = sysfs.parent if is_partition else sysfs
+    queue = disk / "queue"
+    report = Disk(
+        name=disk.name,
+        model=_line(disk / "device" / "model") or None,
+        transport=_transport(disk),
+        scheduler=_scheduler(_line(queue / "scheduler")),
+        partition_begin_bytes=_number(sysfs / "start", SECTOR) if is_partition else 0,
+        temperature_celsius=_temperature(disk),
+        write_cache=_line(queue / "write_cache") or None,
+        zoned=_line(queue / "zoned") or None,
+        logical_block_bytes=_number(queue / "logical_block_size", 1),
+        physical_block_bytes=_number(queue / "physical_block_size", 1),
+        io_bytes_max=_number(queue / "max_sectors_kb", 1 << 10),
+        queue_requests=_number(queue / "nr_requests", 1),
+        group_rates=limits_of_group(_device_number(disk)).disk,
+    )
+    unknown = sorted(name for name, value in asdict(report).items() if value is None)
+    return replace(report, unknown=tuple(unknown))
+
+
+def temperature_of(info: DeviceInfo, system: Path = Path("/sys")) -> float | None:
+    """Return the temperature of the disk of a file or block device [°C]; None if unknown.
+
+    Examples
+    --------
+    >>> from uflip import open_device
+    >>> temperature_of(open_device("null").info)
+    """
+    report = disk_below(info, system)
+    return None if report is None else report.temperature_celsius
+
+
+def _device_number(disk: Path) -> tuple[int, int] | None:
+    major, _, minor = _line(disk / "dev").partition(":")
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
+
+
+def _transport(disk: Path) -> str | None:
+    for part in disk.parts:
+        for prefix, name in TRANSPORTS.items():
+            if re.fullmatch(rf"{prefix}[\d-]+.*", part):
+                return name
+    return None
+
+
+def _scheduler(line: str) -> str | None:
+    """Return the name in brackets; a line without brackets contains the only one."""
+    chosen = re.search(r"\[([\w-]+)\]", line)
+    return chosen[1] if chosen else line or None
+
+
+def _temperature(disk: Path) -> float | None:
+    for pattern in ("device/hwmon*/temp1_input", "device/hwmon/hwmon*/temp1_input"):
+        for path in sorted(disk.glob(pattern)):
+            if (millidegrees := _number(path, 1)) is not None:
+                return millidegrees / 1000
+    return None
+
+
+def virtual_disk_of(info: DeviceInfo, system: Path = Path("/sys")) -> str | None:
+    """Return what the disk of a device is in reality; None without evidence for a virtual one.
+
+    Parameters
+    ----------
+    info : DeviceInfo
+        The device, open or inspected.
+    system : Path
+        The sysfs mount.
+    """
+    number = device_number(info)
+    return None if number is None else virtual_disk_kind(*number, system)
 
 
 def virtual_disk_kind(major: int, minor: int, system: Path = Path("/sys")) -> str | None:
@@ -68,25 +184,11 @@ def virtual_disk_kind(major: int, minor: int, system: Path = Path("/sys")) -> st
         for bus, provider in BUSES.items():
             if part.startswith(bus):
                 return f"{disk.name} is a disk of {provider}"
-    identification = " ".join(_text(disk / "device" / name) for name in ("vendor", "model")).lower()
+    identification = " ".join(_line(disk / "device" / name) for name in ("vendor", "model")).lower()
     for word, provider in NAMES.items():
         if word in identification:
             return f"{disk.name} is a disk of {provider}"
     return None
-
-
-def virtual_disk_of(info: DeviceInfo, system: Path = Path("/sys")) -> str | None:
-    """Return what the disk of a device is in reality; None without evidence for a virtual one.
-
-    Parameters
-    ----------
-    info : DeviceInfo
-        The device, open or inspected.
-    system : Path
-        The sysfs mount.
-    """
-    number = device_number(info)
-    return None if number is None else virtual_disk_kind(*number, system)
 
 
 def device_number(info: DeviceInfo) -> tuple[int, int] | None:
@@ -109,28 +211,16 @@ def sysfs_path(major: int, minor: int, system: Path = Path("/sys")) -> Path | No
         return None
 
 
-def _text(path: Path) -> str:
+def _number(path: Path, unit: int) -> int | None:
+    line = _line(path)
+    return int(line) * unit if line.isdigit() else None
+
+
+def _line(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
-
-
-# Limits of the control group of this process: a share of the processors, a rate of the disk.
-#
-# ::
-#
-#     /proc/self/cgroup       the group of this process, in each hierarchy
-#     /proc/self/mountinfo    the mount point of a hierarchy
-#     group ─▶ its parent ─▶ … ─▶ root of the mount      the tightest limit on the way applies
-#
-# **Source** Linux, `Documentation/admin-guide/cgroup-v2.rst` (`cpu.max`, `io.max`), `cgroup-v1/` and
-# `scheduler/sched-bwc.rst` (`cpu.cfs_quota_us`, `blkio.throttle.*`); proc(5).
-# **Faithful** Both versions, also on a machine with both; limits of parent groups apply too.
-# **Simplified** Weights, latency targets and memory limits are omitted: they only apply under
-# contention.
-# **Ambiguous** A value that cannot be read counts as no limit: a group above the root of the mount
-# may have one.
 
 
 # Name of a rate in `io.max` -> its file in version 1.
@@ -140,6 +230,7 @@ RATES = {
     "riops": "blkio.throttle.read_iops_device",
     "wiops": "blkio.throttle.write_iops_device",
 }
+
 Number = tuple[int, int]
 
 
@@ -246,114 +337,3 @@ def _lines(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
-
-
-# The disk below a target, as the kernel describes it: its queue, and its effects on I/Os.
-#
-#     file ─▶ file system ─▶ partition ─▶ queue of the disk ─▶ disk
-#                            begins at    scheduler, splits    cache, blocks, temperature
-#                                         rates of a group
-#
-# **Source** Linux, `Documentation/ABI/stable/sysfs-block`; `hwmon` for temperatures.
-# **Faithful** A file is traced to the disk that its file system is on, a partition to its disk.
-# **Simplified** For a mapped device (LVM, RAID, encryption) the queue of the mapping is reported,
-# which is the one that takes the I/Os. Of several temperatures the first, the composite one of NVMe.
-# **Ambiguous** A value that cannot be read is `unknown`, and gives no warning: it may not exist.
-
-
-SECTOR = 512
-"""Unit of the begin of a partition in sysfs [bytes]."""
-# Part of the device path in sysfs -> transport of the disk.
-TRANSPORTS = {"usb": "usb", "nvme": "nvme", "ata": "ata", "mmc": "mmc", "virtio": "virtio"}
-
-
-def disk_below(info: DeviceInfo, system: Path = Path("/sys")) -> Disk | None:
-    """Describe the disk of a file or block device; None without one, or if nothing is known.
-
-    Parameters
-    ----------
-    info : DeviceInfo
-        The device, open or inspected.
-    system : Path
-        The sysfs mount.
-
-    Returns
-    -------
-    Disk or None
-        I/Os longer than its `io_bytes_max` are split; `unknown` lists missing values.
-    """
-    number = device_number(info)
-    sysfs = None if number is None else sysfs_path(*number, system)
-    if sysfs is None:
-        return None
-    is_partition = (sysfs / "partition").exists()
-    disk = sysfs.parent if is_partition else sysfs
-    queue = disk / "queue"
-    report = Disk(
-        name=disk.name,
-        model=_line(disk / "device" / "model") or None,
-        transport=_transport(disk),
-        scheduler=_scheduler(_line(queue / "scheduler")),
-        partition_begin_bytes=_number(sysfs / "start", SECTOR) if is_partition else 0,
-        temperature_celsius=_temperature(disk),
-        write_cache=_line(queue / "write_cache") or None,
-        zoned=_line(queue / "zoned") or None,
-        logical_block_bytes=_number(queue / "logical_block_size", 1),
-        physical_block_bytes=_number(queue / "physical_block_size", 1),
-        io_bytes_max=_number(queue / "max_sectors_kb", 1 << 10),
-        queue_requests=_number(queue / "nr_requests", 1),
-        group_rates=limits_of_group(_device_number(disk)).disk,
-    )
-    unknown = sorted(name for name, value in asdict(report).items() if value is None)
-    return replace(report, unknown=tuple(unknown))
-
-
-def temperature_of(info: DeviceInfo, system: Path = Path("/sys")) -> float | None:
-    """Return the temperature of the disk of a file or block device [°C]; None if unknown.
-
-    Examples
-    --------
-    >>> from uflip import open_device
-    >>> temperature_of(open_device("null").info)
-    """
-    report = disk_below(info, system)
-    return None if report is None else report.temperature_celsius
-
-
-def _device_number(disk: Path) -> tuple[int, int] | None:
-    major, _, minor = _line(disk / "dev").partition(":")
-    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
-
-
-def _transport(disk: Path) -> str | None:
-    for part in disk.parts:
-        for prefix, name in TRANSPORTS.items():
-            if re.fullmatch(rf"{prefix}[\d-]+.*", part):
-                return name
-    return None
-
-
-def _scheduler(line: str) -> str | None:
-    """Return the name in brackets; a line without brackets contains the only one."""
-    chosen = re.search(r"\[([\w-]+)\]", line)
-    return chosen[1] if chosen else line or None
-
-
-def _temperature(disk: Path) -> float | None:
-    for pattern in ("device/hwmon*/temp1_input", "device/hwmon/hwmon*/temp1_input"):
-        for path in sorted(disk.glob(pattern)):
-            if (millidegrees := _number(path, 1)) is not None:
-                return millidegrees / 1000
-    return None
-
-
-def _number(path: Path, unit: int) -> int | None:
-    line = _line(path)
-    return int(line) * unit if line.isdigit() else None
-
-
-def _line(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""

@@ -1,4 +1,4 @@
-"""Guard: refuses targets that must not be written to, before most modules are loaded.
+"""Guard: refuses options and targets before any device is touched, and most modules are loaded.
 
 The guard itself is native (crate `host`) and runs before every opening for writing. This module
 calls it first, so that no other check, plan or import comes before.
@@ -14,9 +14,6 @@ from uflip import _native
 from uflip.device.url import DeviceUrl, parse_url
 from uflip.errors import UsageError, native_errors, unknown_name
 from uflip.units import format_size, parse_size
-
-# Checks of device options before any device is touched.
-
 
 DATA = ("random", "zeros")
 COMPLETIONS = ("auto", "interrupt", "polled")

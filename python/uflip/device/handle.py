@@ -29,232 +29,13 @@ from uflip.errors import InterruptedRun, UsageError, native_errors
 from uflip.native_wait import COMPUTE_CANCEL_TIMEOUT_S, OnProgress, run_native
 from uflip.units import parse_count, parse_duration
 
-# Power cuts of a simulated device.
-
-
-class LosesPower:
-    """The power cuts of a `Device`."""
-
-    durability: str
-    _state_name: str | None
-
-    def _opened(self) -> _native.Device:
-        raise NotImplementedError
-
-    def cut_power(
-        self,
-        after_ns: int = 0,
-        spec: Spec | None = None,
-        queue_depth: int = 1,
-        on_progress: OnProgress | None = None,
-    ) -> PowerLoss:
-        """Cut the power of a simulated device while it works, and let it recover.
-
-        Its profile needs the table `[power_loss]`: `sim:demo?power_loss_protection=false` and
-        `spare_read_bytes=16` add it. Writes have the durability of the device.
-
-        Parameters
-        ----------
-        after_ns : int
-            Time before the power cut, with the pattern or idle [ns].
-        spec : Spec, optional
-            The load of the host until then: any pattern for `run`; its I/Os follow each other, and
-            after it the device idles.
-        queue_depth : int
-            Number of I/Os in flight.
-        on_progress : callable, optional
-            Called about ten times a second, while it recovers too, with (I/Os made, I/Os of the
-            pattern, 0).
-
-        Returns
-        -------
-        PowerLoss
-            Lost data, pages read for recovery, and the time until the device was ready again.
-
-        Raises
-        ------
-        UsageError
-            If the device is not simulated, or does not track the content of its flash; for an
-            invalid time or depth.
-        """
-        after = parse_duration(after_ns, "after_ns")
-        depth = parse_count(queue_depth, "queue_depth", 1, MAX_IOS_IN_FLIGHT)
-        self._state_name = None
-        text = None if spec is None else text_of(spec)
-        arguments = (after, text, self.durability, depth)
-        report = run_native(lambda: self._opened().cut_power(*arguments), on_progress)
-        return read_power_loss(report)
-
-
-# Management commands of a device: deallocation and zone commands.
-
+T = TypeVar("T")
 
 COMMANDS = ("reset", "finish", "open", "close")
 """Zone commands without data."""
 
-
-class Managed(LosesPower):
-    """The management commands of a `Device`."""
-
-    url: str
-
-    def trim(self, offset_bytes: int, size_bytes: int) -> None:
-        """Deallocate a range of the device: its data is lost.
-
-        A discard, a hole in a file, a trim over NBD; on a simulated device whole flash pages.
-
-        Parameters
-        ----------
-        offset_bytes, size_bytes : int
-            The range [bytes], whole sectors.
-
-        Raises
-        ------
-        UflipError
-            If the range is outside the device, the device does not support it, or is read-only.
-        """
-        offset = parse_count(offset_bytes, "offset_bytes")
-        size = parse_count(size_bytes, "size_bytes")
-        self._state_name = None
-        with native_errors():
-            self._opened().trim(offset, size)
-
-    def zones(self) -> ZoneReport:
-        """Return the current zones of the device.
-
-        Returns
-        -------
-        ZoneReport
-
-        Raises
-        ------
-        UsageError
-            If the device has no zones.
-        DeviceError
-            If the zones cannot be read.
-
-        Examples
-        --------
-        >>> from uflip.device.opener import open_device
-        >>> with open_device("sim:zns") as device:
-        ...     device.append(3, 8192), device.append(3, 4096), device.zones().zones[3].state
-        ((301989888, 4060), (301998080, 2780), 'implicitly_open')
-        """
-        with native_errors():
-            text = self._opened().zones_json()
-        if text is None:
-            raise UsageError(
-                "The device has no zones",
-                where=self.url,
-                allowed="a simulated device with zones (sim:zns), or a zoned block device",
-                action="see `uflip info DEVICE`",
-            )
-        return read_zones(text)
-
-    def zone(self, number: int) -> Zone:
-        """Return one zone; see `zones`.
-
-        Raises
-        ------
-        UsageError
-            If it is not the number of a zone.
-        """
-        number = parse_count(number, "number of a zone", -(2**63))
-        zones = self.zones().zones
-        if not 0 <= number < len(zones):
-            raise UsageError(
-                "The device has no such zone",
-                where=self.url,
-                got=str(number),
-                allowed=f"0 to {len(zones) - 1}",
-                action="`uflip zones DEVICE` lists them",
-            )
-        return zones[number]
-
-    def append(self, number: int, size_bytes: int) -> tuple[int, int]:
-        """Append to a zone: the device chooses the address of the data.
-
-        Parameters
-        ----------
-        number : int
-            Number of the zone.
-        size_bytes : int
-            Size of the data [bytes], whole sectors.
-
-        Returns
-        -------
-        tuple of int
-            Address of the data on the device [bytes], and the response time [ns].
-
-        Raises
-        ------
-        UflipError
-            If the zone refuses it; Linux does not support zone append on block devices.
-        """
-        zone, size = self.zone(number), parse_count(size_bytes, "size_bytes")
-        response_ns = self._command("append", zone.start_bytes, size)
-        return zone.write_pointer_bytes, response_ns
-
-    def manage_zone(self, command: str, number: int) -> int:
-        """Reset, finish, open or close a zone.
-
-        Parameters
-        ----------
-        command : str
-            One of `COMMANDS`. A reset deletes the data of the zone.
-        number : int
-            Number of the zone.
-
-        Returns
-        -------
-        int
-            The response time [ns].
-
-        Raises
-        ------
-        UflipError
-            For an unknown zone or command, or if the state of the zone does not permit it.
-        """
-        if command not in COMMANDS:
-            raise UsageError(
-                "Unknown zone command",
-                got=command,
-                allowed=", ".join(COMMANDS),
-                action="name one of these",
-            )
-        return self._command(command, self.zone(number).start_bytes, self.zones().zone_bytes)
-
-    def _command(self, command: str, offset_bytes: int, size_bytes: int) -> int:
-        self._state_name = None
-        with native_errors():
-            return self._opened().zone_command(command, offset_bytes, size_bytes)
-
-    def prepare_zones(self, spec: Spec) -> None:
-        """Bring the zones of a pattern into the state that it needs; their data is lost.
-
-        Zones that it writes are reset, zones that it only reads are filled, and no other zone is
-        left open or closed. On a simulated device that takes no time.
-
-        Parameters
-        ----------
-        spec : Spec
-            The specification for `run`.
-
-        Raises
-        ------
-        UflipError
-            If the device has no zones, or refuses.
-        """
-        self._state_name = None
-        run_native(lambda: self._opened().prepare_zones(text_of(spec)))
-
-
-def zone_rows(report: ZoneReport) -> list[dict[str, object]]:
-    """Return each zone with its number, as plain data."""
-    return [{"zone": number, **plain(zone)} for number, zone in enumerate(report.zones)]
-
-
-# Saving a simulated device to a file: a block device or an open-channel device.
+MAX_COUNTER_SAMPLES = 128
+"""Number of samples stored with a run: more than its rounds."""
 
 
 class Saved:
@@ -287,10 +68,7 @@ class Saved:
         )
 
 
-T = TypeVar("T")
-
-
-class Device(Managed, Saved):
+class Device(Saved):
     """An open device. Its state persists from run to run.
 
     Made by `open_device`; closed at the end of a `with` statement, or when it is released.
@@ -409,7 +187,7 @@ class Device(Managed, Saved):
             Only parts of the columns will be read from a trace in a file. Without it, memory for
             whole columns must be free before a long run begins.
         samples : bool
-            Record a simulated device's log, for `uflip.device.handle`.
+            Record a simulated device's log, for `counter_samples`.
 
         Returns
         -------
@@ -581,6 +359,200 @@ class Device(Managed, Saved):
         counted: dict[str, int] = json.loads(text)
         return counted
 
+    def trim(self, offset_bytes: int, size_bytes: int) -> None:
+        """Deallocate a range of the device: its data is lost.
+
+        A discard, a hole in a file, a trim over NBD; on a simulated device whole flash pages.
+
+        Parameters
+        ----------
+        offset_bytes, size_bytes : int
+            The range [bytes], whole sectors.
+
+        Raises
+        ------
+        UflipError
+            If the range is outside the device, the device does not support it, or is read-only.
+        """
+        offset = parse_count(offset_bytes, "offset_bytes")
+        size = parse_count(size_bytes, "size_bytes")
+        self._state_name = None
+        with native_errors():
+            self._opened().trim(offset, size)
+
+    def zones(self) -> ZoneReport:
+        """Return the current zones of the device.
+
+        Returns
+        -------
+        ZoneReport
+
+        Raises
+        ------
+        UsageError
+            If the device has no zones.
+        DeviceError
+            If the zones cannot be read.
+
+        Examples
+        --------
+        >>> from uflip.device.opener import open_device
+        >>> with open_device("sim:zns") as device:
+        ...     device.append(3, 8192), device.append(3, 4096), device.zones().zones[3].state
+        ((301989888, 4060), (301998080, 2780), 'implicitly_open')
+        """
+        with native_errors():
+            text = self._opened().zones_json()
+        if text is None:
+            raise UsageError(
+                "The device has no zones",
+                where=self.url,
+                allowed="a simulated device with zones (sim:zns), or a zoned block device",
+                action="see `uflip info DEVICE`",
+            )
+        return read_zones(text)
+
+    def zone(self, number: int) -> Zone:
+        """Return one zone; see `zones`.
+
+        Raises
+        ------
+        UsageError
+            If it is not the number of a zone.
+        """
+        number = parse_count(number, "number of a zone", -(2**63))
+        zones = self.zones().zones
+        if not 0 <= number < len(zones):
+            raise UsageError(
+                "The device has no such zone",
+                where=self.url,
+                got=str(number),
+                allowed=f"0 to {len(zones) - 1}",
+                action="`uflip zones DEVICE` lists them",
+            )
+        return zones[number]
+
+    def append(self, number: int, size_bytes: int) -> tuple[int, int]:
+        """Append to a zone: the device chooses the address of the data.
+
+        Parameters
+        ----------
+        number : int
+            Number of the zone.
+        size_bytes : int
+            Size of the data [bytes], whole sectors.
+
+        Returns
+        -------
+        tuple of int
+            Address of the data on the device [bytes], and the response time [ns].
+
+        Raises
+        ------
+        UflipError
+            If the zone refuses it; Linux does not support zone append on block devices.
+        """
+        zone, size = self.zone(number), parse_count(size_bytes, "size_bytes")
+        response_ns = self._command("append", zone.start_bytes, size)
+        return zone.write_pointer_bytes, response_ns
+
+    def manage_zone(self, command: str, number: int) -> int:
+        """Reset, finish, open or close a zone.
+
+        Parameters
+        ----------
+        command : str
+            One of `COMMANDS`. A reset deletes the data of the zone.
+        number : int
+            Number of the zone.
+
+        Returns
+        -------
+        int
+            The response time [ns].
+
+        Raises
+        ------
+        UflipError
+            For an unknown zone or command, or if the state of the zone does not permit it.
+        """
+        if command not in COMMANDS:
+            raise UsageError(
+                "Unknown zone command",
+                got=command,
+                allowed=", ".join(COMMANDS),
+                action="name one of these",
+            )
+        return self._command(command, self.zone(number).start_bytes, self.zones().zone_bytes)
+
+    def _command(self, command: str, offset_bytes: int, size_bytes: int) -> int:
+        self._state_name = None
+        with native_errors():
+            return self._opened().zone_command(command, offset_bytes, size_bytes)
+
+    def prepare_zones(self, spec: Spec) -> None:
+        """Bring the zones of a pattern into the state that it needs; their data is lost.
+
+        Zones that it writes are reset, zones that it only reads are filled, and no other zone is
+        left open or closed. On a simulated device that takes no time.
+
+        Parameters
+        ----------
+        spec : Spec
+            The specification for `run`.
+
+        Raises
+        ------
+        UflipError
+            If the device has no zones, or refuses.
+        """
+        self._state_name = None
+        run_native(lambda: self._opened().prepare_zones(text_of(spec)))
+
+    def cut_power(
+        self,
+        after_ns: int = 0,
+        spec: Spec | None = None,
+        queue_depth: int = 1,
+        on_progress: OnProgress | None = None,
+    ) -> PowerLoss:
+        """Cut the power of a simulated device while it works, and let it recover.
+
+        Its profile needs the table `[power_loss]`: `sim:demo?power_loss_protection=false` and
+        `spare_read_bytes=16` add it. Writes have the durability of the device.
+
+        Parameters
+        ----------
+        after_ns : int
+            Time before the power cut, with the pattern or idle [ns].
+        spec : Spec, optional
+            The load of the host until then: any pattern for `run`; its I/Os follow each other, and
+            after it the device idles.
+        queue_depth : int
+            Number of I/Os in flight.
+        on_progress : callable, optional
+            Called about ten times a second, while it recovers too, with (I/Os made, I/Os of the
+            pattern, 0).
+
+        Returns
+        -------
+        PowerLoss
+            Lost data, pages read for recovery, and the time until the device was ready again.
+
+        Raises
+        ------
+        UsageError
+            If the device is not simulated, or does not track the content of its flash; for an
+            invalid time or depth.
+        """
+        after = parse_duration(after_ns, "after_ns")
+        depth = parse_count(queue_depth, "queue_depth", 1, MAX_IOS_IN_FLIGHT)
+        self._state_name = None
+        text = None if spec is None else text_of(spec)
+        arguments = (after, text, self.durability, depth)
+        report = run_native(lambda: self._opened().cut_power(*arguments), on_progress)
+        return read_power_loss(report)
+
     def __enter__(self) -> Self:
         return self
 
@@ -600,13 +572,9 @@ def _read_info(native: _native.Device, url: str) -> DeviceInfo:
     return replace(info, url=url) if info.simulated else info
 
 
-# Samples of a simulated device's counters during a run, from its device log.
-
-
-MAX_SAMPLES = 128
-"""Number of samples stored with a run: more than its rounds."""
-NAMES = ("written_bytes", "pages_programmed")
-PREFIX = "sample_"
+def zone_rows(report: ZoneReport) -> list[dict[str, object]]:
+    """Return each zone with its number, as plain data."""
+    return [{"zone": number, **plain(zone)} for number, zone in enumerate(report.zones)]
 
 
 def counter_samples(trace: _native.Trace) -> dict[str, list[int]]:
@@ -630,10 +598,9 @@ def counter_samples(trace: _native.Trace) -> dict[str, list[int]]:
         trace.write_inside(path, "{}")
         columns, _ = _native.read_inside(path)
         series = {name: np.asarray(column) for name, column in columns}
-    step = max(-(-len(series[PREFIX + NAMES[0]]) // MAX_SAMPLES), 1)
     samples = {}
-    for name in NAMES:
-        values = series[PREFIX + name]
-        sampled = [*values[:-1:step], values[-1]]
-        samples[name] = [int(value) for value in sampled]
+    for name in ("written_bytes", "pages_programmed"):
+        values = series[f"sample_{name}"]
+        step = max(-(-len(values) // MAX_COUNTER_SAMPLES), 1)
+        samples[name] = [int(value) for value in [*values[:-1:step], values[-1]]]
     return samples

@@ -1,4 +1,15 @@
-"""Identity of a device: compare two descriptions of a device, and of its medium."""
+"""Identity of a target: is it the same device and medium, and did others use it during a run?
+
+Before and after each run the status of a file or block device is read (`Device.target_status`). If
+the target is gone, shorter, or another one has its name, after a run or since the one before, the
+benchmark ends: its measurements are invalid. If another process opened, read or wrote it, during a
+run or in the pause before it, a warning with the numbers is stored with the run.
+
+Undetectable: a process that had a file open before the run and writes to it without closing it,
+while the run writes as well; other users of the disk below a file. Reads and writes through a page
+cache are not those of the run, so sectors are counted for direct I/O only, and only during the run:
+between two runs uflip writes its results, possibly to another partition of the disk.
+"""
 
 from __future__ import annotations
 
@@ -94,19 +105,6 @@ def medium_difference(earlier: Mapping[str, object], now: DeviceInfo) -> tuple[s
     if earlier.get("brand"):
         return "no data of uflip on it", f"data of the brand {earlier['brand']}"
     return None
-
-
-# Disturbance: changes of the target during a run, and activity of other processes.
-#
-# Before and after each run the status of a file or block device is read (`Device.target_status`). If
-# the target is gone, shorter, or another one has its name, after a run or since the one before, the
-# benchmark ends: its measurements are invalid. If another process opened, read or wrote it, during a
-# run or in the pause before it, a warning with the numbers is stored with the run.
-#
-# Undetectable: a process that had a file open before the run and writes to it without closing it,
-# while the run writes as well; other users of the disk below a file. Reads and writes through a page
-# cache are not those of the run, so sectors are counted for direct I/O only, and only during the run:
-# between two runs uflip writes its results, possibly to another partition of the disk.
 
 
 class TargetStatus(TypedDict):
