@@ -236,7 +236,7 @@ def plan_warnings(warnings: Sequence[WarningRecord]) -> list[WarningRecord]:
 def environment_warnings(manifest: Manifest) -> list[StoredWarning]:
     """Return warnings about the path to a real device: queue, cache, partition, processor.
 
-    They use what was recorded when the benchmark began (`device.block_queue`, `initial_manifest`).
+    They use what was recorded when the benchmark began (`device.disk`, `initial_manifest`).
     A value that could not be read gives no warning.
     """
     if not manifest.device.real:
