@@ -28,7 +28,7 @@ from uflip.data.run import metadata_of
 from uflip.data.summary import Together
 from uflip.results import Results, summary
 from uflip.results.agreement import AGREEMENT, allowed_ns
-from uflip.results.summarise import experiments_of
+from uflip.results.summary_document import experiments_of
 
 DEVICE, SEEDS, REPETITIONS = "sim:demo", "3", 3
 BASELINE = "baseline"

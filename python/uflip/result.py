@@ -21,7 +21,7 @@ from uflip.data.summary import NamedExperiment, Summary, WarningSummary
 from uflip.errors import unknown_name
 from uflip.results import Results, StoredRun, comparison
 from uflip.results.pyramid import Pyramid
-from uflip.results.summarise import describe_device, experiments_of
+from uflip.results.summary_document import describe_device, experiments_of
 from uflip.units import parse_path
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 import uflip
 from uflip.data.summary import ExperimentSummary
 from uflip.results import Results, summary
-from uflip.results.cold_reads import _first_visits
+from uflip.results.summary_document import _first_visits
 from uflip.spec import Basic, basic
 
 Locality = Mapping[int, ExperimentSummary]

@@ -28,7 +28,7 @@ from uflip.results.startup_check import (
     mark_among,
     mark_of,
 )
-from uflip.results.summarise import experiments_of, summary
+from uflip.results.summary_document import experiments_of, summary
 from uflip.spec import Pattern, baseline, basic, mix, parallel, read_spec
 from uflip.startup import MAX_ROWS, Startup, idle_share, in_rows, never_ends, startup_of
 

@@ -15,7 +15,7 @@ from command_line import uflip
 from uflip.data.document import plain
 from uflip.microbench import varied_micro_benchmarks
 from uflip.results import Results, summary
-from uflip.results.summarise import describe_device
+from uflip.results.summary_document import describe_device
 
 
 def stored_times(results: Results, run_id: str) -> np.ndarray:

@@ -28,7 +28,7 @@ from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.today import queue_depth, steady_state
 from uflip.results.characteristics import VERDICTS, characteristics, rests_on
 from uflip.results.convergence import KEEPS_HEADLINE
-from uflip.results.summarise import experiments_of
+from uflip.results.summary_document import experiments_of
 from uflip.units import format_size
 
 MAX_CLAIM_ERROR, MAX_HEADLINE_ERROR = 0.10, 0.15

@@ -68,7 +68,7 @@ def command(
     """Check which design hints hold for the device of RESULTS, and give advice."""
     from uflip.hints import ENTRY_BYTES, advise
     from uflip.results import Results, summary
-    from uflip.results.summarise import describe_device
+    from uflip.results.summary_document import describe_device
 
     prices = _prices(device_price, memory_price)
     loaded = Results.load(results)

@@ -2,7 +2,7 @@
 
 It is plain data, so that Python and other programs read the same dictionary. This module declares
 its keys and their types; mypy checks every access, and a JSON Schema is published.
-`uflip.results.summarise` creates it, and no code changes it. Response times are in nanoseconds,
+`uflip.results.summary_document` creates it, and no code changes it. Response times are in ns,
 sizes in bytes; unknown numbers are null.
 """
 

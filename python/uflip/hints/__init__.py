@@ -28,7 +28,7 @@ from uflip.hints.rules import (
     partitions,
     waiting,
 )
-from uflip.results.summarise import key_row_of
+from uflip.results.summary_document import key_row_of
 
 __all__ = [
     "CLASSES",

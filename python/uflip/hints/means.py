@@ -18,7 +18,7 @@ from uflip.data.summary import ExperimentSummary, Summary
 from uflip.results.convergence import Mark
 from uflip.results.ratios import ratio_interval
 from uflip.results.startup_check import mark_of
-from uflip.results.summarise import BASELINE, experiments_of
+from uflip.results.summary_document import BASELINE, experiments_of
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from uflip.oc.benchmark import OpenChannelFindings, document, layout, measure, n
 from uflip.oc.contract import Rule, evaluate_rules
 from uflip.results import Results, StoredRun
 from uflip.results.store import damaged_run_error
-from uflip.results.summarise import PATTERNS, experiment, with_common_fields
+from uflip.results.summary_document import PATTERNS, experiment, with_common_fields
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from uflip.report.comparison import describe_verdicts, select_rows, table
 from uflip.report.labels import format_ms, title
 from uflip.report.page import render
 from uflip.results.comparison import ResultComparison
-from uflip.results.summarise import describe_device
+from uflip.results.summary_document import describe_device
 
 
 def result_fragment(document: Summary) -> str:

@@ -15,7 +15,7 @@ from uflip.report.data import Document, Traces, is_simulated
 from uflip.report.findings import headline
 from uflip.report.method import method_section
 from uflip.report.page import ReportPage, Section, render_page
-from uflip.results.summarise import describe_device
+from uflip.results.summary_document import describe_device
 from uflip.units import format_duration_ns
 
 Body = Callable[[Document, Traces], Sequence[Block]]

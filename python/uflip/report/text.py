@@ -30,7 +30,7 @@ from uflip.microbench.labels import (
 from uflip.report import key_row
 from uflip.report.findings import finding, headline
 from uflip.report.labels import format_ms, title
-from uflip.results.summarise import describe_device
+from uflip.results.summary_document import describe_device
 from uflip.table import Table
 from uflip.units import format_count, format_duration_ns
 

@@ -13,7 +13,7 @@ from uflip.microbench.labels import PATTERN_NAMES, format_value
 from uflip.report.data import BaselineTrace, Document, Traces, pooled
 from uflip.report.figures import palette
 from uflip.report.labels import format_ms, tail_percentile
-from uflip.results.summarise import PATTERNS, baseline_of
+from uflip.results.summary_document import PATTERNS, baseline_of
 
 BINS = 48
 BAR_WIDTH, HEIGHT = 4, 34

@@ -33,7 +33,7 @@ from uflip.profiles import profile_sources
 from uflip.reproduce import table3
 from uflip.reproduce.full_benchmark import benchmark
 from uflip.reproduce.simulated_device import device_url
-from uflip.results.summarise import key_row_of
+from uflip.results.summary_document import key_row_of
 from uflip.table import Table
 
 Number = int | float

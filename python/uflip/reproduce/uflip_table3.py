@@ -21,7 +21,7 @@ from uflip.reproduce import evidence, figure, table3
 from uflip.reproduce.full_benchmark import benchmark
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import ReproductionRow, cell
-from uflip.results.summarise import key_row_of
+from uflip.results.summary_document import key_row_of
 from uflip.table import Table
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from uflip.data.manifest import IMPORTED
 from uflip.data.summary import ExperimentSummary, Summary
 from uflip.durability import UNKNOWN, describe_durability
 from uflip.results.convergence import INSIDE_STARTUP, MARKS, STARTUP_IN_MEAN
-from uflip.results.summarise import experiments_of
+from uflip.results.summary_document import experiments_of
 from uflip.results.warnings import StoredWarning
 from uflip.startup import STARTUP_NOT_OVER
 from uflip.units import format_duration_ns, format_size

@@ -46,7 +46,7 @@ from uflip.results.ratios import (
     ratio_interval,
     typical_spread,
 )
-from uflip.results.summarise import describe_device, experiments_of
+from uflip.results.summary_document import describe_device, experiments_of
 from uflip.results.warnings import StoredWarning
 from uflip.units import parse_number
 

@@ -31,7 +31,7 @@ from uflip.results.outputs import cell
 from uflip.results.run_summary import OPS
 from uflip.results.startup_check import marks_of
 from uflip.results.store import Results, StoredRun
-from uflip.results.summarise import experiment
+from uflip.results.summary_document import experiment
 
 FORMATS = ("csv", "parquet", "fio-job")
 RATES: tuple[Literal["bytes", "ios_per_s", "bytes_per_s"], ...] = (

@@ -21,7 +21,7 @@ from uflip.data.summary import Summary
 from uflip.errors import ResultsError, UflipError
 from uflip.report.key_row import cells, numbers
 from uflip.results import Results
-from uflip.results.summarise import describe_device, experiments_of
+from uflip.results.summary_document import describe_device, experiments_of
 from uflip.web.api_types import Failed, Glance, RunCountsWithWarnings, WarningRow
 from uflip.web.folders import FORMER, ResultFolder, refuse_names, stamp_of
 from uflip.web.open_results import Latest, OpenResults

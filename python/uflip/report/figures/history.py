@@ -19,7 +19,7 @@ from uflip.report.figures import palette
 from uflip.report.figures.canvas import Dashes
 from uflip.results import Results, StoredRun
 from uflip.results.columns import as_array
-from uflip.results.summarise import BASELINE
+from uflip.results.summary_document import BASELINE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,8 @@ The document holds numbers and names only, no arrays over I/Os: a standard run o
 micro-benchmarks comes to a few hundred kilobytes of JSON.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import exp
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
@@ -13,7 +14,7 @@ from uflip.data import manifest
 from uflip.data.device import DeviceInfo
 from uflip.data.document import plain
 from uflip.data.run_summary import RunSummary
-from uflip.data.spec import Spec, typed_spec
+from uflip.data.spec import Basic, Spec, typed_spec
 from uflip.data.summary import (
     BenchmarkSummary,
     CharacteristicVerdict,
@@ -24,9 +25,9 @@ from uflip.data.summary import (
     Together,
 )
 from uflip.durability import CACHED
-from uflip.results.agreement import combined_mean, peers_among
+from uflip.footprint import NEARLY_ALL, reads_few_addresses
+from uflip.results.agreement import AGREEMENT, combined_mean, peers_among
 from uflip.results.characteristics import REQUIRED_EXPERIMENTS, characteristics, rests_on
-from uflip.results.cold_reads import cold_reads
 from uflip.results.consistency import (
     BaselineKey,
     BaselineResult,
@@ -47,6 +48,8 @@ BASELINE = "baseline"  # the long runs of the four patterns; not one of the nine
 INTERFERENCE = "interference"  # measures the pause between runs; not one of the nine either
 PATTERNS = ("SR", "RR", "SW", "RW")
 NO_MARKS: Mapping[str, Mark] = MappingProxyType({})
+WARM_VISITS = 8
+WARM_SHARE = 0.8
 
 
 def summary(results: Results) -> Summary:
@@ -129,7 +132,7 @@ def _judge_convergence(
     baseline_specs = [typed_spec(run["spec"]) for run in baselines]
     drifting = drifting_kinds(results.warnings)
     random_reads = next((run for run in baselines if run["pattern"] == "RR"), None)
-    cold = cold_reads(random_reads, (run for _, run in others), _capacity(content))
+    cold = _cold_reads(random_reads, (run for _, run in others), _capacity(content))
     io_size = _io_size(baselines) or 0
     for name, run in runs:
         run["together"] = combined_mean(
@@ -144,6 +147,86 @@ def _judge_convergence(
         if run["run"] in cold:
             _doubt(run, COLD_READS)
         _judge_steadiness(run, content, io_size)
+
+
+def _cold_reads(
+    baseline: ExperimentSummary | None, experiments: Iterable[ExperimentSummary], capacity: int
+) -> set[str]:
+    """Return the runs that name the experiments whose mean is that of first visits of addresses.
+
+    ::
+
+        RR within    4 MiB  0.74 ▇▇▃▂▁▁▁▁▁▁▁▁▁▁▁▁   128 addresses, each read ten times
+        RR within  512 MiB  0.74 ▇▇▇▇▇▇▇▇▇▆▇▇▇▇▇▇   16,384 addresses, most read once: warm later
+        RR, all of it       0.74 ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇   as for a device in use
+
+    A controller without memory for its whole map loads map entries from flash (DFTL). The first
+    read of an address then costs more than later ones, and a run that is too short to visit
+    addresses again does not show what its pattern costs in the long run.
+
+    **Source** Gupta et al. (ASPLOS 2009): entries of the map are loaded on demand.
+    **Faithful** Judged are random reads in a part of the target. Reads of all of it are not: their
+    addresses are as cold as those of a large device in use.
+    **Simplified** An address that was read once is taken to be warm, however many follow.
+    **Ambiguous** What cold and warm reads cost. A cold read costs what the baseline RR costs. The
+    price of a warm one is the lowest mean of runs that visited each address `WARM_VISITS` times. It must
+    be less than `WARM_SHARE` of the baseline: where its addresses lie on the flash changes the mean of
+    nine of them by less, and another page read on the way changes it by more. A run is cold if the
+    share of first visits changes its mean by more than `AGREEMENT`.
+
+    Parameters
+    ----------
+    baseline : dict or None
+        Random reads over the whole target.
+    experiments : iterable of dict
+        All others; judged are random reads of the same size.
+    capacity : int
+        Size of the target [bytes].
+    """
+    if baseline is None or baseline["statistics"] is None:
+        return set()
+    size, cold_ns = typed_spec(baseline["spec"]), baseline["statistics"]["mean_ns"]
+    assert isinstance(size, Basic), "a baseline"
+    judged = [
+        (run, _first_visits(spec), run["statistics"]["mean_ns"])
+        for run in experiments
+        if run["statistics"] is not None
+        and isinstance(spec := typed_spec(run["spec"]), Basic)
+        and _is_judged(spec, size.io_bytes, capacity)
+    ]
+    warm_ns = _warm_ns(judged)
+    if warm_ns is None or warm_ns >= WARM_SHARE * cold_ns:
+        return set()
+    return {
+        run["run"]
+        for run, share, mean_ns in judged
+        if share * (cold_ns - warm_ns) > AGREEMENT * mean_ns
+    }
+
+
+def _is_judged(spec: Basic, io_bytes: int, capacity: int) -> bool:
+    """Return whether a run reads at random in a part of the target, several addresses."""
+    return (
+        spec.mode == "read"
+        and spec.location == "random"
+        and spec.io_bytes == io_bytes
+        and spec.depth == 1
+        and spec.target_bytes < NEARLY_ALL * capacity
+        and not reads_few_addresses(spec)
+    )
+
+
+def _first_visits(spec: Basic) -> float:
+    """Return the expected share of first visits among the measured I/Os of random reads."""
+    addresses = spec.target_bytes / spec.io_bytes
+    all_ios, ignored = (each * spec.processes for each in (spec.ios, spec.ignored_ios))
+    visited = exp(-ignored / addresses) - exp(-all_ios / addresses)
+    return addresses * visited / max(all_ios - ignored, 1)
+
+
+def _warm_ns(judged: Sequence[tuple[ExperimentSummary, float, float]]) -> float | None:
+    """Return the lowest mean of runs that visited each address `WARM_VISITS` times; None without one."""
+    return min((mean_ns for _, share, mean_ns in judged if share <= 1 / WARM_VISITS), default=None)
 
 
 def _capacity(content: manifest.Manifest) -> int:
