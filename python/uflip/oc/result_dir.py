@@ -22,7 +22,7 @@ from uflip.microbench.open_channel.jobs import SCALES, Block, JobScope
 from uflip.oc.benchmark import OpenChannelFindings, document, layout, measure, name_of
 from uflip.oc.contract import Rule, evaluate_rules
 from uflip.results import Results, StoredRun
-from uflip.results.store import damaged_run_error
+from uflip.results.reader import damaged_run_error
 from uflip.results.summary_document import PATTERNS, experiment, with_common_fields
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from uflip.data.summary import Summary
 from uflip.results.columns import as_array
-from uflip.results.store import Results, StoredRun, repeated
+from uflip.results.reader import Results, StoredRun, repeated
 from uflip.results.summary_document import BASELINE, PATTERNS
 
 Times = NDArray[np.float64]

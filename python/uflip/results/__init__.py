@@ -33,7 +33,7 @@ The folder::
 
 from uflip.results.comparability import differences
 from uflip.results.initial_manifest import host_provenance
-from uflip.results.store import Results, StoredRun
+from uflip.results.reader import Results, StoredRun
 from uflip.results.summary_document import summary
 from uflip.results.warnings import StoredWarning
 from uflip.results.writer import ResultsWriter

@@ -31,7 +31,7 @@ from uflip.results import atomic
 from uflip.results.result_dir import RUN_SUFFIX
 
 if TYPE_CHECKING:
-    from uflip.results.store import StoredRun
+    from uflip.results.reader import StoredRun
     from uflip.results.summary_cache import Log
 
 

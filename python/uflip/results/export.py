@@ -28,9 +28,9 @@ from uflip.errors import UsageError, native_errors, unknown_name
 from uflip.results import outputs
 from uflip.results.fio_job import write_jobs
 from uflip.results.outputs import cell
+from uflip.results.reader import Results, StoredRun
 from uflip.results.run_summary import OPS
 from uflip.results.startup_check import marks_of
-from uflip.results.store import Results, StoredRun
 from uflip.results.summary_document import experiment
 
 FORMATS = ("csv", "parquet", "fio-job")

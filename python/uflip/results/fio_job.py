@@ -23,7 +23,7 @@ from typing import NamedTuple
 from uflip.data.spec import Basic, Mix, MixPart, Parallel, Pattern, Replay, read_spec
 from uflip.data.spec_base import DRAWN, MODES
 from uflip.durability import CACHED
-from uflip.results.store import Results, StoredRun
+from uflip.results.reader import Results, StoredRun
 
 TARGET = "${UFLIP_TARGET}"
 LOG_FILE_NAME = "target"

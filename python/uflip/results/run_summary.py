@@ -32,7 +32,7 @@ from uflip.results.steady_state import Samples, rounds_of
 from uflip.stats import summarise
 
 if TYPE_CHECKING:
-    from uflip.results.store import StoredRun
+    from uflip.results.reader import StoredRun
 
 
 Document = dict[str, object]

@@ -37,9 +37,9 @@ from uflip.results.consistency import (
     withdraw_unrepeatable,
 )
 from uflip.results.convergence import COLD_READS, DEVICE_CHANGED, FREE_SPACE_LEFT, Mark
+from uflip.results.reader import Results, repeated
 from uflip.results.startup_check import has_free_space, mark_of, marks_of
 from uflip.results.steady_state import steadiness
-from uflip.results.store import Results, repeated
 from uflip.results.warnings import READS, WRITES, drifting_kinds
 from uflip.startup import startup_of, steady_bytes
 from uflip.units import format_size

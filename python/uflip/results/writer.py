@@ -33,6 +33,7 @@ from uflip.results import atomic, device_log, result_dir
 from uflip.results.benchmark_warnings import benchmark_warnings, plan_warnings
 from uflip.results.initial_manifest import new_folder_id, utc_now
 from uflip.results.integrity import FolderVerification, examine, read_log
+from uflip.results.reader import examiner_of
 from uflip.results.repetition_statistics import Experiments, RepetitionStatistics
 from uflip.results.result_dir import (
     RUN_SUFFIX,
@@ -41,7 +42,6 @@ from uflip.results.result_dir import (
     refuse_existing,
     run_file,
 )
-from uflip.results.store import examiner_of
 from uflip.results.summary_cache import ENDINGS, Log, SummaryWriter
 from uflip.results.warnings import StoredWarning
 

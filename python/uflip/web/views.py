@@ -21,7 +21,7 @@ from uflip.report.key_row import COLUMNS, has_characteristics, note
 from uflip.report.labels import axis_name, cause_name, counter_name, title
 from uflip.results import Results, StoredRun
 from uflip.results.comparison import VERDICTS, compare
-from uflip.results.store import repeated
+from uflip.results.reader import repeated
 from uflip.results.summary_document import describe_device
 from uflip.web import api_types
 from uflip.web.grid import edges_ns

@@ -7,6 +7,8 @@ Only the manifest stays in memory: the I/Os of a run are read from its Parquet f
 that a folder of any size can be opened.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -127,7 +129,7 @@ class Results:
         """The verification result of each file."""
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Results":
+    def load(cls, path: str | os.PathLike[str]) -> Results:
         """Open a result folder, finished or not.
 
         Raises
