@@ -8,7 +8,7 @@ import stored
 from command_line import uflip
 
 from uflip.report import key_row
-from uflip.results.characteristics import VERDICTS, Finding, characteristics
+from uflip.results.key_characteristics import VERDICTS, Finding, characteristics
 
 BASELINES = {"SR": 0.4, "RR": 0.5, "SW": 0.4, "RW": 9.0}
 MS = 1_000_000

@@ -17,7 +17,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.errors import UsageError
 from uflip.hints import CONFIRMED, CONTRADICTED, NOT_MEASURED, UNDECIDED, VERDICTS, Hint, advise
 from uflip.hints.classes import classify
-from uflip.results.characteristics import LIKE_FACTOR, characteristics
+from uflip.results.key_characteristics import LIKE_FACTOR, characteristics
 
 KIB, MIB, MS = 1 << 10, 1 << 20, 1e6
 PATTERNS = ("SR", "RR", "SW", "RW")

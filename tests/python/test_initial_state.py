@@ -6,7 +6,7 @@ import pytest
 
 from uflip.device.opener import CreationProgress, open_device
 from uflip.reproduce import uflip_states as states
-from uflip.results.characteristics import LIKE_FACTOR
+from uflip.results.key_characteristics import LIKE_FACTOR
 
 UNCHANGED = dict.fromkeys(states.PATTERNS, 1.0)
 NO_EFFECT = dict.fromkeys(states.DISTURBANCES, UNCHANGED)

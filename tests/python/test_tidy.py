@@ -607,7 +607,7 @@ def labelled() -> list[Path]:
         "python/uflip/analysis/series.py",
         "benches/generated_series.py",
         "benches/stop_rules.py",
-        "python/uflip/results/characteristics.py",
+        "python/uflip/results/key_characteristics.py",
         "python/uflip/stats/summary.py",
     )
     policies = [*registered("pool/victim"), *registered("pool/alloc")]

@@ -188,7 +188,7 @@ class BaselineRepeats(TypedDict):
 
 
 class CharacteristicVerdict(TypedDict):
-    """One key characteristic; `uflip.results.characteristics` defines the words."""
+    """One key characteristic; `uflip.results.key_characteristics` defines the words."""
 
     verdict: Name
     factor: float | None

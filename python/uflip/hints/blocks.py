@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from math import log2
 
 from uflip.hints.means import Curve, Factor, Mean, mean_ratio
-from uflip.results.characteristics import LIKE_FACTOR
+from uflip.results.key_characteristics import LIKE_FACTOR
 
 ENTRY_BYTES = 20
 FILL_SHARE = 0.7

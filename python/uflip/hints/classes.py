@@ -20,8 +20,8 @@ from typing import Literal
 
 from uflip.data.summary import CharacteristicVerdict, Summary
 from uflip.hints.means import Factor, Lines, Mean, baseline, lines_of, mean_ratio
-from uflip.results.characteristics import LIKE_FACTOR, NEARLY_FACTOR
 from uflip.results.consistency import is_within_repeatability, worst_repeatability
+from uflip.results.key_characteristics import LIKE_FACTOR, NEARLY_FACTOR
 from uflip.results.summary_document import key_row_of
 
 ANYWHERE, HIGH, LOW, USB, UNDECIDED = "anywhere", "high-end", "low-end", "usb", "undecided"

@@ -48,7 +48,7 @@ from uflip.hints.measures import (
 )
 from uflip.microbench.labels import PATTERN_NAMES, format_ratio
 from uflip.results.agreement import AGREEMENT
-from uflip.results.characteristics import LIKE_FACTOR, MIN_AREA_BYTES, areas, is_smallest
+from uflip.results.key_characteristics import LIKE_FACTOR, MIN_AREA_BYTES, areas, is_smallest
 from uflip.results.startup_check import MARKED
 from uflip.units import format_duration_ns, format_size
 

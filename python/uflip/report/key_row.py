@@ -10,7 +10,7 @@ from typing import Literal
 
 from uflip.data.summary import CharacteristicVerdict, KeyCharacteristics, Summary
 from uflip.report.labels import format_ms
-from uflip.results.characteristics import LIKE_FACTOR, NEARLY_FACTOR
+from uflip.results.key_characteristics import LIKE_FACTOR, NEARLY_FACTOR
 from uflip.units import format_duration_ns
 
 COLUMNS = (

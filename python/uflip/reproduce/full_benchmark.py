@@ -22,7 +22,7 @@ from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.reproduce import table3
 from uflip.results import Results, summary
-from uflip.results.characteristics import characteristics
+from uflip.results.key_characteristics import characteristics
 
 
 def idle_before_run_ns(profile: str) -> int:

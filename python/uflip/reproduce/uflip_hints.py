@@ -29,7 +29,7 @@ from uflip.reproduce.criterion import above, at_least, below, between
 from uflip.reproduce.full_benchmark import benchmark
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
-from uflip.results.characteristics import LIKE_FACTOR
+from uflip.results.key_characteristics import LIKE_FACTOR
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -37,7 +37,7 @@ from uflip.reproduce.full_benchmark import benchmark_on, idle_before_run_ns
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
 from uflip.reproduce.table3 import REPEATABILITY
-from uflip.results.characteristics import LIKE_FACTOR
+from uflip.results.key_characteristics import LIKE_FACTOR
 from uflip.results.summary_document import key_row_of
 from uflip.spec import Spec, baseline
 from uflip.table import Table

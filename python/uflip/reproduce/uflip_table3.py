@@ -6,7 +6,7 @@ fitted and predicted cells separately.
 
 **Source**: uFLIP (CIDR 2009), Table 3; §4.1 for the state, §5.1 for IOIgnore, IOCount and pauses.
 **Faithful**: every cell comes from stored runs of the micro-benchmarks, by the rules that
-`uflip show` applies to any result (`uflip.results.characteristics`).
+`uflip show` applies to any result (`uflip.results.key_characteristics`).
 **Simplified**: one run where the paper has three.
 **Ambiguous**: what the words of the columns mean in numbers; see the rules.
 """

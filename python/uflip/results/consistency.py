@@ -27,7 +27,7 @@ from uflip.data.summary import (
     KeyCharacteristics,
 )
 from uflip.results.agreement import AGREEMENT
-from uflip.results.characteristics import LIKE_FACTOR
+from uflip.results.key_characteristics import LIKE_FACTOR
 
 BASELINE = "baseline"
 LENGTHS = ("cache_cliff",)

@@ -27,7 +27,6 @@ from uflip.data.summary import (
 from uflip.durability import CACHED
 from uflip.footprint import NEARLY_ALL, reads_few_addresses
 from uflip.results.agreement import AGREEMENT, combined_mean, peers_among
-from uflip.results.characteristics import REQUIRED_EXPERIMENTS, characteristics, rests_on
 from uflip.results.consistency import (
     BaselineKey,
     BaselineResult,
@@ -37,6 +36,7 @@ from uflip.results.consistency import (
     withdraw_unrepeatable,
 )
 from uflip.results.convergence import COLD_READS, DEVICE_CHANGED, FREE_SPACE_LEFT, Mark
+from uflip.results.key_characteristics import REQUIRED_EXPERIMENTS, characteristics, rests_on
 from uflip.results.reader import Results, repeated
 from uflip.results.startup_check import has_free_space, mark_of, marks_of
 from uflip.results.steady_state import steadiness
@@ -65,7 +65,7 @@ def summary(results: Results) -> Summary:
     dict
         ``device``; ``baselines_ms`` (pattern → mean [ms], null if not measured) with
         ``baseline_io_size_bytes``; ``repeatability`` (`uflip.results.consistency`);
-        ``key_characteristics`` (`uflip.results.characteristics`);
+        ``key_characteristics`` (`uflip.results.key_characteristics`);
         ``baselines`` and ``micro_benchmarks`` (name → list of runs),
         a run being pattern, parameter, value, unit, ``io_count``, ``io_ignore``, ``statistics``
         [ns] of all repetitions, ``repetitions``, ``disagreement``, ``together``,

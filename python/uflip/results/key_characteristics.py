@@ -33,6 +33,8 @@ side by side and their factor, reverse, in-place and large increments.
 Every rule can abstain. The verdict names the reason, in one of the words of `VERDICTS`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
