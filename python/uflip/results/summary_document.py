@@ -169,10 +169,10 @@ def _cold_reads(
     addresses are as cold as those of a large device in use.
     **Simplified** An address that was read once is taken to be warm, however many follow.
     **Ambiguous** What cold and warm reads cost. A cold read costs what the baseline RR costs. The
-    price of a warm one is the lowest mean of runs that visited each address `WARM_VISITS` times. It must
-    be less than `WARM_SHARE` of the baseline: where its addresses lie on the flash changes the mean of
-    nine of them by less, and another page read on the way changes it by more. A run is cold if the
-    share of first visits changes its mean by more than `AGREEMENT`.
+    price of a warm one is the lowest mean of runs that visited each address `WARM_VISITS` times. It
+    must be less than `WARM_SHARE` of the baseline: where its addresses lie on the flash changes the
+    mean of nine of them by less, and another page read on the way changes it by more. A run is cold
+    if the share of first visits changes its mean by more than `AGREEMENT`.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def _first_visits(spec: Basic) -> float:
 
 
 def _warm_ns(judged: Sequence[tuple[ExperimentSummary, float, float]]) -> float | None:
-    """Return the lowest mean of runs that visited each address `WARM_VISITS` times; None without one."""
+    """Return the lowest mean of runs that visited each address often; None without one."""
     return min((mean_ns for _, share, mean_ns in judged if share <= 1 / WARM_VISITS), default=None)
 
 
