@@ -6,7 +6,6 @@ from typing import TypedDict
 
 from uflip.data.summary import Summary
 from uflip.errors import UsageError
-from uflip.hints.blocks import ENTRY_BYTES
 from uflip.hints.classes import CLASSES, Classified, classify
 from uflip.hints.hint import (
     CONFIRMED,
@@ -17,7 +16,7 @@ from uflip.hints.hint import (
     Hint,
     HintDocument,
 )
-from uflip.hints.means import Factor, Lines, Mean, lines_of
+from uflip.hints.means import ENTRY_BYTES, Factor, Lines, Mean, lines_of
 from uflip.hints.rules import (
     REPEATS,
     alignment,

@@ -16,13 +16,6 @@ from math import ceil, log2
 from typing import TypeVar
 
 from uflip.data.summary import KeyCharacteristics
-from uflip.hints.blocks import (
-    ENTRY_BYTES,
-    block_sizes,
-    break_even_s,
-    larger_reads,
-    smaller_writes,
-)
 from uflip.hints.hint import (
     CONFIRMED,
     CONTRADICTED,
@@ -35,15 +28,24 @@ from uflip.hints.hint import (
     most_decisive,
     verdict_of,
 )
-from uflip.hints.means import Factor, Lines, baseline, first_mark, mean_ratio
-from uflip.hints.measures import (
+from uflip.hints.means import (
+    ENTRY_BYTES,
     LARGE_BYTES,
+    Factor,
+    Lines,
     alignment_unit,
+    baseline,
+    block_sizes,
+    break_even_s,
     cost_line,
     cost_of_small,
+    first_mark,
     gains,
+    larger_reads,
+    mean_ratio,
     mixes,
     pauses,
+    smaller_writes,
     unaligned,
 )
 from uflip.microbench.labels import PATTERN_NAMES, format_ratio

@@ -16,14 +16,7 @@ from typing import TYPE_CHECKING
 
 from uflip.executors import OnStep, on_all
 from uflip.hints import REPEATS, Lines, lines_of
-from uflip.hints.measures import (
-    MAX_PROCESSES,
-    cost_of_small,
-    degenerated,
-    gains,
-    mixes,
-    pauses,
-)
+from uflip.hints.means import MAX_PROCESSES, cost_of_small, degenerated, gains, mixes, pauses
 from uflip.reproduce import figure, table3
 from uflip.reproduce.criterion import above, at_least, below, between
 from uflip.reproduce.full_benchmark import benchmark
