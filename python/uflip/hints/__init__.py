@@ -7,18 +7,16 @@ from typing import TypedDict
 from uflip.data.summary import Summary
 from uflip.errors import UsageError
 from uflip.hints.classes import CLASSES, Classified, classify
-from uflip.hints.hint import (
+from uflip.hints.means import ENTRY_BYTES, Factor, Lines, Mean, lines_of
+from uflip.hints.rules import (
     CONFIRMED,
     CONTRADICTED,
     NOT_MEASURED,
+    REPEATS,
     UNDECIDED,
     VERDICTS,
     Hint,
     HintDocument,
-)
-from uflip.hints.means import ENTRY_BYTES, Factor, Lines, Mean, lines_of
-from uflip.hints.rules import (
-    REPEATS,
     alignment,
     block_size,
     focus,

@@ -11,7 +11,7 @@ from typing import NotRequired, TypedDict
 from uflip.data import comparison
 from uflip.data.document import Table
 from uflip.data.summary import ModeStatistics, RepetitionSummary, StatisticsSummary, WarningSummary
-from uflip.hints.hint import HintDocument
+from uflip.hints.rules import HintDocument
 
 Problem = dict[str, str]
 """The parts of an error, as from `UflipError.parts`."""
