@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from uflip.cli.common import ANY_PATH, float_parser, int_parser, json_option
 from uflip.cli.terminal import echo, echo_json
@@ -12,7 +13,7 @@ from uflip.errors import UsageError
 from uflip.escape import plain
 
 if TYPE_CHECKING:
-    from uflip.hints import AdviceDocument
+    from uflip.hints import Advice
 
 WIDTH = 100
 # Verdicts have a column of their own.
@@ -81,9 +82,11 @@ def command(
             action="`uflip show` lists the rules for an open-channel device",
         )
     document = summary(loaded)
-    advice = advise(document, entry_bytes=entry_bytes or ENTRY_BYTES, prices=prices).as_dict()
+    advice = advise(document, entry_bytes=entry_bytes or ENTRY_BYTES, prices=prices)
     if as_json:
-        echo_json({"results": str(results), "device": document["device"].url, **advice})
+        echo_json(
+            {"results": str(results), "device": document["device"].url, **to_builtins(advice)}
+        )
         return
     _print(describe_device(plain(document["device"])), advice)
 
@@ -102,18 +105,18 @@ def _prices(device: float | None, memory: float | None) -> tuple[float, float] |
     return device, memory
 
 
-def _print(device: str, advice: "AdviceDocument") -> None:
-    device_class = advice["class"]
-    echo(f"{device}\nclass {device_class['name']}: {device_class['meaning']}")
-    for hint in advice["hints"]:
+def _print(device: str, advice: "Advice") -> None:
+    device_class = advice.classified
+    echo(f"{device}\nclass {device_class.name}: {device_class.meaning}")
+    for hint in advice.hints:
         echo("")
-        head = f"{hint['number']}  {hint['verdict']}"
-        echo(_wrapped(f"{head:<{INDENT}}{hint['statement']}", ""))
-        echo(_wrapped(hint["because"], " " * INDENT))
-        if hint["advice"]:
-            echo(_wrapped(f"→ {hint['advice']}", " " * INDENT))
-        if hint["decided_by"]:
-            echo(f"{' ' * INDENT}to decide: {hint['decided_by']}")
+        head = f"{hint.number}  {hint.verdict}"
+        echo(_wrapped(f"{head:<{INDENT}}{hint.statement}", ""))
+        echo(_wrapped(hint.because, " " * INDENT))
+        if hint.advice:
+            echo(_wrapped(f"→ {hint.advice}", " " * INDENT))
+        if hint.decided_by:
+            echo(f"{' ' * INDENT}to decide: {hint.decided_by}")
 
 
 def _wrapped(text: str, first: str) -> str:

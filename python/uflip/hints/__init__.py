@@ -1,8 +1,9 @@
 """Design hints: advice for designers, from the measurements of a device (uFLIP §5.3)."""
 
 import shlex
-from dataclasses import dataclass, replace
-from typing import TypedDict
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from uflip.data.summary import Summary
 from uflip.errors import UsageError
@@ -16,7 +17,6 @@ from uflip.hints.rules import (
     UNDECIDED,
     VERDICTS,
     Hint,
-    HintDocument,
     alignment,
     block_size,
     focus,
@@ -47,42 +47,11 @@ __all__ = [
 ]
 
 
-class ClassDocument(TypedDict):
-    """The class of a device as plain data; see `Classified`."""
-
-    name: str
-    meaning: str
-    random_as_sequential: bool | None
-    reclaims_while_idle: bool | None
-    focused_writes: bool | None
-    unusual_orders: bool | None
-
-
-AdviceDocument = TypedDict("AdviceDocument", {"class": ClassDocument, "hints": list[HintDocument]})
-"""The class of a device and its hints, as plain data."""
-
-
-@dataclass(frozen=True)
-class Advice:
+class Advice(Struct, frozen=True, rename={"classified": "class"}):
     """The class of a device, and its seven hints in the paper's order."""
 
     classified: Classified
     hints: tuple[Hint, ...]
-
-    def as_dict(self) -> AdviceDocument:
-        """Return plain data: `class` with its reasons, and `hints`."""
-        device_class = self.classified
-        return {
-            "class": {
-                "name": device_class.name,
-                "meaning": device_class.meaning,
-                "random_as_sequential": device_class.random_as_sequential,
-                "reclaims_while_idle": device_class.reclaims_while_idle,
-                "focused_writes": device_class.focused_writes,
-                "unusual_orders": device_class.unusual_orders,
-            },
-            "hints": [hint.as_dict() for hint in self.hints],
-        }
 
 
 def advise(

@@ -15,8 +15,9 @@ pattern differs by more when it is measured again; pauses and areas are those of
 by means.
 """
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from uflip.data.summary import CharacteristicVerdict, Summary
 from uflip.hints.means import Factor, Lines, Mean, baseline, lines_of, mean_ratio
@@ -42,8 +43,7 @@ UNUSUAL_ORDERS: tuple[tuple[Literal["reverse", "in_place"], int], ...] = (
 """Write orders that some devices do not cope with -> their Incr."""
 
 
-@dataclass(frozen=True)
-class Classified:
+class Classified(Struct, frozen=True):
     """The class of a device.
 
     Attributes

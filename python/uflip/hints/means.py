@@ -1,13 +1,30 @@
-"""Means of a benchmark by experiment, and ratios of them with their intervals.
+"""Means of a benchmark by experiment, ratios with their intervals, and the measures of the hints.
 
-**Source** E. C. Fieller, "Some Problems in Interval Estimation", J. R. Stat. Soc. B 16 (1954): the
-interval of a ratio.
-**Faithful** An interval is that of all repetitions of an experiment (`results.agreement`).
-**Simplified** Two means are assumed to be independent.
+The best block size is, for reads, that of the five-minute rule, and for writes, that of the lowest
+cost per byte. A page of an index resolves log₂ of its entries of the way to a record, and costs one
+random read and its space in memory. Larger pages resolve more for a longer read, and fill memory
+with entries that were not requested.
+
+**Source** uFLIP (CIDR 2009) §5.2 "Other Results" and §5.3. E. C. Fieller, "Some Problems in
+Interval Estimation", J. R. Stat. Soc. B 16 (1954): the interval of a ratio. Gray & Graefe, "The
+five-minute rule ten years later" (1997): utility of an index page log₂(entries), entries of 20
+bytes, pages filled to 70 %; its size is best where utility over the time of a read is largest.
+G. Graefe, "The five-minute rule twenty years later, and how flash memory changes the rules" (DaMoN
+2007), which uFLIP §5.3 applies.
+**Faithful** The comparisons that the paper's sentences make. An interval is that of all repetitions
+of an experiment (`results.agreement`). The utility, and the break-even interval: pages that are
+read again sooner than it belong in memory.
+**Simplified** Two means are assumed to be independent. The cost of an I/O over its size is assumed
+to be a line, t = a + s/r, as Figure 6 shows for reads. Only sizes that were measured are compared.
 **Ambiguous** Whether a ratio exceeds a limit that its interval includes: it is undecided
 (`exceeds`). So is a ratio without an interval: the mean of too few I/Os has no interval, and
 Fieller gives none if the denominator may be zero. An exact value, like the single response time of
-a simulated read, has an interval of zero width.
+a simulated read, has an interval of zero width. A process among several waits for the others:
+throughput of n over that of one is n · t₁ / tₙ. The cost of a mix is compared with the separate
+costs of its I/Os in their shares. The best size for writes, for which the paper says "large": the
+smallest size whose cost per byte is within `LIKE_FACTOR` of the lowest measured. "A good
+trade-off": a size between the two, so that no larger page is more useful (`larger_reads`) and no
+smaller write nearly as cheap (`smaller_writes`), each beyond the intervals of the compared values.
 """
 
 from __future__ import annotations
@@ -24,6 +41,17 @@ from uflip.results.convergence import Mark
 from uflip.results.ratios import ratio_interval
 from uflip.results.startup_check import mark_of
 from uflip.results.summary_document import BASELINE, experiments_of
+
+ENTRY_BYTES = 20
+
+FILL_SHARE = 0.7
+
+KIB = 1 << 10
+
+SMALL_BYTES, LARGE_BYTES = 4 * KIB, 32 * KIB
+"""Sizes of hint 1: the smallest page that databases use, and the paper's I/O size."""
+
+MAX_PROCESSES = 16
 
 
 @dataclass(frozen=True)
@@ -51,29 +79,6 @@ class Mean:
     def plus(self, ns: float) -> Mean:
         """Return the mean plus a duration [ns]."""
         return Mean(self.ns + ns, self.half_width_ns, self.mark)
-
-
-def sum_of_means(parts: Iterable[Mean]) -> Mean:
-    """Return the sum of independent means, with its interval.
-
-    Examples
-    --------
-    >>> sum_of_means([Mean(10.0, 3.0), Mean(20.0, 4.0)])
-    Mean(ns=30.0, half_width_ns=5.0, mark=None)
-    """
-    means = list(parts)
-    halves = [part.half_width_ns for part in means]
-    known_halves = [half for half in halves if half is not None]
-    return Mean(
-        sum(part.ns for part in means),
-        hypot(*known_halves) if len(known_halves) == len(halves) else None,
-        first_mark(means),
-    )
-
-
-def first_mark(parts: Iterable[Mean | Factor]) -> Mark | None:
-    """Return the mark of the first part that has one."""
-    return next((part.mark for part in parts if part.mark), None)
 
 
 @dataclass(frozen=True)
@@ -124,8 +129,32 @@ def mean_ratio(first: Mean, second: Mean) -> Factor:
     return Factor(first.ns / second.ns, low, high, first_mark((first, second)))
 
 
+def sum_of_means(parts: Iterable[Mean]) -> Mean:
+    """Return the sum of independent means, with its interval.
+
+    Examples
+    --------
+    >>> sum_of_means([Mean(10.0, 3.0), Mean(20.0, 4.0)])
+    Mean(ns=30.0, half_width_ns=5.0, mark=None)
+    """
+    means = list(parts)
+    halves = [part.half_width_ns for part in means]
+    known_halves = [half for half in halves if half is not None]
+    return Mean(
+        sum(part.ns for part in means),
+        hypot(*known_halves) if len(known_halves) == len(halves) else None,
+        first_mark(means),
+    )
+
+
+def first_mark(parts: Iterable[Mean | Factor]) -> Mark | None:
+    """Return the mark of the first part that has one."""
+    return next((part.mark for part in parts if part.mark), None)
+
+
 Curve = Mapping[int, Mean]
 """Value of the varying parameter -> mean, ascending."""
+
 Lines = Mapping[str, Curve]
 """Micro-benchmark and pattern, as in "granularity RW" -> curve; baselines have one value, 0."""
 
@@ -168,22 +197,6 @@ def baselines(lines: Lines, patterns: Sequence[str]) -> list[Mean] | None:
     means = [baseline(lines, pattern) for pattern in patterns]
     measured = [mean for mean in means if mean is not None]
     return measured if len(measured) == len(means) else None
-
-
-# The measures behind the seven hints: from the means of a benchmark, without interpolation.
-#
-# **Source** uFLIP (CIDR 2009) §5.2 "Other Results" and §5.3.
-# **Faithful** The comparisons that the paper's sentences make.
-# **Simplified** The cost of an I/O over its size is assumed to be a line, t = a + s/r, as Figure 6
-# shows for reads.
-# **Ambiguous** A process among several waits for the others: throughput of n over that of one is
-# n · t₁ / tₙ. The cost of a mix is compared with the separate costs of its I/Os in their shares.
-
-
-KIB = 1 << 10
-SMALL_BYTES, LARGE_BYTES = 4 * KIB, 32 * KIB
-"""Sizes of hint 1: the smallest page that databases use, and the paper's I/O size."""
-MAX_PROCESSES = 16
 
 
 @dataclass(frozen=True)
@@ -320,30 +333,6 @@ def pauses(lines: Lines, pattern: str = "RW") -> dict[int, Factor]:
         return {}
     curve = lines.get(f"pause {pattern}", {})
     return {pause: mean_ratio(mean.plus(pause), without_pause) for pause, mean in curve.items()}
-
-
-# The best block size: for reads by the five-minute rule, and for writes by their cost per byte.
-#
-# A page of an index resolves log₂ of its entries of the way to a record, and costs one random read
-# and its space in memory. Larger pages resolve more for a longer read, and fill memory with entries
-# that were not requested.
-#
-# **Source** Gray & Graefe, "The five-minute rule ten years later" (1997): utility of an index page
-# log₂(entries), entries of 20 bytes, pages filled to 70 %; its size is best where utility over the
-# time of a read is largest. G. Graefe, "The five-minute rule twenty years later, and how flash memory
-# changes the rules" (DaMoN 2007), which uFLIP (2009) §5.3 applies.
-# **Faithful** The utility, and the break-even interval: pages that are read again sooner than it
-# belong in memory.
-# **Simplified** Only sizes that were measured are compared.
-# **Ambiguous** The best size for writes, for which the paper says "large": the smallest size whose
-# cost per byte is within `LIKE_FACTOR` of the lowest measured. "A good trade-off": a size between the
-# two, so that no larger page is more useful (`larger_reads`) and no smaller write nearly as cheap
-# (`smaller_writes`), each beyond the intervals of the compared values.
-
-
-ENTRY_BYTES = 20
-FILL_SHARE = 0.7
-MIB = 1 << 20
 
 
 @dataclass(frozen=True)

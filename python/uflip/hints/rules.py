@@ -14,10 +14,11 @@ brings no gain. Hints make no statement about values between measured ones.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import takewhile
 from math import ceil, log2
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from uflip.data.summary import KeyCharacteristics
 from uflip.hints.means import (
@@ -46,18 +47,27 @@ from uflip.results.key_characteristics import LIKE_FACTOR, MIN_AREA_BYTES, areas
 from uflip.results.startup_check import MARKED
 from uflip.units import format_duration_ns, format_size
 
-# A hint of §5.3, checked against a device: statement, verdict, advice.
-
-
 CONFIRMED, CONTRADICTED = "confirmed", "contradicted"
+
 UNDECIDED, NOT_MEASURED = "undecided", "not measured"
-Number = str | int | float | bool | None
-Numbers = dict[str, Number]
+
 VERDICTS = (CONFIRMED, CONTRADICTED, UNDECIDED, NOT_MEASURED)
 
+REPEATS = 1 + AGREEMENT
 
-@dataclass(frozen=True)
-class Hint:
+PATTERNS = tuple(PATTERN_NAMES)
+
+T = TypeVar("T")
+
+Number = str | int | float | bool | None
+
+Numbers = dict[str, Number]
+
+Row = KeyCharacteristics
+"""`key_characteristics` of a summary."""
+
+
+class Hint(Struct, frozen=True):
     """The outcome of a hint.
 
     Attributes
@@ -94,95 +104,6 @@ class Hint:
     def next_step(self) -> str:
         """The advice, or the run that would decide the hint."""
         return self.advice or (f"to decide: {self.decided_by}" if self.decided_by else "")
-
-    def as_dict(self) -> HintDocument:
-        """Return plain data, in the order of the fields."""
-        return {
-            "number": self.number,
-            "statement": self.statement,
-            "verdict": self.verdict,
-            "because": self.because,
-            "advice": self.advice,
-            "numbers": dict(self.numbers),
-            "micro_benchmark": self.micro_benchmark,
-            "decided_by": self.decided_by,
-        }
-
-
-class HintDocument(TypedDict):
-    """A hint as plain data."""
-
-    number: int
-    statement: str
-    verdict: str
-    because: str
-    advice: str
-    numbers: Numbers
-    micro_benchmark: str
-    decided_by: str
-
-
-def verdict_of(holds: bool | None) -> str:
-    """Return the verdict of a measured statement; None is undecided.
-
-    Examples
-    --------
-    >>> verdict_of(True), verdict_of(None)
-    ('confirmed', 'undecided')
-    """
-    if holds is None:
-        return UNDECIDED
-    return CONFIRMED if holds else CONTRADICTED
-
-
-def most_decisive(factors: Mapping[Any, Factor], limit: float) -> tuple[Any, Factor, bool | None]:
-    """Return the case that best decides whether any factor is beyond a limit, with the answer.
-
-    This is the largest of the cases that are certainly beyond; else of the undecided; else of all.
-
-    Examples
-    --------
-    >>> most_decisive({"a": Factor(1.3, 1.1, 1.5), "b": Factor(1.25, 1.23, 1.27)}, 1.2)
-    ('b', Factor(value=1.25, low=1.23, high=1.27, mark=None), True)
-    >>> most_decisive({"a": Factor(1.3, 1.1, 1.5), "b": Factor(1.0, 0.9, 1.1)}, 1.2)[2] is None
-    True
-    >>> most_decisive({"a": Factor(1.5, 1.4, 1.6), "b": Factor(1.7)}, 1.2)[0]
-    'a'
-    """
-    for answer in (True, None, False):
-        cases = {
-            name: factor for name, factor in factors.items() if factor.exceeds(limit) is answer
-        }
-        if cases:
-            name = max(cases, key=lambda case: cases[case].value)
-            return name, cases[name], answer
-    raise ValueError("no factor was given")
-
-
-def format_factor(factor: Factor) -> str:
-    """Return a factor with its interval as text; a marked factor is shown without interval.
-
-    Examples
-    --------
-    >>> format_factor(Factor(1.5, 1.35, 1.65)), format_factor(Factor(2.0))
-    ('×1.5 (×1.4 to ×1.6)', '×2.0')
-    """
-    if factor.low is None or factor.high is None or factor.mark:
-        return format_ratio(factor.value)
-    low = max(factor.low, 0.0)
-    return f"{format_ratio(factor.value)} ({format_ratio(low)} to {format_ratio(factor.high)})"
-
-
-def factor_numbers(name: str, factor: Factor) -> dict[str, float | None]:
-    """Return a factor with its interval as plain data."""
-    return {name: factor.value, f"{name}_low": factor.low, f"{name}_high": factor.high}
-
-
-REPEATS = 1 + AGREEMENT
-PATTERNS = tuple(PATTERN_NAMES)
-T = TypeVar("T")
-Row = KeyCharacteristics
-"""`key_characteristics` of a summary."""
 
 
 def latency(lines: Lines) -> Hint:
@@ -384,12 +305,6 @@ def partitions(lines: Lines, row: Row) -> Hint:
     return Hint(*heading, CONFIRMED, because, advice, numbers, "partitioning")
 
 
-def _present(value: T | None) -> T:
-    """Return a value that is present with every verdict "found"."""
-    assert value is not None, "a finding without its value"
-    return value
-
-
 def mixing(lines: Lines) -> Hint:
     """Return hint 6: mixes."""
     heading = (6, "Combining a limited number of patterns is acceptable")
@@ -456,6 +371,12 @@ def waiting(lines: Lines) -> Hint:
     return Hint(*heading, verdict_of(holds), because, advice, numbers, "parallelism")
 
 
+def _present(value: T | None) -> T:
+    """Return a value that is present with every verdict "found"."""
+    assert value is not None, "a finding without its value"
+    return value
+
+
 def _block(size: float) -> str:
     """Return a size as text, rounded up to a power of two."""
     return format_size(1 << max(ceil(log2(max(size, 1.0))), 9))
@@ -500,3 +421,59 @@ def _random_over_sequential(lines: Lines) -> Factor | None:
 def _unknown(number: int, statement: str, micro_benchmark: str, runs: str) -> Hint:
     because = f"the result contains no {runs}"
     return Hint(number, statement, NOT_MEASURED, because, "", {}, micro_benchmark)
+
+
+def verdict_of(holds: bool | None) -> str:
+    """Return the verdict of a measured statement; None is undecided.
+
+    Examples
+    --------
+    >>> verdict_of(True), verdict_of(None)
+    ('confirmed', 'undecided')
+    """
+    if holds is None:
+        return UNDECIDED
+    return CONFIRMED if holds else CONTRADICTED
+
+
+def most_decisive(factors: Mapping[Any, Factor], limit: float) -> tuple[Any, Factor, bool | None]:
+    """Return the case that best decides whether any factor is beyond a limit, with the answer.
+
+    This is the largest of the cases that are certainly beyond; else of the undecided; else of all.
+
+    Examples
+    --------
+    >>> most_decisive({"a": Factor(1.3, 1.1, 1.5), "b": Factor(1.25, 1.23, 1.27)}, 1.2)
+    ('b', Factor(value=1.25, low=1.23, high=1.27, mark=None), True)
+    >>> most_decisive({"a": Factor(1.3, 1.1, 1.5), "b": Factor(1.0, 0.9, 1.1)}, 1.2)[2] is None
+    True
+    >>> most_decisive({"a": Factor(1.5, 1.4, 1.6), "b": Factor(1.7)}, 1.2)[0]
+    'a'
+    """
+    for answer in (True, None, False):
+        cases = {
+            name: factor for name, factor in factors.items() if factor.exceeds(limit) is answer
+        }
+        if cases:
+            name = max(cases, key=lambda case: cases[case].value)
+            return name, cases[name], answer
+    raise ValueError("no factor was given")
+
+
+def format_factor(factor: Factor) -> str:
+    """Return a factor with its interval as text; a marked factor is shown without interval.
+
+    Examples
+    --------
+    >>> format_factor(Factor(1.5, 1.35, 1.65)), format_factor(Factor(2.0))
+    ('×1.5 (×1.4 to ×1.6)', '×2.0')
+    """
+    if factor.low is None or factor.high is None or factor.mark:
+        return format_ratio(factor.value)
+    low = max(factor.low, 0.0)
+    return f"{format_ratio(factor.value)} ({format_ratio(low)} to {format_ratio(factor.high)})"
+
+
+def factor_numbers(name: str, factor: Factor) -> dict[str, float | None]:
+    """Return a factor with its interval as plain data."""
+    return {name: factor.value, f"{name}_low": factor.low, f"{name}_high": factor.high}

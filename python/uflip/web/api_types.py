@@ -11,7 +11,6 @@ from typing import NotRequired, TypedDict
 from uflip.data import comparison
 from uflip.data.document import Table
 from uflip.data.summary import ModeStatistics, RepetitionSummary, StatisticsSummary, WarningSummary
-from uflip.hints.rules import HintDocument
 
 Problem = dict[str, str]
 """The parts of an error, as from `UflipError.parts`."""
@@ -123,8 +122,8 @@ class Rows(TypedDict):
     rows: list[WarningRow | Failed]
 
 
-DeviceAdvice = TypedDict("DeviceAdvice", {"class": str, "hints": list[HintDocument]})
-"""The class of a device and its design hints."""
+DeviceAdvice = TypedDict("DeviceAdvice", {"class": str, "hints": list[Table]})
+"""The class of a device and its design hints, see `uflip.hints.Hint`."""
 
 
 class ExperimentView(TypedDict):

@@ -4,8 +4,9 @@ Names are untrusted text: the page shows them only as text.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from uflip.data import summary as summary_types
 from uflip.data.document import plain
@@ -82,7 +83,7 @@ def _advice(document: Summary, *, is_job: bool) -> api_types.DeviceAdvice | None
         return None
     device_hints = advise(document)
     class_text = f"Class {device_hints.classified.name}: {device_hints.classified.meaning}."
-    hints = [replace(hint, advice=hint.next_step).as_dict() for hint in device_hints.hints]
+    hints = [plain(replace(hint, advice=hint.next_step)) for hint in device_hints.hints]
     return {"class": class_text, "hints": hints}
 
 
