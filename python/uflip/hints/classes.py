@@ -8,7 +8,7 @@ writes that cost nearly as little as sequential ones, tolerance of reverse and i
 **Simplified** Four classes; a device that copes with no pattern is a USB drive, whatever its
 interface.
 **Ambiguous** "Cope with": without significant degradation, by the factor of
-`results.characteristics`. In the paper no device has random writes as cheap as sequential ones;
+`results.key_characteristics`. In the paper no device has random writes as cheap as sequential ones;
 such a device is a class of its own. The class is `UNDECIDED` if an interval includes the limit of a
 ratio, if there is no interval, if a run measured the start-up or the write cache, and if the same
 pattern differs by more when it is measured again; pauses and areas are those of the row of Table 3,
