@@ -25,7 +25,7 @@ from forged_results import rewrite_ledger
 
 from uflip.errors import UflipError
 from uflip.site.examination import parse_examination
-from uflip.site.examiner import look
+from uflip.site.examiner import examine_folder
 from uflip.site.redaction import redacted_copy
 
 CPU_S = 2.0
@@ -175,7 +175,7 @@ def examine_in_child(folder: Path) -> tuple[str, float, int]:
     if child == 0:
         outcome = "accepted"
         try:
-            parse_examination(look(folder))
+            parse_examination(examine_folder(folder))
         except UflipError as error:
             outcome = f"refused: {error}"
         except BaseException:

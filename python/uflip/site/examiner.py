@@ -28,10 +28,10 @@ SECONDS = 300
 """Time limit: many times that of the longest benchmark."""
 
 
-PARTS = ("what", "where", "got", "allowed", "action")
+ERROR_PARTS = ("what", "where", "got", "allowed", "action")
 
 
-def look(folder: Path) -> Table:
+def examine_folder(folder: Path) -> Table:
     """Examine a folder in this process; return the fields of `result_summary.ExaminedFolder`.
 
     Raises
@@ -68,7 +68,7 @@ def look(folder: Path) -> Table:
                 got=problem,
                 action="submit the folder as `uflip run` wrote it",
             )
-    plan_check.check(folder, stored_manifest)
+    plan_check.check_plan(folder, stored_manifest)
     results = Results.load(folder)
     # Results older than the rule that only complete ones are accepted are kept, and rebuilt.
     if stored_manifest.status not in (COMPLETE, "interrupted"):
@@ -129,10 +129,10 @@ def _main(folder: Path) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     try:
-        output = look(folder)
+        output = examine_folder(folder)
     except UflipError as error:
         # Errors must not reveal the paths of the site.
-        parts = {part: str(getattr(error, part) or "") for part in PARTS}
+        parts = {part: str(getattr(error, part) or "") for part in ERROR_PARTS}
         output = {"error": {part: text.replace(f"{folder}/", "") for part, text in parts.items()}}
     except MemoryError:
         output = {"error": {"what": "The results exceed the limit of memory"}}

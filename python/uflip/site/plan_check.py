@@ -20,10 +20,10 @@ from uflip.errors import ResultsError
 from uflip.results.result_dir import run_file
 
 COUNT, IGNORED, RULE = "io_count", "io_ignore", "stop"
-PARTS = "patterns"
+PATTERNS = "patterns"
 
 
-def check(folder: Path, manifest: Manifest) -> None:
+def check_plan(folder: Path, manifest: Manifest) -> None:
     """Refuse a folder with a run that differs from the plan.
 
     Parameters
@@ -91,14 +91,14 @@ def _specification_difference(path: Path, entry: PlanEntry, manifest: Manifest) 
 
 def _compare_patterns(expected: Table, stored: Table, most: int | None) -> str:
     """Compare two patterns; with a stop rule each process has at most `most` I/Os."""
-    whole = {COUNT, IGNORED, RULE, PARTS}
+    whole = {COUNT, IGNORED, RULE, PATTERNS}
     problem = _first_difference(
         {name: value for name, value in expected.items() if name not in whole},
         {name: value for name, value in stored.items() if name not in whole},
     )
     if problem:
         return problem
-    ours, theirs = expected.get(PARTS, ()), stored.get(PARTS, ())
+    ours, theirs = expected.get(PATTERNS, ()), stored.get(PATTERNS, ())
     if len(ours) != len(theirs):
         return f"{len(theirs)} concurrent patterns"
     if ours:
