@@ -13,7 +13,7 @@ from test_markup import OBEYED, TERMINAL
 
 from uflip.profiles import read_profile
 from uflip.results import Results
-from uflip.site.device_label import model_of
+from uflip.site.examiner import model_of
 
 SMALL = "sim:demo?blocks_per_die=64"
 

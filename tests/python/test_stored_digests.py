@@ -459,7 +459,7 @@ NOT_STORED = {
     "report/labels.py": "an anchor on a page",
     "results/state_record.py": "part of a file name",
     "site/browse.py": "a query by digest",
-    "site/device_label.py": "part of a label",
+    "site/examiner.py": "part of a label",
     "site/folders.py": "passes digests to the blobs",
     "site/intake.py": "compares lengths; the blobs check the digests",
     "site/seed.py": "part of a folder name",

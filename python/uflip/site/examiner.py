@@ -10,25 +10,43 @@ and the plan, and summary and row are computed from the traces. It prints the fi
 import json
 import resource
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from uflip.data.document import Table
+from uflip import _native
+from uflip.benchmarks import summary
+from uflip.data import ledger
+from uflip.data.device import DeviceInfo
+from uflip.data.document import Table, decode, plain
+from uflip.data.manifest import RUNS, Manifest, PlanEntry
+from uflip.data.run import KIND
+from uflip.data.spec import Job, Pattern, spec_hook, table_of, typed_spec
+from uflip.data.summary import Summary
+from uflip.device.opener import inspect_sim
+from uflip.device.resolve import resolve
+from uflip.device.url import DeviceUrl, parse_url, with_overrides
 from uflip.errors import ResultsError, UflipError
+from uflip.hints.classes import classify
+from uflip.profiles import profile_names
+from uflip.results import Results
+from uflip.results.integrity import examine as verify_folder
+from uflip.results.integrity import run_checks
+from uflip.results.result_dir import run_file
 from uflip.site.upload_manifest import COMPLETE, unfinished_error
-
-if TYPE_CHECKING:
-    from uflip.data.summary import Summary
-    from uflip.results import Results
+from uflip.web.listing import run_counts
 
 MEMORY_BYTES = 2 << 30
 SECONDS = 300
 """Time limit: many times that of the longest benchmark."""
-
-
 ERROR_PARTS = ("what", "where", "got", "allowed", "action")
+COUNT, IGNORED, RULE = "io_count", "io_ignore", "stop"
+PATTERNS = "patterns"
+IGNORED_KEY = "description"
+"""The profile key that does not affect the device."""
+MAX_LABEL = 200
+"""Limit for the length of a label [characters]."""
 
 
 def examine_folder(folder: Path) -> Table:
@@ -39,13 +57,6 @@ def examine_folder(folder: Path) -> Table:
     UflipError
         If a check fails.
     """
-    from uflip.benchmarks import summary
-    from uflip.data import manifest
-    from uflip.results import Results
-    from uflip.results.integrity import examine as verify_folder
-    from uflip.results.integrity import run_checks
-    from uflip.site import plan_check
-
     verification = verify_folder(folder)
     unproven = [verdict for verdict in verification.verdicts if verdict.state != "proven"]
     if unproven:
@@ -59,7 +70,7 @@ def examine_folder(folder: Path) -> Table:
         )
     stored_manifest = verification.usable_manifest()
     checks = run_checks(stored_manifest)
-    files = sorted((folder / manifest.RUNS).iterdir())
+    files = sorted((folder / RUNS).iterdir())
     for path, problem in zip(files, checks([str(path) for path in files]), strict=True):
         if problem is not None:
             raise ResultsError(
@@ -68,7 +79,7 @@ def examine_folder(folder: Path) -> Table:
                 got=problem,
                 action="submit the folder as `uflip run` wrote it",
             )
-    plan_check.check_plan(folder, stored_manifest)
+    check_plan(folder, stored_manifest)
     results = Results.load(folder)
     # Results older than the rule that only complete ones are accepted are kept, and rebuilt.
     if stored_manifest.status not in (COMPLETE, "interrupted"):
@@ -85,12 +96,7 @@ def examine_folder(folder: Path) -> Table:
     return _fields(results, document)
 
 
-def _fields(results: "Results", document: "Summary") -> Table:
-    from uflip.data.document import plain
-    from uflip.hints.classes import classify
-    from uflip.site.device_label import model_of
-    from uflip.web.listing import run_counts
-
+def _fields(results: Results, document: Summary) -> Table:
     stored_manifest = results.manifest
     columns, device = run_counts(document), stored_manifest.device
     means, row = columns["baselines_ms"] or {}, document["key_characteristics"]
@@ -122,6 +128,170 @@ def _fields(results: "Results", document: "Summary") -> Table:
         },
         "summary": plain(document),
     }
+
+
+def check_plan(folder: Path, manifest: Manifest) -> None:
+    """Refuse a folder with a run that differs from the plan.
+
+    The ledger proves that files did not change; an attacker who writes a new ledger can store any
+    run under any name. So the run id and the pattern in a run file must be those of the plan,
+    completed for the device of the manifest. A run may be shorter: it ends by its stop rule, and
+    ignores no more I/Os than the device's start-up.
+
+    Raises
+    ------
+    ResultsError
+        For the first run that differs.
+    """
+    for entry in manifest.plan:
+        path = run_file(folder, entry.id)
+        if path.exists():
+            problem = _metadata_difference(path, entry, manifest) or _specification_difference(
+                path, entry, manifest
+            )
+            if problem:
+                raise ResultsError(
+                    "This run is not the one that was planned",
+                    where=path.name,
+                    got=problem,
+                    allowed="the run as planned in manifest.json",
+                    action="submit the folder as `uflip run` wrote it",
+                )
+
+
+def _metadata_difference(path: Path, entry: PlanEntry, manifest: Manifest) -> str:
+    """Return a difference between the metadata of a run and the plan; empty without one."""
+    stored = decode(path, KIND, (_native.read_metadata(str(path)) or "{}").encode(), Table)
+    ours = {"folder_id": manifest.folder_id, "device_kind": manifest.device.kind}
+    for name, value in ours.items():
+        if stored.get(name, value) != value:
+            return f"{name} {stored[name]!r}"
+    planned: Table = {name: stored[name] for name in PlanEntry.__struct_fields__ if name in stored}
+    try:
+        stored_entry = msgspec.convert(planned, PlanEntry, dec_hook=spec_hook)
+    except ValueError as error:  # msgspec's are some
+        return f"metadata of no run: {error}"
+    return _first_difference(
+        {name: getattr(entry, name) for name in PlanEntry.__struct_fields__},
+        {name: getattr(stored_entry, name) for name in PlanEntry.__struct_fields__},
+    )
+
+
+def _specification_difference(path: Path, entry: PlanEntry, manifest: Manifest) -> str:
+    """Return a difference between the pattern of a run and the plan; empty without one."""
+    stored = decode(path, KIND, (_native.read_specification(str(path)) or "{}").encode(), Table)
+    try:
+        stored_spec = typed_spec(stored)
+    except ValueError as error:
+        return f"an invalid pattern: {error}"
+    if isinstance(entry.spec, Job):  # the run file has defaults filled in
+        planned = table_of(entry.spec)
+        return _first_difference(planned, {name: stored.get(name) for name in planned})
+    if isinstance(stored_spec, Job):
+        return "a job over physical addresses"
+    expected: Pattern = resolve(entry.spec, manifest.device).spec
+    most = None if expected.stop is None else expected.stop.most
+    return _compare_patterns(table_of(expected), table_of(stored_spec), most)
+
+
+def _compare_patterns(expected: Table, stored: Table, most: int | None) -> str:
+    """Compare two patterns; with a stop rule each process has at most `most` I/Os."""
+    whole = {COUNT, IGNORED, RULE, PATTERNS}
+    problem = _first_difference(
+        {name: value for name, value in expected.items() if name not in whole},
+        {name: value for name, value in stored.items() if name not in whole},
+    )
+    if problem:
+        return problem
+    ours, theirs = expected.get(PATTERNS, ()), stored.get(PATTERNS, ())
+    if len(ours) != len(theirs):
+        return f"{len(theirs)} concurrent patterns"
+    if ours:
+        pairs = zip(ours, theirs, strict=True)
+        return next(
+            (each for one, other in pairs if (each := _compare_patterns(one, other, most))), ""
+        )
+    return _compare_lengths(expected, stored, most)
+
+
+def _compare_lengths(expected: Table, stored: Table, most: int | None) -> str:
+    count, ignored = stored.get(COUNT, 0), stored.get(IGNORED, 0)
+    if most is not None:
+        holds = ignored <= count <= most
+    else:
+        same = count - ignored == expected.get(COUNT, 0) - expected.get(IGNORED, 0)
+        holds = same and count <= expected.get(COUNT, 0)
+    return "" if holds else f"{COUNT} {count}, {IGNORED} {ignored}"
+
+
+def _first_difference(expected: Table, stored: Table) -> str:
+    names = sorted(expected.keys() | stored.keys())
+    other = (name for name in names if expected.get(name) != stored.get(name))
+    return next((f"{name} {str(stored.get(name))[:100]}" for name in other), "")
+
+
+def model_of(device: DeviceInfo) -> str:
+    """Return the label of a device on a site: its model, and the values that differ from it.
+
+    ::
+
+        sim:demo                        demo
+        sim:demo?program_ns=3ms         demo?program_ns=3000000
+        sim:PATH.toml, or forged        demo, profile 1a2b3c4d
+
+    Results of devices that are built differently are results of different devices. A name is
+    accepted if the built-in profile with its overrides is the profile in the manifest; a key that
+    an older profile lacks counts as equal. The label of any other profile contains its digest.
+    """
+    name = device.model or device.kind
+    ours = _keys(device.profile_table)
+    if not ours:
+        return name
+    label = _known_label(device, ours) if name in profile_names() else None
+    return f"{name}, profile {ledger.digest_of(ours)[:8]}" if label is None else label
+
+
+def _known_label(device: DeviceInfo, ours: Table) -> str | None:
+    """Return the label of a built-in device with its overrides.
+
+    None if the profile in the manifest is another one, or if the label would be too long.
+    """
+    plain = DeviceUrl(device.model, "sim", device.model)
+    named = replace(plain, overrides=_overrides(device))
+    try:
+        built_in, expected = _built(plain), _built(named)
+    except UflipError:  # overrides that this version does not accept
+        return None
+    if any(expected.get(key) != value for key, value in ours.items()):
+        return None
+    keys = sorted({key for key, _ in named.overrides} & expected.keys())
+    changed = {key: expected[key] for key in keys if expected[key] != built_in.get(key)}
+    label = with_overrides(device.model, changed)
+    return label if len(label) <= MAX_LABEL else None
+
+
+def _overrides(device: DeviceInfo) -> tuple[tuple[str, str], ...]:
+    """Return the overrides in a device's name; the name of a snapshot contains none."""
+    try:
+        named = parse_url(device.url)
+    except UflipError:
+        return ()
+    return named.overrides if named.name == device.model else ()
+
+
+def _built(target: DeviceUrl) -> Table:
+    return _keys(inspect_sim(target, any_interface=True).profile_table)
+
+
+def _keys(profile: Table) -> Table:
+    """Return all keys of a profile with their values, without their tables."""
+    keys: Table = {}
+    for name, value in profile.items():
+        if isinstance(value, dict):
+            keys |= value
+        elif name != IGNORED_KEY:
+            keys[name] = value
+    return keys
 
 
 def _main(folder: Path) -> None:
