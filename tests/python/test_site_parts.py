@@ -25,7 +25,7 @@ def test_files_arrive_intact_in_any_split(tmp_path: Path, monkeypatch: pytest.Mo
         path.write_bytes(content)
         files.append(Missing(path, digest(content), len(content), 0))
     blobs = Blobs(tmp_path / "site")
-    monkeypatch.setattr(parts, "MAX_BYTES", 1000)
+    monkeypatch.setattr(parts, "MAX_PART_BYTES", 1000)
     monkeypatch.setattr(parts, "MAX_PARTS", 7)
     sizes = {each.digest: each.bytes for each in files}
     received: dict[str, int] = {}
@@ -72,7 +72,7 @@ GOOD = pack_parts([FilePart("0" * 64, 0, b"abc")])
     "body",
     [b"x", GOOD[:-1], GOOD + b"x", GOOD + GOOD[:40], bytes(32) + b"\xff" * 16,
      pack_parts([FilePart("0" * 64, 0, b"")] * (parts.MAX_PARTS + 1)),
-     pack_parts([FilePart("0" * 64, 0, bytes(parts.MAX_BYTES)), FilePart("0" * 64, 0, b"x")])],
+     pack_parts([FilePart("0" * 64, 0, bytes(parts.MAX_PART_BYTES)), FilePart("0" * 64, 0, b"x")])],
     ids=["a letter", "cut", "more", "half a head", "a huge length", "many", "long"],
 )  # fmt: skip
 def test_malformed_body_is_refused(body: bytes) -> None:

@@ -316,7 +316,7 @@ async def receive_part(
     """Store a part of a file: at most 8 MiB, from `offset` on."""
     account = _require_role(caller, "submitter")
     async with request.app.state.receiving.slot(account.id):
-        sent = [parts.FilePart(digest, offset, await _body(request, parts.MAX_BYTES))]
+        sent = [parts.FilePart(digest, offset, await _body(request, parts.MAX_PART_BYTES))]
         receive = site_of(request).intake.receive
         received = await run_in_threadpool(receive, account, submission, sent)
     return ReceivedBytes(received=received[digest])

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from uflip.site.parts import MAX_BYTES
+from uflip.site.parts import MAX_PART_BYTES
 from uflip.site.rows import ResultRow
 from uflip.site.upload_manifest import MAX_FILES
 
@@ -28,7 +28,7 @@ class UploadStatus(BaseModel):
 
     id: str
     received: dict[str, int]
-    part_bytes: int = MAX_BYTES
+    part_bytes: int = MAX_PART_BYTES
 
 
 class ReceivedBytes(BaseModel):

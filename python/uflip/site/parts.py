@@ -12,12 +12,12 @@ from pathlib import Path
 
 from uflip.errors import UsageError
 
-MAX_BYTES = 8 << 20
+MAX_PART_BYTES = 8 << 20
 """Limit for the content of a body, and of a part [bytes]."""
 MAX_PARTS = 4096
 """Limit of parts in a body, which would else be mostly headers of short files."""
-_HEAD = struct.Struct(">32sQQ")
-MAX_BODY_BYTES = MAX_BYTES + MAX_PARTS * _HEAD.size
+_PART_HEAD = struct.Struct(">32sQQ")
+MAX_BODY_BYTES = MAX_PART_BYTES + MAX_PARTS * _PART_HEAD.size
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Missing:
 def pack_parts(parts: Iterable[FilePart]) -> bytes:
     """Return a body with the parts."""
     return b"".join(
-        _HEAD.pack(bytes.fromhex(each.digest), each.offset, len(each.content)) + each.content
+        _PART_HEAD.pack(bytes.fromhex(each.digest), each.offset, len(each.content)) + each.content
         for each in parts
     )
 
@@ -58,20 +58,20 @@ def unpack_parts(body: bytes) -> list[FilePart]:
     parts: list[FilePart] = []
     at = 0
     while at < len(body) and len(parts) < MAX_PARTS:
-        if len(body) - at < _HEAD.size:
+        if len(body) - at < _PART_HEAD.size:
             break
-        digest, offset, length = _HEAD.unpack_from(body, at)
-        end = at + _HEAD.size + length
+        digest, offset, length = _PART_HEAD.unpack_from(body, at)
+        end = at + _PART_HEAD.size + length
         if end > len(body):
             break
-        parts.append(FilePart(digest.hex(), offset, body[at + _HEAD.size : end]))
+        parts.append(FilePart(digest.hex(), offset, body[at + _PART_HEAD.size : end]))
         at = end
-    if at != len(body) or sum(len(each.content) for each in parts) > MAX_BYTES:
+    if at != len(body) or sum(len(each.content) for each in parts) > MAX_PART_BYTES:
         raise UsageError(
             "Not parts of files",
             where="the body",
             got=f"{len(body)} bytes, of which {at} are valid parts",
-            allowed=f"at most {MAX_PARTS} parts of {MAX_BYTES} bytes together, each after its "
+            allowed=f"at most {MAX_PARTS} parts of {MAX_PART_BYTES} bytes together, each after its "
             "digest, offset and length",
             action="`uflip submit` sends valid parts",
         )
@@ -81,7 +81,7 @@ def unpack_parts(body: bytes) -> list[FilePart]:
 def bodies(files: Sequence[Missing]) -> Iterator[list[FilePart]]:
     """Yield the missing parts of files, in lists that fit into a body."""
     parts: list[FilePart] = []
-    free_bytes = MAX_BYTES
+    free_bytes = MAX_PART_BYTES
     for each in files:
         with each.path.open("rb") as file:
             file.seek(each.at)
@@ -93,7 +93,7 @@ def bodies(files: Sequence[Missing]) -> Iterator[list[FilePart]]:
                 free_bytes -= len(content)
                 if free_bytes == 0 or len(parts) == MAX_PARTS:
                     yield parts
-                    parts, free_bytes = [], MAX_BYTES
+                    parts, free_bytes = [], MAX_PART_BYTES
                 if not content:
                     break  # an empty file, or one truncated meanwhile, which fails the digest check
     if parts:

@@ -10,7 +10,7 @@ from uflip.data.document import file_name_problem
 from uflip.errors import ResultsError, UsageError
 
 MAX_FILES = 20_000
-MAX_BYTES = 16 << 30
+MAX_RESULT_BYTES = 16 << 30
 MAX_DOCUMENT_BYTES = 8 << 20
 """Limit for a manifest, and for a ledger: both have some 500 bytes for a run. A document needs many
 times its length in the memory of the examiner and of every reader of the result."""
@@ -42,7 +42,7 @@ def check_names(files: Sequence[UploadFile]) -> None:
         problem = f"no {min(missing)}"
     elif len(set(names)) < len(names):
         problem = "a name that comes twice"
-    elif len(files) > MAX_FILES or sum(each.bytes for each in files) > MAX_BYTES:
+    elif len(files) > MAX_FILES or sum(each.bytes for each in files) > MAX_RESULT_BYTES:
         problem = f"{len(files)} files of {sum(each.bytes for each in files)} bytes"
     elif long := [e for e in files if e.path in FIXED and e.bytes > MAX_DOCUMENT_BYTES]:
         problem = f"a {long[0].path} of {long[0].bytes} bytes"
@@ -54,7 +54,7 @@ def check_names(files: Sequence[UploadFile]) -> None:
             where="files",
             got=problem,
             allowed=f"{', '.join(FIXED)} of at most {MAX_DOCUMENT_BYTES >> 20} MiB each, and "
-            f"{manifest.RUNS}/*.parquet; at most {MAX_FILES} files of {MAX_BYTES >> 30} GiB",
+            f"{manifest.RUNS}/*.parquet; at most {MAX_FILES} files of {MAX_RESULT_BYTES >> 30} GiB",
             action="`uflip submit FOLDER` sends the right ones",
         )
 
