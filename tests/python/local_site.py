@@ -10,10 +10,9 @@ from uflip.results import Results
 from uflip.site.accounts import new_token
 from uflip.site.client import PreparedResult, missing
 from uflip.site.intake import CommittedUpload
-from uflip.site.parts import bodies
 from uflip.site.site import Site, open_site
 from uflip.site.tables import Account, ResultRecord
-from uflip.site.upload_manifest import UploadFile
+from uflip.site.upload_files import UploadFile, bodies
 
 
 @contextmanager

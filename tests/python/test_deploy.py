@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from uflip.cli.site import command
-from uflip.site.parts import MAX_BODY_BYTES
+from uflip.site.upload_files import MAX_BODY_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

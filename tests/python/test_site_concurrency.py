@@ -26,8 +26,8 @@ from uflip.site.accounts import new_token
 from uflip.site.app import application
 from uflip.site.client import prepare
 from uflip.site.intake import Intake
-from uflip.site.parts import Missing, bodies, pack_parts
 from uflip.site.site import Site, open_site
+from uflip.site.upload_files import Missing, bodies, pack_parts
 
 MANY = 45
 """More than there are threads for requests."""

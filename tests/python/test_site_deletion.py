@@ -21,11 +21,10 @@ from uflip.site.blobs import Blobs
 from uflip.site.client import PreparedResult, prepare
 from uflip.site.folders import ResultFolders
 from uflip.site.intake import Intake
-from uflip.site.parts import FilePart
 from uflip.site.result_summary import ExaminedFolder
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError, ResultRecord
-from uflip.site.upload_manifest import UploadFile, result_id
+from uflip.site.upload_files import FilePart, UploadFile, result_id
 
 
 class KilledError(BaseException):

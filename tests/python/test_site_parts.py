@@ -7,9 +7,17 @@ from pathlib import Path
 import pytest
 
 from uflip.errors import ResultsError, UsageError
-from uflip.site import parts
+from uflip.site import upload_files
 from uflip.site.blobs import Blobs
-from uflip.site.parts import FilePart, Missing, bodies, pack_parts, unpack_parts
+from uflip.site.upload_files import (
+    MAX_PART_BYTES,
+    MAX_PARTS,
+    FilePart,
+    Missing,
+    bodies,
+    pack_parts,
+    unpack_parts,
+)
 
 
 def digest(content: bytes) -> str:
@@ -25,8 +33,8 @@ def test_files_arrive_intact_in_any_split(tmp_path: Path, monkeypatch: pytest.Mo
         path.write_bytes(content)
         files.append(Missing(path, digest(content), len(content), 0))
     blobs = Blobs(tmp_path / "site")
-    monkeypatch.setattr(parts, "MAX_PART_BYTES", 1000)
-    monkeypatch.setattr(parts, "MAX_PARTS", 7)
+    monkeypatch.setattr(upload_files, "MAX_PART_BYTES", 1000)
+    monkeypatch.setattr(upload_files, "MAX_PARTS", 7)
     sizes = {each.digest: each.bytes for each in files}
     received: dict[str, int] = {}
     for batch in bodies(files):
@@ -71,8 +79,8 @@ GOOD = pack_parts([FilePart("0" * 64, 0, b"abc")])
 @pytest.mark.parametrize(
     "body",
     [b"x", GOOD[:-1], GOOD + b"x", GOOD + GOOD[:40], bytes(32) + b"\xff" * 16,
-     pack_parts([FilePart("0" * 64, 0, b"")] * (parts.MAX_PARTS + 1)),
-     pack_parts([FilePart("0" * 64, 0, bytes(parts.MAX_PART_BYTES)), FilePart("0" * 64, 0, b"x")])],
+     pack_parts([FilePart("0" * 64, 0, b"")] * (MAX_PARTS + 1)),
+     pack_parts([FilePart("0" * 64, 0, bytes(MAX_PART_BYTES)), FilePart("0" * 64, 0, b"x")])],
     ids=["a letter", "cut", "more", "half a head", "a huge length", "many", "long"],
 )  # fmt: skip
 def test_malformed_body_is_refused(body: bytes) -> None:

@@ -25,7 +25,7 @@ from uflip.site.intake import _existing_result
 from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site
 from uflip.site.tables import Audit, DeviceRecord, ResultRecord
-from uflip.site.upload_manifest import UploadFile
+from uflip.site.upload_files import UploadFile
 
 DEVICE = "sim:demo?blocks_per_die=64"
 

@@ -36,8 +36,8 @@ from uflip.site.backup import back_up, restore_from
 from uflip.site.blobs import Blobs
 from uflip.site.bucket import Bucket
 from uflip.site.client import prepare
-from uflip.site.parts import FilePart
 from uflip.site.tables import Account
+from uflip.site.upload_files import FilePart
 from uflip.spec import baseline, read_spec
 from uflip.sweeping import load_plan, sweep
 from uflip.sweeping.data_set import DataSet, read_data_set
@@ -463,7 +463,7 @@ NOT_STORED = {
     "site/folders.py": "passes digests to the blobs",
     "site/intake.py": "compares lengths; the blobs check the digests",
     "site/seed.py": "part of a folder name",
-    "site/upload_manifest.py": "the id of a result",
+    "site/upload_files.py": "the id of a result",
     "web/app.py": "a token in memory",
     "web/folders.py": "the key of a folder",
 }

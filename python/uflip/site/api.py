@@ -24,7 +24,7 @@ from sqlalchemy.orm import Session
 from uflip._native import __version__
 from uflip.data.document import Table
 from uflip.errors import RefusedError, UsageError
-from uflip.site import browse, parts, publishing, rows
+from uflip.site import browse, publishing, rows
 from uflip.site.accounts import account_of, has_role
 from uflip.site.addresses import FILTERED, PAGE, check_parameters, parse_query
 from uflip.site.api_types import (
@@ -42,7 +42,14 @@ from uflip.site.api_types import (
 from uflip.site.downloads import as_table
 from uflip.site.rows import DeviceRow, ResultRow
 from uflip.site.tables import AbsentError, Account, ResultRecord
-from uflip.site.upload_manifest import MAX_FILES, UploadFile
+from uflip.site.upload_files import (
+    MAX_BODY_BYTES,
+    MAX_FILES,
+    MAX_PART_BYTES,
+    FilePart,
+    UploadFile,
+    unpack_parts,
+)
 
 if TYPE_CHECKING:
     from uflip.site.site import Site
@@ -316,7 +323,7 @@ async def receive_part(
     """Store a part of a file: at most 8 MiB, from `offset` on."""
     account = _require_role(caller, "submitter")
     async with request.app.state.receiving.slot(account.id):
-        sent = [parts.FilePart(digest, offset, await _body(request, parts.MAX_PART_BYTES))]
+        sent = [FilePart(digest, offset, await _body(request, MAX_PART_BYTES))]
         receive = site_of(request).intake.receive
         received = await run_in_threadpool(receive, account, submission, sent)
     return ReceivedBytes(received=received[digest])
@@ -324,13 +331,13 @@ async def receive_part(
 
 @router.post("/submissions/{submission}/parts")
 async def receive_parts(caller: Caller, request: Request, submission: str) -> ReceivedParts:
-    """Store parts of many files: each after its digest, offset and length, see `uflip.site.parts`.
+    """Store parts of many files, in the format of `uflip.site.upload_files`.
 
     Returns the number of received bytes of each of these files.
     """
     account = _require_role(caller, "submitter")
     async with request.app.state.receiving.slot(account.id):
-        sent = parts.unpack_parts(await _body(request, parts.MAX_BODY_BYTES))
+        sent = unpack_parts(await _body(request, MAX_BODY_BYTES))
         receive = site_of(request).intake.receive
         received = await run_in_threadpool(receive, account, submission, sent)
     return ReceivedParts(received=received)

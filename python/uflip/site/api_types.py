@@ -4,9 +4,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from uflip.site.parts import MAX_PART_BYTES
 from uflip.site.rows import ResultRow
-from uflip.site.upload_manifest import MAX_FILES
+from uflip.site.upload_files import MAX_FILES, MAX_PART_BYTES
 
 
 class FileOffered(BaseModel):

@@ -21,7 +21,7 @@ from pathlib import Path
 from uflip.errors import ResultsError, UsageError
 from uflip.results.atomic import make_folders
 from uflip.site.bucket import Bucket
-from uflip.site.parts import FilePart
+from uflip.site.upload_files import FilePart
 
 SYNC_THREADS = 8
 """Files that are synced at a time: the disk merges much of the work."""

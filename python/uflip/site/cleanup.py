@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uflip.site import blob_refs
 from uflip.site.blobs import Blobs
 from uflip.site.tables import ResultRecord, Submission
-from uflip.site.upload_manifest import RESULT_ID
+from uflip.site.upload_files import RESULT_ID
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker

@@ -21,10 +21,9 @@ from uflip.escape import without_password
 from uflip.executors import Threads, on_all, using
 from uflip.results.result_dir import create_atomically, refuse_existing
 from uflip.site import responses
-from uflip.site.parts import Missing, bodies, pack_parts
 from uflip.site.redaction import RedactedValue, redacted_copy
 from uflip.site.responses import Shape
-from uflip.site.upload_manifest import UploadFile, check_names
+from uflip.site.upload_files import Missing, UploadFile, bodies, check_names, pack_parts
 
 if TYPE_CHECKING:
     import httpx

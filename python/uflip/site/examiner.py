@@ -34,7 +34,7 @@ from uflip.results import Results
 from uflip.results.integrity import examine as verify_folder
 from uflip.results.integrity import run_checks
 from uflip.results.result_dir import run_file
-from uflip.site.upload_manifest import COMPLETE, unfinished_error
+from uflip.site.upload_files import COMPLETE, unfinished_error
 from uflip.web.listing import run_counts
 
 MEMORY_BYTES = 2 << 30

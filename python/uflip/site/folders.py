@@ -14,7 +14,7 @@ from uflip.site.blobs import Blobs, sync_paths
 from uflip.site.examination import examine
 from uflip.site.result_summary import ExaminedFolder
 from uflip.site.tables import AbsentError, FileRecord
-from uflip.site.upload_manifest import COMPLETE, unfinished_error
+from uflip.site.upload_files import COMPLETE, unfinished_error
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker

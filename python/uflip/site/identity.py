@@ -24,7 +24,7 @@ from uflip.errors import RefusedError, UsageError
 from uflip.results import atomic
 from uflip.site.blobs import FOLDERS
 from uflip.site.tables import Identity, ResultRecord
-from uflip.site.upload_manifest import RESULT_ID
+from uflip.site.upload_files import RESULT_ID
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

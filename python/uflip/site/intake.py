@@ -28,7 +28,6 @@ from uflip.site.accounts import has_role, log_action
 from uflip.site.blobs import Blobs
 from uflip.site.devices import device_of, remove_unused
 from uflip.site.folders import ResultFolders
-from uflip.site.parts import FilePart
 from uflip.site.result_summary import ExaminedFolder
 from uflip.site.tables import (
     AbsentError,
@@ -39,7 +38,7 @@ from uflip.site.tables import (
     UploadedFile,
     words_of,
 )
-from uflip.site.upload_manifest import FORMER_ID, UploadFile, check_names, result_id
+from uflip.site.upload_files import FORMER_ID, FilePart, UploadFile, check_names, result_id
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker

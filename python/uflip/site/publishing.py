@@ -7,7 +7,7 @@ from sqlalchemy import and_, case, func, or_, select, update
 from uflip.results.initial_manifest import utc_now
 from uflip.site.accounts import log_action
 from uflip.site.tables import Account, DeviceRecord, ResultRecord
-from uflip.site.upload_manifest import COMPLETE
+from uflip.site.upload_files import COMPLETE
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

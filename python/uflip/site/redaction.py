@@ -19,7 +19,7 @@ from uflip.data.manifest import Manifest
 from uflip.errors import ResultsError
 from uflip.results.integrity import examine
 from uflip.results.writer import FolderFiles
-from uflip.site.upload_manifest import COMPLETE, unfinished_error
+from uflip.site.upload_files import COMPLETE, unfinished_error
 
 PRIVATE_DETAILS = (
     "backing_file", "boot_id", "brand", "diskseq", "file_system_device", "inode", "snapshot",

@@ -31,9 +31,8 @@ from uflip.results import Results
 from uflip.results.atomic import write_file
 from uflip.site.accounts import new_token
 from uflip.site.client import missing, prepare
-from uflip.site.parts import bodies
 from uflip.site.tables import Account, ResultRecord
-from uflip.site.upload_manifest import UploadFile
+from uflip.site.upload_files import UploadFile, bodies
 
 if TYPE_CHECKING:
     from uflip.site.site import Site

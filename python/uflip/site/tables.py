@@ -142,7 +142,7 @@ class FileRecord(Base):
 
 
 class UploadedFile(TypedDict):
-    """A file of an upload, see `uflip.site.upload_manifest.UploadFile`."""
+    """A file of an upload, see `uflip.site.upload_files.UploadFile`."""
 
     path: str
     digest: str
