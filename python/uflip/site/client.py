@@ -326,7 +326,7 @@ class Client:
             path.open("xb") as file,
         ):
             if not response.is_success:
-                responses.check(response, self._content(response))
+                responses.check_response(response, self._content(response))
             for part in response.iter_raw(1 << 20):
                 length += len(part)
                 if length > offered.bytes:
@@ -345,7 +345,7 @@ class Client:
     def _ask(self, shape: type[Shape], method: str, address: str, **options: Any) -> Shape:
         with self._network_errors(), self._http.stream(method, address, **options) as response:
             content = self._content(response)
-        return responses.read(response, content, shape)
+        return responses.read_response(response, content, shape)
 
     def _content(self, answer: "httpx.Response") -> bytes:
         """Read an answer to its end, within limits of length and time."""

@@ -17,7 +17,7 @@ from uflip.errors import RefusedError, ResultsError, UflipError, UnavailableErro
 if TYPE_CHECKING:
     import httpx
 
-KINDS: dict[str, type[UflipError]] = {
+ERROR_KINDS: dict[str, type[UflipError]] = {
     "usage": UsageError,
     "refused": RefusedError,
     "results": ResultsError,
@@ -68,7 +68,7 @@ class NotFoundError(ResultsError):
     """The requested object is not on the site, or not any more."""
 
 
-def read(answer: "httpx.Response", content: bytes, shape: type[Shape]) -> Shape:
+def read_response(answer: "httpx.Response", content: bytes, shape: type[Shape]) -> Shape:
     """Decode the content of a response.
 
     Raises
@@ -76,20 +76,20 @@ def read(answer: "httpx.Response", content: bytes, shape: type[Shape]) -> Shape:
     UflipError
         The error that the site returned; `UnavailableError` for a response of another server.
     """
-    check(answer, content)
+    check_response(answer, content)
     try:
         return msgspec.json.decode(content, type=shape)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise _no_site(answer, str(error)) from error
+        raise _not_a_site_error(answer, str(error)) from error
 
 
-def check(answer: "httpx.Response", content: bytes) -> None:
+def check_response(answer: "httpx.Response", content: bytes) -> None:
     """Refuse a response that reports an error.
 
     Raises
     ------
     UflipError
-        As `read`.
+        As `read_response`.
     """
     if answer.is_success:
         return
@@ -97,15 +97,15 @@ def check(answer: "httpx.Response", content: bytes) -> None:
         parts = dict(json.loads(content)["error"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         where = answer.headers.get("location", "")[:200]
-        raise _no_site(answer, f"it leads to {where}" if where else "") from error
-    kind = KINDS.get(str(parts.pop("kind", "")), UnavailableError)
+        raise _not_a_site_error(answer, f"it leads to {where}" if where else "") from error
+    kind = ERROR_KINDS.get(str(parts.pop("kind", "")), UnavailableError)
     if answer.status_code == HTTPStatus.NOT_FOUND and kind is ResultsError:
         kind = NotFoundError
     fields = ("what", "where", "got", "allowed", "action")
     raise kind(**{name: str(parts.get(name) or "")[:MAX_PART] for name in fields})
 
 
-def _no_site(answer: "httpx.Response", problem: str) -> UflipError:
+def _not_a_site_error(answer: "httpx.Response", problem: str) -> UflipError:
     requested = answer.request.url
     return UnavailableError(
         "The server is not a uflip results site",
