@@ -13,7 +13,7 @@ from uflip.escape import escape_line
 from uflip.units import format_size
 
 if TYPE_CHECKING:
-    from uflip.site.responses import Submitted
+    from uflip.site.client import Submitted
 
 EPILOG = """\b
 Examples:

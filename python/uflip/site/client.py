@@ -1,7 +1,13 @@
-"""The client of a site: submits a result folder, and downloads one."""
+"""The client of a site: submits a result folder, and downloads one.
 
+It trusts no data from the network: fields of responses have types, digests and ids are validated,
+and redirections are refused.
+"""
+
+import atexit
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -10,23 +16,27 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from random import uniform
 from time import monotonic, sleep, time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
 
 from uflip.data import ledger, manifest
-from uflip.errors import ResultsError, UnavailableError, UsageError
+from uflip.data.document import Count, DigestText
+from uflip.errors import RefusedError, ResultsError, UflipError, UnavailableError, UsageError
 from uflip.escape import without_password
 from uflip.executors import Threads, on_all, using
 from uflip.results.result_dir import create_atomically, refuse_existing
-from uflip.site import responses
 from uflip.site.redaction import RedactedValue, redacted_copy
-from uflip.site.responses import Shape
 from uflip.site.upload_files import Missing, UploadFile, bodies, check_names, pack_parts
 
 if TYPE_CHECKING:
     import httpx
+
 
 TOKEN = "UFLIP_SITE_TOKEN"
 TIMEOUT_S = 60.0
@@ -44,6 +54,55 @@ ABANDONED_AFTER_S = 60.0
 """An older folder that no process has locked was left by a kill."""
 _TOKEN_CHARACTERS = re.compile("[\x21-\x7e]+")
 OnBytes = Callable[[int, int], None]
+ERROR_KINDS: dict[str, type[UflipError]] = {
+    "usage": UsageError,
+    "refused": RefusedError,
+    "results": ResultsError,
+    "unavailable": UnavailableError,
+}
+MAX_PART = 2000
+Shape = TypeVar("Shape")
+
+
+class UploadStatusResponse(Struct):
+    """An upload: the number of received bytes of each file, by its digest."""
+
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+    received: dict[str, Count]
+
+
+class ReceivedBytesResponse(Struct):
+    """The numbers of received bytes of files."""
+
+    received: dict[str, Count]
+
+
+class Submitted(TypedDict):
+    """The answer to a committed submission."""
+
+    id: str
+    url: str
+    new: bool
+    own: bool
+    published: bool
+
+
+class FileResponse(Struct):
+    """A file of a result."""
+
+    path: str
+    digest: DigestText
+    bytes: Count
+
+
+class ResultResponse(Struct):
+    """The fields of a result that the client uses."""
+
+    files: list[FileResponse]
+
+
+class NotFoundError(ResultsError):
+    """The requested object is not on the site, or not any more."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +270,7 @@ class Client:
 
     def submit(
         self, prepared: PreparedResult, *, publish: bool = False, on_bytes: OnBytes | None = None
-    ) -> responses.Submitted:
+    ) -> Submitted:
         """Upload the missing parts of a result, and commit it.
 
         Parameters
@@ -241,17 +300,13 @@ class Client:
             {"path": name, "digest": digest, "bytes": size} for name, digest, size in prepared.files
         ]
         for attempt in range(MAX_ATTEMPTS):
-            upload = self._ask(
-                responses.UploadStatusResponse, "POST", "submissions", json={"files": files}
-            )
+            upload = self._ask(UploadStatusResponse, "POST", "submissions", json={"files": files})
             try:
                 self._send(prepared, upload, on_bytes)
                 parameters = {"publish": publish}
                 commit = f"submissions/{upload.id}/commit"
-                return self._ask(
-                    responses.Submitted, "POST", commit, params=parameters, timeout=COMMIT_S
-                )
-            except responses.NotFoundError:
+                return self._ask(Submitted, "POST", commit, params=parameters, timeout=COMMIT_S)
+            except NotFoundError:
                 # A concurrent upload of the same files ended it: it may be a result by now.
                 if attempt + 1 == MAX_ATTEMPTS:
                     raise
@@ -266,7 +321,7 @@ class Client:
     def _send(
         self,
         prepared: PreparedResult,
-        upload: responses.UploadStatusResponse,
+        upload: UploadStatusResponse,
         on_bytes: OnBytes | None,
     ) -> None:
         """Send the missing parts of the files."""
@@ -274,7 +329,7 @@ class Client:
         for some in bodies(missing(prepared, received)):
             address = f"submissions/{upload.id}/parts"
             received |= self._ask(
-                responses.ReceivedBytesResponse, "POST", address, content=pack_parts(some)
+                ReceivedBytesResponse, "POST", address, content=pack_parts(some)
             ).received
             if on_bytes is not None:
                 sent_bytes = sum(received.get(digest, 0) for _, digest, _ in prepared.files)
@@ -298,7 +353,7 @@ class Client:
             If the server is not a results site, or does not answer.
         """
         refuse_existing(out)
-        response = self._ask(responses.ResultResponse, "GET", f"results/{result}")
+        response = self._ask(ResultResponse, "GET", f"results/{result}")
         offered = [UploadFile(each.path, each.digest, each.bytes) for each in response.files]
         try:
             check_names(offered)  # a site may write nothing else here
@@ -326,7 +381,7 @@ class Client:
             path.open("xb") as file,
         ):
             if not response.is_success:
-                responses.check_response(response, self._content(response))
+                check_response(response, self._content(response))
             for part in response.iter_raw(1 << 20):
                 length += len(part)
                 if length > offered.bytes:
@@ -345,7 +400,7 @@ class Client:
     def _ask(self, shape: type[Shape], method: str, address: str, **options: Any) -> Shape:
         with self._network_errors(), self._http.stream(method, address, **options) as response:
             content = self._content(response)
-        return responses.read_response(response, content, shape)
+        return read_response(response, content, shape)
 
     def _content(self, answer: "httpx.Response") -> bytes:
         """Read an answer to its end, within limits of length and time."""
@@ -376,6 +431,54 @@ class Client:
                 got=str(error) or type(error).__name__,
                 action="try again; data that the site has received is not sent again",
             ) from error
+
+
+def read_response(answer: "httpx.Response", content: bytes, shape: type[Shape]) -> Shape:
+    """Decode the content of a response.
+
+    Raises
+    ------
+    UflipError
+        The error that the site returned; `UnavailableError` for a response of another server.
+    """
+    check_response(answer, content)
+    try:
+        return msgspec.json.decode(content, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_a_site_error(answer, str(error)) from error
+
+
+def check_response(answer: "httpx.Response", content: bytes) -> None:
+    """Refuse a response that reports an error.
+
+    Raises
+    ------
+    UflipError
+        As `read_response`.
+    """
+    if answer.is_success:
+        return
+    try:
+        parts = dict(json.loads(content)["error"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        where = answer.headers.get("location", "")[:200]
+        raise _not_a_site_error(answer, f"it leads to {where}" if where else "") from error
+    kind = ERROR_KINDS.get(str(parts.pop("kind", "")), UnavailableError)
+    if answer.status_code == HTTPStatus.NOT_FOUND and kind is ResultsError:
+        kind = NotFoundError
+    fields = ("what", "where", "got", "allowed", "action")
+    raise kind(**{name: str(parts.get(name) or "")[:MAX_PART] for name in fields})
+
+
+def _not_a_site_error(answer: "httpx.Response", problem: str) -> UflipError:
+    requested = answer.request.url
+    return UnavailableError(
+        "The server is not a uflip results site",
+        where=f"{requested.scheme}://{requested.netloc.decode()}{requested.path}",
+        got=f"an answer {answer.status_code} of another kind"
+        + (f": {problem[:200]}" if problem else ""),
+        action="check the address",
+    )
 
 
 def _token(option: str | None) -> str | None:
@@ -417,13 +520,6 @@ def download_result(url: str) -> Path:
         )
     scratch = tempfile.mkdtemp(prefix=_remove_stale(FETCHED))
     _locked(Path(scratch))  # until this process ends
-    _remove_at_exit(scratch)
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     with Client(site) as client:
         return client.pull(result, Path(scratch) / result)
-
-
-def _remove_at_exit(folder: str) -> None:
-    import atexit
-    import shutil
-
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
