@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from uflip.site.folders import ResultFolders
 
-MAX_LISTED = 1000
+MAX_EXPLORER_RESULTS = 1000
 """The explorer lists the newest results; the site's own list has all."""
 
 
@@ -43,7 +43,7 @@ class PublishedFolders(Folders):
         with self._sessions() as session:
             query = select(ResultRecord).where(ResultRecord.published_utc.is_not(None))
             newest = query.order_by(ResultRecord.created_utc.desc(), ResultRecord.id).limit(
-                MAX_LISTED
+                MAX_EXPLORER_RESULTS
             )
             return [self._result_folder(each) for each in session.scalars(newest)]
 
