@@ -229,7 +229,7 @@ def test_concurrent_examiners_are_limited(site: Site, monkeypatch: pytest.Monkey
         working.discard(threading.get_ident())
         return subprocess.CompletedProcess((), 0, json.dumps({"error": {"what": "no"}}))
 
-    monkeypatch.setattr("uflip.site.examination.subprocess.run", run)
+    monkeypatch.setattr("uflip.site.folders.subprocess.run", run)
 
     def make(number: int) -> None:
         with pytest.raises(ResultsError, match="no"):

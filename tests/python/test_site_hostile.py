@@ -24,8 +24,8 @@ from command_line import uflip
 from forged_results import rewrite_ledger
 
 from uflip.errors import UflipError
-from uflip.site.examination import parse_examination
 from uflip.site.examiner import examine_folder
+from uflip.site.folders import parse_examination
 from uflip.site.redaction import redacted_copy
 
 CPU_S = 2.0

@@ -20,7 +20,7 @@ from site_server import SiteServer, site_server
 from uflip.errors import ResultsError
 from uflip.site import publishing
 from uflip.site.client import Client, PreparedResult
-from uflip.site.examination import examine
+from uflip.site.folders import examine
 from uflip.site.intake import _existing_result
 from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site

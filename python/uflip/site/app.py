@@ -27,8 +27,7 @@ from uflip._native import __version__
 from uflip.errors import UflipError, UnavailableError
 from uflip.site import api, identity, pages
 from uflip.site.account_limits import AccountLimiter
-from uflip.site.explorer import PublishedFolders
-from uflip.site.folders import EXAMINERS
+from uflip.site.folders import EXAMINERS, PublishedFolders
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError
 from uflip.web.app import reading_routes

@@ -1,27 +1,39 @@
-"""Result folders: made of their files in one step, examined, made again if lost."""
+"""Result folders: made of their files in one step, examined, made again if lost.
+
+The examiner process (`examiner`) starts in half the time without the models that check its output.
+"""
 
 import gzip
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
 from sqlalchemy import select
 
+from uflip.data.document import Table
+from uflip.errors import ResultsError
 from uflip.site.blobs import Blobs, sync_paths
-from uflip.site.examination import examine
+from uflip.site.examiner import MEMORY_BYTES, SECONDS
 from uflip.site.result_summary import ExaminedFolder
-from uflip.site.tables import AbsentError, FileRecord
+from uflip.site.tables import AbsentError, FileRecord, ResultRecord
 from uflip.site.upload_files import COMPLETE, unfinished_error
+from uflip.web.folders import Folders, ResultFolder
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
 
+
 EXAMINERS = 4
 """Concurrent examiners of a server: each computes, and may use `examiner.MEMORY_BYTES`."""
 SUMMARY = "summary.json.gz"
+MAX_EXPLORER_RESULTS = 1000
+"""The explorer lists the newest results; the site's own list has all."""
 
 
 class ResultFolders:
@@ -104,3 +116,104 @@ class ResultFolders:
         """Return the summary that the server computed for a result, as JSON."""
         self.present(result)
         return gzip.decompress((self.path_of(result) / SUMMARY).read_bytes())
+
+
+def examine(folder: Path) -> ExaminedFolder:
+    """Examine a folder in a process of its own.
+
+    Raises
+    ------
+    ResultsError
+        If the check fails, or takes more memory or time than any result does.
+    """
+    command = [sys.executable, "-m", "uflip.site.examiner", str(folder)]
+    try:
+        process = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
+        output = json.loads(process.stdout)
+    except (subprocess.TimeoutExpired, ValueError) as error:
+        raise ResultsError(
+            "The results cannot be checked",
+            where=folder.name,
+            got="they exceed the limits of memory or time",
+            allowed=f"{MEMORY_BYTES >> 20} MiB, {SECONDS} s",
+            action="check the folder with `uflip verify`, and submit one without faults",
+        ) from error
+    if "error" in output:
+        raise ResultsError(**output["error"])
+    return parse_examination(output)
+
+
+def parse_examination(output: Table) -> ExaminedFolder:
+    """Check the output of `examiner.examine_folder` against the database columns.
+
+    Raises
+    ------
+    ResultsError
+        If a text is longer than its column, or a database cannot store it.
+    """
+    try:
+        return ExaminedFolder.model_validate(output)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise ResultsError(
+            "The site cannot store the description of these results",
+            where=f"manifest.json, {wrong['loc'][-1]}",
+            got=str(wrong["input"])[:200],
+            allowed=wrong["msg"],
+            action="submit the folder as `uflip run` wrote it",
+        ) from error
+
+
+class PublishedFolders(Folders):
+    """The folders of published results, for the explorer: rows of the database, keyed by id.
+
+    Parameters
+    ----------
+    sessions : sessionmaker
+        Of the database.
+    folders : ResultFolders
+        The result folders; it makes missing ones.
+    """
+
+    def __init__(self, sessions: "sessionmaker[Session]", folders: ResultFolders) -> None:
+        super().__init__([])
+        self._sessions = sessions
+        self._folders = folders
+
+    @property
+    def roots(self) -> list[Path]:
+        """Return no roots: visitors do not see paths of the server."""
+        return []
+
+    def scan(self) -> list[ResultFolder]:
+        """Return the newest results."""
+        with self._sessions() as session:
+            query = select(ResultRecord).where(ResultRecord.published_utc.is_not(None))
+            newest = query.order_by(ResultRecord.created_utc.desc(), ResultRecord.id).limit(
+                MAX_EXPLORER_RESULTS
+            )
+            return [self._result_folder(each) for each in session.scalars(newest)]
+
+    def find(self, key: str) -> ResultFolder:
+        """Return a result by its id.
+
+        Raises
+        ------
+        ResultsError
+            If there is no published result of this id.
+        """
+        with self._sessions() as session:
+            record = session.get(ResultRecord, key)
+        if record is None or record.published_utc is None:
+            raise AbsentError(
+                "There is no such result",
+                where=key[:100],
+                got="nothing of this id that is published",
+                action="go back to the list",
+            )
+        self._folders.present(record.id)
+        return self._result_folder(record)
+
+    def _result_folder(self, record: ResultRecord) -> ResultFolder:
+        name = f"{record.device.model}, {record.created_utc[:10]}, {record.id}"
+        return ResultFolder(record.id, name, self._folders.path_of(record.id))
