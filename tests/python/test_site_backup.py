@@ -15,7 +15,7 @@ from site_server import postgres, small_result
 from sqlalchemy import event, select
 
 from uflip.errors import ResultsError
-from uflip.site import cleanup
+from uflip.site import blob_refs
 from uflip.site.backup import BackupCounts, back_up, restore_from
 from uflip.site.blobs import Blobs
 from uflip.site.client import PreparedResult, prepare
@@ -216,8 +216,8 @@ def test_startup_removes_orphaned_files(
     for path in any_site.root.glob("blobs/*/*"):
         if path != young:
             os.utime(path, (1, 1))
-    assert cleanup.sweep(any_site.sessions, any_site.blobs) == 2
+    assert blob_refs.sweep(any_site.sessions, any_site.blobs) == 2
     assert [path.exists() for path in (stray, begun, young, foreign)] == [False, False, True, True]
-    assert cleanup.sweep(any_site.sessions, any_site.blobs) == 0
+    assert blob_refs.sweep(any_site.sessions, any_site.blobs) == 0
     check_whole(any_site, result, prepared_result)
     assert any_site.intake.commit(alice(any_site), upload, publish=True).new

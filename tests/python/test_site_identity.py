@@ -20,7 +20,7 @@ from site_server import SiteServer, postgres, site_server, small_result, start_s
 
 import uflip as package
 from uflip.errors import RefusedError
-from uflip.site import cleanup, identity
+from uflip.site import blob_refs, identity
 from uflip.site.site import open_site
 
 LONG_AGO_S = 2 * 3600
@@ -109,7 +109,7 @@ def test_site_of_older_version_gets_an_id(
     connection.close()
     with folders_unchanged(folder):
         first, second = open_site(folder, database), open_site(folder, database)
-        assert cleanup.sweep(first.sessions, first.blobs) == 0
+        assert blob_refs.sweep(first.sessions, first.blobs) == 0
         first.close()
         second.close()
     assert first.id == second.id == (folder / identity.FILE).read_text().strip()

@@ -121,7 +121,7 @@ def serve(
     per_minute: int,
 ) -> None:
     """Serve the site in FOLDER, which is created if missing, until Ctrl-C."""
-    from uflip.site import cleanup
+    from uflip.site import blob_refs
     from uflip.site.serving import serve
     from uflip.web.listen_address import bind_listener
 
@@ -131,7 +131,7 @@ def serve(
         public_url = base_url or f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
         site = _open_site(folder, database, store, public_url)
         try:
-            removed = cleanup.sweep(site.sessions, site.blobs)
+            removed = blob_refs.sweep(site.sessions, site.blobs)
             if removed:
                 echo(
                     f"removed {removed} unfinished uploads and folders of a killed server", err=True

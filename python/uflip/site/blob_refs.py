@@ -1,17 +1,22 @@
-"""References to files: by results that have them, and by uploads that list them.
+"""References to files by results and by uploads; unreferenced files are removed.
 
 ```text
 begin     lock · add the upload · unlock                  existing files stay from now on
 commit    add the result and remove its upload, in one transaction
 delete    remove the result · lock · remove unreferenced files · unlock
+start     remove what interrupted commits and uploads left: see `sweep`
 ```
 
 The lock is in the database, so that it holds for all servers of a site. Files removed under it are
 gone before a new upload receives the list of existing files.
 """
 
+import re
+import shutil
+import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import select, update
@@ -19,6 +24,7 @@ from sqlalchemy import select, update
 from uflip.site.blobs import Blobs
 from uflip.site.query import visible_to
 from uflip.site.tables import Account, FileRecord, Identity, ResultRecord, Submission
+from uflip.site.upload_files import RESULT_ID
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
@@ -27,6 +33,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MAX_QUERY_FILES = 500
 """Files in a query: a query takes a limited number of parameters."""
+STALE_S = 3600.0
+"""Age after which no server can still be making a folder: a commit takes far less."""
+RESULT_FOLDER = re.compile(rf"({RESULT_ID.pattern})|\.({RESULT_ID.pattern})-[0-9a-f]{{8}}")
+"""Names of folders of results, and of those that are being made."""
+DIGEST = re.compile("[0-9a-f]{64}")
+TEMPORARY_FILE = re.compile(r"\.[0-9a-f]{64}(-[0-9a-f]{8}|\.tmp)")
+"""Names of temporary files that a kill leaves while a file is copied."""
+UPLOAD = re.compile("[0-9a-f]{32}")
 
 
 def lock(session: "Session") -> None:
@@ -90,3 +104,47 @@ def batched(each: Iterable[T]) -> Iterator[list[T]]:
     items = iter(each)
     while some := [*islice(items, MAX_QUERY_FILES)]:
         yield some
+
+
+def sweep(sessions: "sessionmaker[Session]", blobs: Blobs) -> int:
+    """Remove what interrupted commits and uploads left, when a server starts; return its number.
+
+    That is folders without a row, and unreferenced files and uploads. Another server on the same
+    database may be making a folder: young ones stay. So do folders and files whose names
+    uflip does not use.
+    """
+    removed, young = 0, time.time() - STALE_S
+    with sessions() as session:
+        for folder in list(blobs.folders.iterdir()):
+            if not RESULT_FOLDER.fullmatch(folder.name) or _changed(folder) > young:
+                continue
+            if folder.name.startswith(".") or session.get(ResultRecord, folder.name) is None:
+                shutil.rmtree(folder, ignore_errors=True)
+                removed += 1
+        for name in blobs.arriving():
+            if UPLOAD.fullmatch(name) and session.get(Submission, name) is None:
+                blobs.remove_upload(name)
+                removed += 1
+    return removed + _remove_stray_files(sessions, blobs, young)
+
+
+def _remove_stray_files(sessions: "sessionmaker[Session]", blobs: Blobs, young: float) -> int:
+    """Remove unreferenced files, and temporary files."""
+    removed = 0
+    for some in batched(blobs.unchanged(before=young)):
+        complete = {path.name for path in some if DIGEST.fullmatch(path.name)}
+        for path in some:
+            if TEMPORARY_FILE.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+                removed += 1
+        # First without the lock, which blocks uploads: mostly there are no such files.
+        if stray := unreferenced(sessions, complete):
+            removed += remove_unreferenced(sessions, blobs, stray)
+    return removed
+
+
+def _changed(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:  # another server removed it
+        return float("inf")

@@ -7,7 +7,7 @@ begin ─▶ list of missing files ─▶ parts of them, in any number of sessio
                   row of a result in place of the upload's (one transaction) ─▶ acknowledged
 ```
 
-A kill between two of these steps leaves a folder without a row, or parts of an upload: `cleanup`
+A kill between two of these steps leaves a folder without a row, or parts of an upload: `blob_refs`
 removes the first when a server starts, and the client resumes the second. `folders` makes the
 folder.
 """
