@@ -26,8 +26,8 @@ from uflip.results.initial_manifest import utc_now
 from uflip.site import blob_refs, publishing
 from uflip.site.accounts import has_role, log_action
 from uflip.site.blobs import Blobs
-from uflip.site.devices import device_of, remove_unused
 from uflip.site.folders import ResultFolders
+from uflip.site.publishing import device_of, remove_unused
 from uflip.site.result_summary import ExaminedFolder
 from uflip.site.tables import (
     AbsentError,
