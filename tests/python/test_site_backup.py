@@ -21,7 +21,7 @@ from uflip.site.blobs import Blobs
 from uflip.site.client import PreparedResult, prepare
 from uflip.site.database import revisions
 from uflip.site.folders import ResultFolders
-from uflip.site.result_summary import ExaminedFolder
+from uflip.site.rows import ExaminedFolder
 from uflip.site.site import Site, open_site
 from uflip.site.tables import DeviceRecord, ResultRecord
 

@@ -21,7 +21,7 @@ from uflip.site.blobs import Blobs
 from uflip.site.client import PreparedResult, prepare
 from uflip.site.folders import ResultFolders
 from uflip.site.intake import Intake
-from uflip.site.result_summary import ExaminedFolder
+from uflip.site.rows import ExaminedFolder
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError, ResultRecord
 from uflip.site.upload_files import FilePart, UploadFile, result_id

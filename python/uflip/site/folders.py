@@ -20,7 +20,7 @@ from uflip.data.document import Table
 from uflip.errors import ResultsError
 from uflip.site.blobs import Blobs, sync_paths
 from uflip.site.examiner import MEMORY_BYTES, SECONDS
-from uflip.site.result_summary import ExaminedFolder
+from uflip.site.rows import ExaminedFolder
 from uflip.site.tables import AbsentError, FileRecord, ResultRecord
 from uflip.site.upload_files import COMPLETE, unfinished_error
 from uflip.web.folders import Folders, ResultFolder

@@ -28,7 +28,7 @@ from uflip.site.accounts import has_role, log_action
 from uflip.site.blobs import Blobs
 from uflip.site.folders import ResultFolders
 from uflip.site.publishing import device_of, remove_unused
-from uflip.site.result_summary import ExaminedFolder
+from uflip.site.rows import ExaminedFolder
 from uflip.site.tables import (
     AbsentError,
     Account,

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from uflip.results.initial_manifest import utc_now
 from uflip.site.accounts import log_action
-from uflip.site.result_summary import DeviceIdentity
+from uflip.site.rows import DeviceIdentity
 from uflip.site.tables import Account, DeviceRecord, ResultRecord
 from uflip.site.upload_files import COMPLETE
 
