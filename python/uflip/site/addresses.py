@@ -7,7 +7,7 @@ from uflip.data.document import Table
 from uflip.errors import UsageError, unknown_name
 from uflip.site.query import FILTERS, ResultQuery
 
-PAGE = 50
+DEFAULT_PER_PAGE = 50
 FILTERED: Table = {
     "parameters": [{"name": each, "in": "query", "schema": {"type": "string"}} for each in FILTERS]
 }
@@ -52,7 +52,7 @@ def parse_query(  # noqa: PLR0917 -- parameters of an address
     sort: str = "-created",
     after: str = "",
     before: str = "",
-    per_page: int = PAGE,
+    per_page: int = DEFAULT_PER_PAGE,
 ) -> ResultQuery:
     """Return the query for results that an address contains."""
     filters = tuple(

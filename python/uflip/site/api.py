@@ -26,7 +26,7 @@ from uflip.data.document import Table
 from uflip.errors import RefusedError, UsageError
 from uflip.site import browse, publishing, rows
 from uflip.site.accounts import account_of, has_role
-from uflip.site.addresses import FILTERED, PAGE, check_parameters, parse_query
+from uflip.site.addresses import DEFAULT_PER_PAGE, FILTERED, check_parameters, parse_query
 from uflip.site.api_types import (
     Committed,
     FileOffered,
@@ -143,7 +143,7 @@ def list_results(  # noqa: PLR0917 -- parameters of an address
     sort: str = "-created",
     after: str = "",
     before: str = "",
-    per_page: int = PAGE,
+    per_page: int = DEFAULT_PER_PAGE,
 ) -> ResultPage:
     """List results: words in `q`, filters by name (`kind`, `device`, `scale`, …)."""
     search = browse.results(session, caller, parse_query(request, q, sort, after, before, per_page))

@@ -32,7 +32,7 @@ def as_table(rows: Rows, model: type[BaseModel], ending: str) -> Response:
     model : type
         Its fields are the columns.
     ending : str
-        Name from `KINDS`.
+        Name from `TABLE_KINDS`.
 
     Raises
     ------
@@ -41,18 +41,20 @@ def as_table(rows: Rows, model: type[BaseModel], ending: str) -> Response:
     UnavailableError
         If pyarrow is not installed, for Parquet.
     """
-    if ending not in KINDS:
-        raise unknown_name("kind of table", ending[:20], KINDS, where="the end of the address")
-    write, media_type = KINDS[ending]
+    if ending not in TABLE_KINDS:
+        raise unknown_name(
+            "kind of table", ending[:20], TABLE_KINDS, where="the end of the address"
+        )
+    write, media_type = TABLE_KINDS[ending]
     with ExitStack() as stack:
         file = stack.enter_context(SpooledTemporaryFile(IN_MEMORY_BYTES))
         write(file, rows, model)
         file.seek(0)
         stack.pop_all()  # the response closes the file
-    return StreamingResponse(_parts(file), media_type=media_type)
+    return StreamingResponse(_table_parts(file), media_type=media_type)
 
 
-def _parts(file: IO[bytes]) -> Iterator[bytes]:
+def _table_parts(file: IO[bytes]) -> Iterator[bytes]:
     with file:
         while part := file.read(PART_BYTES):
             yield part
@@ -84,19 +86,21 @@ def _parquet(file: IO[bytes], rows: Rows, model: type[BaseModel]) -> None:
         str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(),
     }  # fmt: skip
     fields = model.model_fields.items()
-    schema = pyarrow.schema([(name, kinds[_kind(field.annotation)]) for name, field in fields])
+    schema = pyarrow.schema(
+        [(name, kinds[_column_type(field.annotation)]) for name, field in fields]
+    )
     remaining = iter(rows)
     with parquet.ParquetWriter(file, schema) as writer:
         while some := [each.model_dump() for each in islice(remaining, ROW_GROUP_ROWS)]:
             writer.write_table(pyarrow.Table.from_pylist(some, schema))
 
 
-def _kind(annotation: object) -> object:
+def _column_type(annotation: object) -> object:
     """Return the type of an optional annotation, as `float` of `float | None`."""
     return (get_args(annotation) or (annotation,))[0]
 
 
-KINDS: dict[str, tuple[Callable[[IO[bytes], Rows, type[BaseModel]], None], str]] = {
+TABLE_KINDS: dict[str, tuple[Callable[[IO[bytes], Rows, type[BaseModel]], None], str]] = {
     "csv": (_csv, "text/csv; charset=utf-8"),
     "parquet": (_parquet, "application/vnd.apache.parquet"),
 }
