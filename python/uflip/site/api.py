@@ -10,36 +10,30 @@ A route reads the body after it has authenticated the sender. FastAPI would read
 that is declared as a parameter before it resolves any dependency.
 """
 
-from collections.abc import Iterator
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from itertools import islice
+from tempfile import SpooledTemporaryFile
+from typing import IO, TYPE_CHECKING, Annotated, get_args
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse
-from pydantic import ValidationError
+from fastapi.responses import FileResponse, StreamingResponse
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy.orm import Session
 
 from uflip._native import __version__
 from uflip.data.document import Table
-from uflip.errors import RefusedError, UsageError
+from uflip.errors import RefusedError, UnavailableError, UsageError, unknown_name
+from uflip.results.outputs import cell
 from uflip.site import browse, publishing, rows
 from uflip.site.accounts import account_of, has_role
-from uflip.site.addresses import DEFAULT_PER_PAGE, FILTERED, check_parameters, parse_query
-from uflip.site.api_types import (
-    Committed,
-    FileOffered,
-    Offer,
-    OneDevice,
-    OneResult,
-    ReceivedBytes,
-    ReceivedParts,
-    ResultFile,
-    ResultPage,
-    UploadStatus,
-)
-from uflip.site.downloads import as_table
+from uflip.site.query import FILTERS, ResultQuery
 from uflip.site.rows import DeviceRow, ResultRow
 from uflip.site.tables import AbsentError, Account, ResultRecord
 from uflip.site.upload_files import (
@@ -54,9 +48,108 @@ from uflip.site.upload_files import (
 if TYPE_CHECKING:
     from uflip.site.site import Site
 
+
+DEFAULT_PER_PAGE = 50
+FILTERED: Table = {
+    "parameters": [{"name": each, "in": "query", "schema": {"type": "string"}} for each in FILTERS]
+}
+"""The OpenAPI description of a route with filters."""
 MAX_TABLE_ROWS = 100_000
 MAX_OFFER_BYTES = MAX_FILES * 400
 """Length of a list of files: names of 260 characters, digests of 64, and the JSON syntax."""
+ROW_GROUP_ROWS = 10_000
+"""Rows of a row group."""
+IN_MEMORY_BYTES = 4 << 20
+PART_BYTES = 1 << 20
+Rows = Iterable[BaseModel]
+
+
+class FileOffered(BaseModel):
+    """A file of a result folder."""
+
+    path: Annotated[str, Field(max_length=260)]
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    bytes: Annotated[int, Field(ge=0, le=1 << 40)]
+
+
+class Offer(BaseModel):
+    """All files of a result folder."""
+
+    files: Annotated[list[FileOffered], Field(max_length=MAX_FILES)]
+
+
+class UploadStatus(BaseModel):
+    """An upload: the number of received bytes of each file, by its digest."""
+
+    id: str
+    received: dict[str, int]
+    part_bytes: int = MAX_PART_BYTES
+
+
+class ReceivedBytes(BaseModel):
+    """The number of received bytes of a file."""
+
+    received: int
+
+
+class ReceivedParts(BaseModel):
+    """The numbers of received bytes of files, by their digests."""
+
+    received: dict[str, int]
+
+
+class Committed(BaseModel):
+    """A result, as it can be cited.
+
+    `new` is false if the site had this content, `own` if another account submitted it first;
+    `published` is whether it is public now, whatever the request was.
+    """
+
+    id: str
+    url: str
+    new: bool
+    own: bool
+    published: bool
+
+
+class ResultPage(BaseModel):
+    """A page of results; `before` and `after` lead to the pages beside it.
+
+    `total` counts the matches; it is a lower bound if `counted` is false.
+    """
+
+    total: int
+    counted: bool
+    before: str | None
+    after: str | None
+    results: list[ResultRow]
+
+
+class ResultFile(BaseModel):
+    """A file of a result: its name in the folder, and its digest and length."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    path: str
+    digest: str
+    bytes: int
+
+
+class OneResult(ResultRow):
+    """A result, its permanent address, and its files."""
+
+    url: str
+    files: list[ResultFile]
+
+
+class OneDevice(BaseModel):
+    """A device and its newest results."""
+
+    slug: str
+    model: str
+    kind: str
+    capacity_bytes: int
+    results: list[ResultRow]
 
 
 def site_of(request: Request) -> "Site":
@@ -131,6 +224,53 @@ def _owned_result(
     return submitter, record
 
 
+def check_parameters(request: Request) -> None:
+    """Refuse parameters that the route does not have, and would ignore.
+
+    Raises
+    ------
+    UsageError
+        For an unknown parameter, and for one that is given twice.
+    """
+    route: APIRoute = request.scope["route"]
+    filters = (route.openapi_extra or {}).get("parameters", ())
+    allowed = [each.alias for each in route.dependant.query_params]
+    allowed += [each["name"] for each in filters]
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in names:
+        if not allowed:
+            raise UsageError(
+                "This address takes no parameters",
+                where=request.url.path,
+                got=repr(name[:80]),
+                action="omit everything after the question mark",
+            )
+        if name not in allowed:
+            raise unknown_name("parameter", name[:80], allowed, where=request.url.path)
+        if names.count(name) > 1:
+            raise UsageError(
+                "A parameter is given twice",
+                where=request.url.path,
+                got=f"{name} {names.count(name)} times",
+                action="give it once",
+            )
+
+
+def parse_query(  # noqa: PLR0917 -- parameters of an address
+    request: Request,
+    q: str,
+    sort: str = "-created",
+    after: str = "",
+    before: str = "",
+    per_page: int = DEFAULT_PER_PAGE,
+) -> ResultQuery:
+    """Return the query for results that an address contains."""
+    filters = tuple(
+        (name, value) for name, value in request.query_params.items() if name in FILTERS and value
+    )
+    return ResultQuery(q[:200], filters, sort, after, before, per_page)
+
+
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(check_parameters)])
 
 
@@ -162,7 +302,7 @@ def whole_table(
 ) -> Response:
     """Return all matching results as a table: CSV or Parquet."""
     matches = browse.all_results(session, caller, parse_query(request, q), MAX_TABLE_ROWS)
-    return as_table(map(rows.as_result, matches), ResultRow, ending)
+    return _as_table(map(rows.as_result, matches), ResultRow, ending)
 
 
 @router.get("/results/{result}")
@@ -244,7 +384,7 @@ def list_devices(session: DatabaseSession) -> list[DeviceRow]:
 @router.get("/devices.{ending}")
 def table_of_devices(session: DatabaseSession, ending: str) -> Response:
     """Return Table 3 of all devices: CSV or Parquet."""
-    return as_table(map(rows.as_device, browse.every_device(session)), DeviceRow, ending)
+    return _as_table(map(rows.as_device, browse.every_device(session)), DeviceRow, ending)
 
 
 @router.get("/devices/{slug}")
@@ -386,3 +526,80 @@ async def commit(
 def version() -> dict[str, str]:
     """Return the version of uflip."""
     return {"uflip": __version__}
+
+
+def _as_table(rows: Rows, model: type[BaseModel], ending: str) -> Response:
+    """Return a response with a table: rows are read before the answer begins.
+
+    It is written in batches of rows, so that memory is bounded.
+
+    Raises
+    ------
+    UsageError
+        For an unknown kind of table.
+    UnavailableError
+        If pyarrow is not installed, for Parquet.
+    """
+    if ending not in TABLE_KINDS:
+        raise unknown_name(
+            "kind of table", ending[:20], TABLE_KINDS, where="the end of the address"
+        )
+    write, media_type = TABLE_KINDS[ending]
+    with ExitStack() as stack:
+        file = stack.enter_context(SpooledTemporaryFile(IN_MEMORY_BYTES))
+        write(file, rows, model)
+        file.seek(0)
+        stack.pop_all()  # the response closes the file
+    return StreamingResponse(_table_parts(file), media_type=media_type)
+
+
+def _table_parts(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while part := file.read(PART_BYTES):
+            yield part
+
+
+def _csv(file: IO[bytes], rows: Rows, model: type[BaseModel]) -> None:
+    text = io.TextIOWrapper(file, "utf-8", errors="backslashreplace", newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(model.model_fields)
+    for row in rows:
+        writer.writerow([cell(getattr(row, name)) for name in model.model_fields])
+    text.flush()
+    text.detach()
+
+
+def _parquet(file: IO[bytes], rows: Rows, model: type[BaseModel]) -> None:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise UnavailableError(
+            "Tables as Parquet need pyarrow",
+            where="parquet",
+            got="no pyarrow",
+            allowed="csv, or pyarrow installed",
+            action="request csv, or ask the operator of the site to install pyarrow",
+        ) from error
+    kinds: dict[object, object] = {
+        str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(),
+    }  # fmt: skip
+    fields = model.model_fields.items()
+    schema = pyarrow.schema(
+        [(name, kinds[_column_type(field.annotation)]) for name, field in fields]
+    )
+    remaining = iter(rows)
+    with parquet.ParquetWriter(file, schema) as writer:
+        while some := [each.model_dump() for each in islice(remaining, ROW_GROUP_ROWS)]:
+            writer.write_table(pyarrow.Table.from_pylist(some, schema))
+
+
+def _column_type(annotation: object) -> object:
+    """Return the type of an optional annotation, as `float` of `float | None`."""
+    return (get_args(annotation) or (annotation,))[0]
+
+
+TABLE_KINDS: dict[str, tuple[Callable[[IO[bytes], Rows, type[BaseModel]], None], str]] = {
+    "csv": (_csv, "text/csv; charset=utf-8"),
+    "parquet": (_parquet, "application/vnd.apache.parquet"),
+}

@@ -24,8 +24,7 @@ from uflip.escape import on_page
 from uflip.hints import CLASSES
 from uflip.report.key_row import COLUMNS, note
 from uflip.site import browse
-from uflip.site.addresses import FILTERED, check_parameters, parse_query
-from uflip.site.api import DatabaseSession, site_of
+from uflip.site.api import FILTERED, DatabaseSession, check_parameters, parse_query, site_of
 from uflip.units import format_size
 
 if TYPE_CHECKING:
