@@ -21,9 +21,8 @@ from site_server import small_result
 
 from uflip.errors import ResultsError
 from uflip.site import folders
-from uflip.site.account_limits import AccountLimiter
 from uflip.site.accounts import new_token
-from uflip.site.app import application
+from uflip.site.app import AccountLimiter, application
 from uflip.site.client import prepare
 from uflip.site.intake import Intake
 from uflip.site.site import Site, open_site

@@ -122,7 +122,7 @@ def serve(
 ) -> None:
     """Serve the site in FOLDER, which is created if missing, until Ctrl-C."""
     from uflip.site import blob_refs
-    from uflip.site.serving import serve
+    from uflip.site.app import serve
     from uflip.web.listen_address import bind_listener
 
     _check_public_address(host, base_url)

@@ -1,4 +1,4 @@
-"""The ASGI application of a site: routes, host check, rate and size limits, metrics.
+"""The server of a site: routes, host check, rate and size limits, metrics.
 
 ::
 
@@ -10,11 +10,18 @@
 
 import errno
 import os
+import socket
 import time
 from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
+import uvicorn
+from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -26,18 +33,18 @@ from sqlalchemy.exc import TimeoutError as NoConnectionError
 from uflip._native import __version__
 from uflip.errors import UflipError, UnavailableError
 from uflip.site import api, identity, pages
-from uflip.site.account_limits import AccountLimiter
 from uflip.site.folders import EXAMINERS, PublishedFolders
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError
 from uflip.web.app import reading_routes
+from uflip.web.connections import accepted_at_once, limited_protocol
 from uflip.web.open_results import OpenResults
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+
+T = TypeVar("T")
 STATUS = {"usage": 400, "refused": 403, "results": 422, "unavailable": 501}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -173,6 +180,36 @@ class RequestRateLimit:
             return tokens >= 1
 
 
+class AccountLimiter:
+    """Limits concurrent work; one account may use half of the limit.
+
+    A request waits here for a slot, without a thread that others need, and before its body is read.
+
+    Parameters
+    ----------
+    total : int
+        Limit for all accounts.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._all = CapacityLimiter(total)
+        self._per_account = max(1, total // 2)
+        # An entry exists while a request of the account waits or is served.
+        self._by_account: WeakValueDictionary[int, CapacityLimiter] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def slot(self, account: int) -> AsyncIterator[None]:
+        """Wait for a slot of an account, by its id, and hold it for this block."""
+        own = self._by_account.setdefault(account, CapacityLimiter(self._per_account))
+        async with own, self._all:
+            yield
+
+    async def run(self, account: int, work: Callable[[], T]) -> T:
+        """Run the work of an account on a thread of its own, when it has a slot."""
+        async with self.slot(account):
+            return await to_thread.run_sync(work, limiter=CapacityLimiter(1))
+
+
 def application(
     site: Site, hosts: frozenset[str] = frozenset(), per_minute: int = PER_MINUTE
 ) -> "ASGIApp":
@@ -284,6 +321,42 @@ def _answer(request: Request, status: int, parts: dict[str, str]) -> Response:
 
 
 def _json(
-    status: int, parts: dict[str, str], headers: "Mapping[str, str] | None" = None
-) -> "JSONResponse":
+    status: int, parts: dict[str, str], headers: Mapping[str, str] | None = None
+) -> JSONResponse:
     return JSONResponse({"error": parts}, status_code=status, headers=headers)
+
+
+def serve(site: Site, listener: socket.socket, *, any_host: bool, per_minute: int) -> None:
+    """Serve requests until a signal arrives.
+
+    Parameters
+    ----------
+    site : Site
+        An open site.
+    listener : socket
+        A bound socket.
+    any_host : bool
+        Accept any host name: only a proxy reaches this server, checks host names, and passes
+        client addresses on (`X-Forwarded-For`).
+    per_minute : int
+        Requests a minute of one caller.
+    """
+    host, port = listener.getsockname()[:2]
+    names = {f"{name}:{port}" for name in (host, "localhost", "127.0.0.1")}
+    if site.base_url:
+        names.add(urlsplit(site.base_url).netloc)
+    hosts = frozenset() if any_host else frozenset(names)
+    config = uvicorn.Config(
+        application(site, hosts, per_minute),
+        proxy_headers=any_host,
+        forwarded_allow_ips="*" if any_host else None,
+        log_config=None,
+        access_log=False,
+        ws="none",
+        http=limited_protocol(),
+        backlog=accepted_at_once(),
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )
+    uvicorn.Server(config).run(sockets=[listener])

@@ -6,6 +6,7 @@ several servers may share.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 LOCK = 0x75666C69
 """Advisory lock of PostgreSQL during migrations: two servers may start at once."""
 BUSY_S = 30.0
+PACKAGES = ("alembic", "fastapi", "jinja2", "sqlalchemy", "uvicorn")
 BACKENDS = ("sqlite", "postgresql", "postgres")
 
 
@@ -46,7 +48,7 @@ def open_database(url: str) -> "Engine":
     except (NoSuchModuleError, ValueError) as error:
         raise _no_database(url) from error
     except ImportError as error:
-        raise missing_library() from error
+        raise _missing_library() from error
     prepare = _prepare_sqlite if engine.dialect.name == "sqlite" else _prepare_postgres
     event.listen(engine, "connect", prepare)
     try:
@@ -87,15 +89,11 @@ def check_library() -> None:
     ------
     UnavailableError
     """
-    try:
-        import alembic  # noqa: F401 -- whether it is installed
-        import sqlalchemy  # noqa: F401
-    except ImportError as error:
-        raise missing_library() from error
+    if any(find_spec(name) is None for name in PACKAGES):
+        raise _missing_library()
 
 
-def missing_library() -> UnavailableError:
-    """Return the error for an environment without the packages of a site."""
+def _missing_library() -> UnavailableError:
     return UnavailableError(
         "The results site needs FastAPI, SQLAlchemy and Alembic",
         where="uflip site",
