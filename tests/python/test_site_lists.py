@@ -17,8 +17,8 @@ from sqlalchemy import create_engine, insert, select, text
 
 from uflip.site import browse, pages, paging, publishing
 from uflip.site.accounts import new_token
+from uflip.site.browse import SORTS, ResultQuery
 from uflip.site.database import MIGRATIONS
-from uflip.site.query import SORTS, ResultQuery
 from uflip.site.site import Site, open_site
 from uflip.site.tables import Account, DeviceRecord, ResultRecord, words_of
 

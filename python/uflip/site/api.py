@@ -33,7 +33,7 @@ from uflip.errors import RefusedError, UnavailableError, UsageError, unknown_nam
 from uflip.results.outputs import cell
 from uflip.site import browse, publishing, rows
 from uflip.site.accounts import account_of, has_role
-from uflip.site.query import FILTERS, ResultQuery
+from uflip.site.browse import FILTERS, ResultQuery
 from uflip.site.rows import DeviceRow, ResultRow
 from uflip.site.tables import AbsentError, Account, ResultRecord
 from uflip.site.upload_files import (

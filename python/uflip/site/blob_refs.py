@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import select, update
 
 from uflip.site.blobs import Blobs
-from uflip.site.query import visible_to
+from uflip.site.browse import visible_to
 from uflip.site.tables import Account, FileRecord, Identity, ResultRecord, Submission
 from uflip.site.upload_files import RESULT_ID
 
