@@ -246,7 +246,7 @@ def application(
         """Report whether database and files are usable."""
         with site.sessions() as session:
             session.execute(text("SELECT 1"))
-        problem = identity.problem(site.root, site.id)
+        problem = identity.folder_problem(site.root, site.id)
         if problem is not None:
             return _json(503, {"what": "The folder of the site cannot be read", "got": problem})
         return JSONResponse({"status": "ok", "uflip": __version__})

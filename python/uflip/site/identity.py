@@ -29,7 +29,7 @@ from uflip.site.upload_files import RESULT_ID
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-FILE = "site.id"
+ID_FILE = "site.id"
 
 
 def site_exists(root: Path, url: str) -> bool:
@@ -64,7 +64,7 @@ def check_new_database(root: Path, url: str) -> None:
         Mostly when `--database` was forgotten.
     """
     lacks = _missing_file(url)
-    if lacks is not None and (stored_id(root) or _results(root)):
+    if lacks is not None and (stored_id(root) or _result_ids(root)):
         raise _other_site_error(root, f"no database {lacks}")
 
 
@@ -82,7 +82,7 @@ def match_ids(root: Path, engine: "Engine") -> str:
         ours = session.scalars(select(Identity.id)).one()
         stored = stored_id(root)
         if not stored:
-            results = _results(root)
+            results = _result_ids(root)
             if results and results.isdisjoint(session.scalars(select(ResultRecord.id))):
                 got = f"{len(results)} in the folder, none of them in {_url_of(engine)}"
                 raise _other_site_error(root, got)
@@ -95,11 +95,11 @@ def match_ids(root: Path, engine: "Engine") -> str:
 def stored_id(root: Path) -> str:
     """Return the id that a folder stores; "" if it has none yet."""
     with suppress(FileNotFoundError):
-        return (root / FILE).read_text(encoding="utf-8", errors="replace").strip()
+        return (root / ID_FILE).read_text(encoding="utf-8", errors="replace").strip()
     return ""
 
 
-def problem(root: Path, ours: str) -> str | None:
+def folder_problem(root: Path, ours: str) -> str | None:
     """Return why results cannot be read from the folder of a site; None if they can."""
     try:
         with os.scandir(root / FOLDERS) as entries:
@@ -112,11 +112,11 @@ def problem(root: Path, ours: str) -> str | None:
 
 def _store_id(root: Path, ours: str) -> str:
     """Store an id in a folder; return the stored one: another server may be faster."""
-    temporary = root / f".{FILE}-{secrets.token_hex(4)}"  # used by this server alone
+    temporary = root / f".{ID_FILE}-{secrets.token_hex(4)}"  # used by this server alone
     try:
         atomic.write_file(temporary, f"{ours}\n".encode())
         with suppress(FileExistsError):
-            os.link(temporary, root / FILE)
+            os.link(temporary, root / ID_FILE)
         atomic.fsync_directory(root)
     finally:
         temporary.unlink(missing_ok=True)
@@ -124,10 +124,10 @@ def _store_id(root: Path, ours: str) -> str:
 
 
 def _is_made(root: Path) -> bool:
-    return (root / FILE).exists() or (root / FOLDERS).is_dir()
+    return (root / ID_FILE).exists() or (root / FOLDERS).is_dir()
 
 
-def _results(root: Path) -> set[str]:
+def _result_ids(root: Path) -> set[str]:
     """Return the ids of the results whose folders are here."""
     with suppress(FileNotFoundError):
         return {each.name for each in (root / FOLDERS).iterdir() if RESULT_ID.fullmatch(each.name)}
@@ -166,5 +166,5 @@ def _other_site_error(root: Path, got: str, expected: str = "") -> RefusedError:
         else "the database of its results",
         action="name its database with --database or UFLIP_SITE_DATABASE, or another folder; "
         "nothing was changed"
-        + (f". If they belong to one site, remove {root / FILE}" if expected else ""),
+        + (f". If they belong to one site, remove {root / ID_FILE}" if expected else ""),
     )
