@@ -20,8 +20,8 @@ from site_server import SiteServer, postgres, site_server, small_result, start_s
 
 import uflip as package
 from uflip.errors import RefusedError
-from uflip.site import blob_refs, identity
-from uflip.site.site import open_site
+from uflip.site import blob_refs
+from uflip.site.site import ID_FILE, open_site
 
 LONG_AGO_S = 2 * 3600
 
@@ -80,7 +80,7 @@ def test_wrong_database_removes_nothing(
 ) -> None:
     folder, database, result = site
     if aged == "older than the id":
-        (folder / identity.ID_FILE).unlink()
+        (folder / ID_FILE).unlink()
     another = tmp_path / "another.db"
     open_site(tmp_path / "elsewhere", f"sqlite:///{another}").close()
     with folders_unchanged(folder):
@@ -94,14 +94,14 @@ def test_wrong_database_removes_nothing(
     # With its own database it starts.
     with site_server(folder, database) as server:
         assert server.client().get(f"/api/v1/results/{result}/summary").status_code == 200
-    assert (folder / identity.ID_FILE).read_text().strip()
+    assert (folder / ID_FILE).read_text().strip()
 
 
 def test_site_of_older_version_gets_an_id(
     site: tuple[Path, str, str],
 ) -> None:
     folder, database, _ = site
-    (folder / identity.ID_FILE).unlink()
+    (folder / ID_FILE).unlink()
     file = database.removeprefix("sqlite:///")
     with sqlite3.connect(file) as connection:
         connection.execute("DROP TABLE site")
@@ -112,7 +112,7 @@ def test_site_of_older_version_gets_an_id(
         assert blob_refs.sweep(first.sessions, first.blobs) == 0
         first.close()
         second.close()
-    assert first.id == second.id == (folder / identity.ID_FILE).read_text().strip()
+    assert first.id == second.id == (folder / ID_FILE).read_text().strip()
 
 
 def test_folder_of_another_site_is_refused_on_postgresql(
@@ -178,7 +178,7 @@ def test_health_checks_that_folders_are_readable(site: tuple[Path, str, str]) ->
         assert server.client().get("/health").status_code == 503
         (folder / "folders").mkdir(parents=True)
         assert "another site" in server.client().get("/health").text
-        (folder / identity.ID_FILE).write_text((away / identity.ID_FILE).read_text())
+        (folder / ID_FILE).write_text((away / ID_FILE).read_text())
         assert server.client().get("/health").status_code == 200
         (folder / "folders").rmdir()
         (folder / "folders").write_text("no folder")

@@ -32,7 +32,7 @@ from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from uflip._native import __version__
 from uflip.errors import UflipError, UnavailableError
-from uflip.site import api, identity, pages
+from uflip.site import api, pages
 from uflip.site.folders import EXAMINERS, PublishedFolders
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError
@@ -246,7 +246,7 @@ def application(
         """Report whether database and files are usable."""
         with site.sessions() as session:
             session.execute(text("SELECT 1"))
-        problem = identity.folder_problem(site.root, site.id)
+        problem = site.folder_problem()
         if problem is not None:
             return _json(503, {"what": "The folder of the site cannot be read", "got": problem})
         return JSONResponse({"status": "ok", "uflip": __version__})

@@ -162,7 +162,7 @@ class Submission(Base):
 
 
 class Identity(Base):
-    """The id of the site, see `uflip.site.identity`: one row, made with the schema."""
+    """The id of the site, see `uflip.site.site`: one row, made with the schema."""
 
     __tablename__ = "site"
 
