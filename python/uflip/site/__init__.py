@@ -9,22 +9,25 @@ uflip submit ─▶ api ─▶ intake ─▶ blobs (files by their digest)
 ==============  ====================================================================
 `redaction`         removes private values before a result leaves the machine
 `client`            submits a result folder, and downloads one
-`serving`           runs the server
-`site`              the folder and the database of a site
-`app`               the ASGI application: host check, rate limit, metrics
+`upload_files`      the files of an upload, and parts of them
+`site`              the folder and the database of a site, and their common id
+`app`               the server: routes, host check, limits, metrics
 `api`               the routes for programs, described by OpenAPI
 `pages`             the HTML pages
-`explorer`          the explorer over published results
 `browse`            lists, filters, devices and tables for `api` and `pages`
+`paging`            pages of a list that begin at a cursor
+`rows`              the columns of a result: examined, stored, listed
 `intake`            uploads, from the list of files to the stored result
+`publishing`        publishes and withdraws results, and counts those of a device
 `folders`           result folders: examined when made, rebuilt when lost
-`upload_manifest`   the files of an upload: names, digests and lengths
 `examiner`          checks submitted folders in a process of its own
 `blobs`             files by their digest, each once
+`bucket`            the same files in S3-compatible storage
 `blob_refs`         references to files; unreferenced files are removed
 `accounts`          tokens and their roles
 `tables`            the database schema
 `database`          opens and migrates a database
 `backup`            backup into one folder, and restore
+`seed`              the first results of a new site
 ==============  ====================================================================
 """

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
-import uvicorn
 from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -341,6 +340,8 @@ def serve(site: Site, listener: socket.socket, *, any_host: bool, per_minute: in
     per_minute : int
         Requests a minute of one caller.
     """
+    import uvicorn
+
     host, port = listener.getsockname()[:2]
     names = {f"{name}:{port}" for name in (host, "localhost", "127.0.0.1")}
     if site.base_url:
