@@ -24,7 +24,7 @@ IMPORTED = (
     "alembic.command", "anyio._backends._asyncio", "jinja2", "rich.progress", "sqlite3",
     "uflip.cli.progress_bars", "uflip.cli.site", "uflip.site.app", "uflip.site.publishing",
     "uflip.site.intake", "uflip.site.blob_refs", "uflip.web.connections",
-    "uflip.web.listen_address", "uvicorn.lifespan.off", "uvicorn.loops.asyncio",
+    "uflip.web.connections", "uvicorn.lifespan.off", "uvicorn.loops.asyncio",
 )  # fmt: skip
 POSTGRES = Path("/usr/lib/postgresql")
 

@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 
 from uflip.web import connections
-from uflip.web.listen_address import bind_listener
+from uflip.web.connections import bind_listener
 
 HOST = "127.0.0.1"
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: "

@@ -19,7 +19,7 @@ import stored
 from command_line import start, uflip
 
 from uflip.errors import UsageError
-from uflip.web.listen_address import bind_listener
+from uflip.web.connections import bind_listener
 from uflip.web.server import Serving, serving
 
 SMALL = "sim:demo?blocks_per_die=64"

@@ -123,7 +123,7 @@ def serve(
     """Serve the site in FOLDER, which is created if missing, until Ctrl-C."""
     from uflip.site import blob_refs
     from uflip.site.app import serve
-    from uflip.web.listen_address import bind_listener
+    from uflip.web.connections import bind_listener
 
     _check_public_address(host, base_url)
     with bind_listener(host, port, f"--host {host} --port {port}") as listener:

@@ -1,4 +1,4 @@
-"""Limits for connections of our servers: their number, and deadlines for clients.
+"""Sockets and connections of our servers: addresses, numbers of connections, deadlines of clients.
 
 uvicorn waits for the rest of a request as long as the connection is open, and counts a request only
 when it is complete. So a silent client with many connections would block everybody else. Here a
@@ -8,11 +8,15 @@ waiting connections, so that no client crowds out others.
 """
 
 import asyncio
+import errno
 import resource
+import socket
 from collections import Counter
 from typing import Any
 
 import h11
+
+from uflip.errors import UsageError
 
 HEAD_S = 10.0
 """Deadline for the head of a request: a few hundred bytes, usually in one packet [s]."""
@@ -24,6 +28,47 @@ SEND_S = 60.0
 MAX_UNREAD_BYTES = 16 << 20
 """Bytes of a refused body that are still accepted, so that its sender reads the reason."""
 MAX_CONNECTIONS = 1000
+
+
+def bind_listener(host: str, port: int, options: str) -> socket.socket:
+    """Return a socket bound to an address; the caller closes it.
+
+    Parameters
+    ----------
+    host : str
+        An address of this machine.
+    port : int
+        The port; 0: a free one.
+    options : str
+        The options that selected it, for the error.
+
+    Raises
+    ------
+    UsageError
+        If the port is in use, or the address is not of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it. Without it the second part of a response waits for the
+        # acknowledgement of the first, which takes 40 ms.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        code = error.errno if isinstance(error, OSError) else None
+        in_use = code == errno.EADDRINUSE
+        raise UsageError(
+            "The address cannot be used",
+            where=options,
+            got="another program listens there"
+            if in_use
+            else getattr(error, "strerror", None) or str(error),
+            allowed="an address of this machine and a free port",
+            action="give another --port; 0 is a free one",
+        ) from error
+    return listener
 
 
 def limited_protocol() -> type[asyncio.Protocol]:

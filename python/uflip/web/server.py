@@ -15,7 +15,6 @@ from time import monotonic, sleep
 from uflip.errors import UnavailableError
 from uflip.play.stage import Stage
 from uflip.web.app import application, missing_library
-from uflip.web.listen_address import bind_listener
 
 LOOPBACK = "127.0.0.1"
 START_S = 20.0
@@ -72,7 +71,7 @@ def serving(
         import uvicorn
     except ImportError as error:
         raise missing_library() from error
-    from uflip.web.connections import accepted_at_once, limited_protocol
+    from uflip.web.connections import accepted_at_once, bind_listener, limited_protocol
 
     with bind_listener(LOOPBACK, port, f"--port {port}") as listener, closing(Stage()) as stage:
         chosen = int(listener.getsockname()[1])
