@@ -16,8 +16,7 @@ from uflip.results import Results
 from uflip.results.device_log import DeviceLog, read_device_log
 from uflip.results.integrity import verify
 from uflip.web.device_log import device_log_view
-from uflip.web.folders import Folders, key_of
-from uflip.web.open_results import OpenResults
+from uflip.web.open_results import Folders, OpenResults, key_of
 
 SMALL = "sim:demo?blocks_per_die=64"
 WRITES = stored.baseline_run(1, "RW", io_size=8192, io_count=5000)

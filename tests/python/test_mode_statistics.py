@@ -18,8 +18,7 @@ from uflip.results.run_statistics import measured_amount, rates, statistics_of
 from uflip.spec import Spec, baseline, basic, mix, parallel
 from uflip.stats import Distribution, summary
 from uflip.web import views
-from uflip.web.folders import Folders, key_of
-from uflip.web.open_results import OpenResults
+from uflip.web.open_results import Folders, OpenResults, key_of
 
 DEVICE = "sim:demo?blocks_per_die=128"
 SECTOR = 512

@@ -27,9 +27,8 @@ from uflip.results.device_log import (
 from uflip.results.integrity import verify
 from uflip.web.device_log import device_log_view
 from uflip.web.die_operations import Lanes
-from uflip.web.folders import Folders, key_of
 from uflip.web.gantt import gantt, lanes_of, operation
-from uflip.web.open_results import OpenResults
+from uflip.web.open_results import Folders, OpenResults, key_of
 from uflip.web.open_run import OpenRun
 
 CODES = {name: number for number, name in enumerate(NAMES_BY_PURPOSE)}

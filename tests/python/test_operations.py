@@ -30,9 +30,8 @@ from uflip.results.device_log import (
 )
 from uflip.spec import baseline, basic, mix, parallel
 from uflip.web.die_operations import Lanes
-from uflip.web.folders import Folders, key_of
 from uflip.web.gantt import MAX_OPERATIONS, busy_until, gantt, io_operations, lanes_of, operation
-from uflip.web.open_results import OpenResults
+from uflip.web.open_results import Folders, OpenResults, key_of
 from uflip.web.slow_ios import io_view
 
 SMALL = "sim:demo?blocks_per_die=64"

@@ -465,7 +465,7 @@ NOT_STORED = {
     "site/seed.py": "part of a folder name",
     "site/upload_files.py": "the id of a result",
     "web/app.py": "a token in memory",
-    "web/folders.py": "the key of a folder",
+    "web/open_results.py": "the key of a folder",
 }
 """Other modules with a hash function, and the use they make of it."""
 IN_PYTHON = re.compile(

@@ -23,9 +23,8 @@ from uflip.results.device_log import (
     Operations,
     read_device_log,
 )
-from uflip.web.folders import Folders, key_of
 from uflip.web.gantt import io_operations, lanes_of
-from uflip.web.open_results import OpenResults
+from uflip.web.open_results import Folders, OpenResults, key_of
 from uflip.web.server import Serving, serving
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from uflip.spec import baseline
 from uflip.sweeping import Range, Sample, SweepRow, sweep
 from uflip.sweeping.pareto import front
 from uflip.sweeping.ranking import measured
-from uflip.web.folders import Folders, key_of
+from uflip.web.open_results import Folders, key_of
 from uflip.web.server import Serving, serving
 from uflip.web.sweeps import Sweeps
 

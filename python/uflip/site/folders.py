@@ -23,7 +23,7 @@ from uflip.site.examiner import MEMORY_BYTES, SECONDS
 from uflip.site.rows import ExaminedFolder
 from uflip.site.tables import AbsentError, FileRecord, ResultRecord
 from uflip.site.upload_files import COMPLETE, unfinished_error
-from uflip.web.folders import Folders, ResultFolder
+from uflip.web.open_results import Folders, ResultFolder
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker

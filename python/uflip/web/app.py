@@ -25,9 +25,8 @@ from uflip.report.key_row import COLUMNS, note
 from uflip.web import api_io_types, api_types, distribution, gantt, play, served_devices, views
 from uflip.web.channel import channel
 from uflip.web.device_log import device_log_view
-from uflip.web.folders import Folders
 from uflip.web.listing import Listing
-from uflip.web.open_results import OpenResults
+from uflip.web.open_results import Folders, OpenResults
 from uflip.web.query import Query, number, text
 from uflip.web.slow_ios import io_view, slowest
 from uflip.web.sweeps import Sweeps

@@ -23,8 +23,7 @@ from uflip.report.key_row import cells, numbers
 from uflip.results import Results
 from uflip.results.summary_document import describe_device, experiments_of
 from uflip.web.api_types import Failed, Glance, RunCountsWithWarnings, WarningRow
-from uflip.web.folders import FORMER, ResultFolder, refuse_names, stamp_of
-from uflip.web.open_results import Latest, OpenResults
+from uflip.web.open_results import FORMER, Latest, OpenResults, ResultFolder, refuse_names, stamp_of
 
 ROWS = 20_000
 """Maximum number of cached rows."""

@@ -12,7 +12,7 @@ from uflip.errors import UflipError, UsageError
 from uflip.play.form import Form, form
 from uflip.play.play_request import parse_request
 from uflip.play.stage import Played, PlayedDocument, Stage
-from uflip.web.folders import Folders, key_of
+from uflip.web.open_results import Folders, key_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

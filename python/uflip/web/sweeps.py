@@ -17,8 +17,7 @@ from uflip.sweeping.data_set import ALL, PARTS, read_data_set
 from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured, measures
 from uflip.sweeping.row import SweepRow
 from uflip.web.api_types import Failed, Sweep, SweepAxis, SweepGlance
-from uflip.web.folders import Folders, ResultFolder, refuse_names
-from uflip.web.open_results import Latest
+from uflip.web.open_results import Folders, Latest, ResultFolder, refuse_names
 
 MAX_OPEN = 4
 """Number of sweeps that stay open, some ten megabytes each."""
