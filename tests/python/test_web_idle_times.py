@@ -13,7 +13,7 @@ from command_line import uflip
 
 from uflip.results import Results
 from uflip.spec import baseline, parallel
-from uflip.web import grid, open_run, slow_ios, window
+from uflip.web import open_run, slow_ios, window
 from uflip.web.idle_time import NO_EARLIER_IO, idle_before
 from uflip.web.open_run import OpenRun
 
@@ -40,7 +40,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenRun]:
 
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid, "BLOCKS", 128)
+    monkeypatch.setattr(open_run, "BLOCKS", 128)
     monkeypatch.setattr(slow_ios, "PIECE_IOS", 400)
     monkeypatch.setattr(open_run, "PART", 300)
 

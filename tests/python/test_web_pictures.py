@@ -14,9 +14,8 @@ import stored
 
 from uflip.results.pyramid import Pyramid
 from uflip.spec import baseline, parallel
-from uflip.web import grid, open_run, slow_ios, window
-from uflip.web.grid import CLASSES, classes_of, edges_ns, grid_of
-from uflip.web.open_run import OpenRun
+from uflip.web import open_run, slow_ios, window
+from uflip.web.open_run import CLASSES, OpenRun, classes_of, edges_ns, grid_of
 from uflip.web.window import Picture, picture
 
 SMALL = "sim:demo?blocks_per_die=64"
@@ -43,8 +42,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenRun]:
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Reduce blocks and buffers, so that three thousand I/Os are drawn like ten million."""
-    monkeypatch.setattr(grid, "BLOCKS", 128)
-    monkeypatch.setattr(grid, "PIECE_IOS", 500)
+    monkeypatch.setattr(open_run, "BLOCKS", 128)
+    monkeypatch.setattr(open_run, "PIECE_IOS", 500)
     monkeypatch.setattr(slow_ios, "PIECE_IOS", 500)
     monkeypatch.setattr(open_run, "PART", 300)
     monkeypatch.setattr(open_run, "PARTS", 5)

@@ -3,8 +3,8 @@
 import numpy as np
 
 from uflip.web.api_io_types import Spread
-from uflip.web.grid import CLASSES, PIECE_IOS, classes_of, edges_ns
 from uflip.web.open_results import OpenResults
+from uflip.web.open_run import CLASSES, PIECE_IOS, classes_of, edges_ns
 from uflip.web.query import Query, text
 
 

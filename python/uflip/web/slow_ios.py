@@ -23,9 +23,8 @@ from uflip.results.run_warnings import STALL_NS
 from uflip.results.warnings import HOST_GAP
 from uflip.units import format_duration_ns, format_size
 from uflip.web.api_io_types import CommonTrait, Io, Slowest
-from uflip.web.grid import PIECE_IOS
 from uflip.web.idle_time import NO_EARLIER_IO, idle_before
-from uflip.web.open_run import OpenRun
+from uflip.web.open_run import PIECE_IOS, OpenRun
 
 SHARE, MIN_SLOW, MAX_SLOW = 0.01, 10, 10_000
 MAX_LISTED = 50

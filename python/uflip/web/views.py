@@ -25,9 +25,9 @@ from uflip.results.comparison import VERDICTS, compare
 from uflip.results.reader import repeated
 from uflip.results.summary_document import describe_device
 from uflip.web import api_types
-from uflip.web.grid import edges_ns
 from uflip.web.listing import run_counts
 from uflip.web.open_results import OpenResults
+from uflip.web.open_run import edges_ns
 
 
 def result(opened: OpenResults, key: str) -> api_types.ResultView:

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from uflip.report.labels import cause_name
 from uflip.stats import summarise
 from uflip.web.averages import averaged, averages
-from uflip.web.grid import CLASSES, Grid, classes_of, merged
-from uflip.web.open_run import OpenRun
+from uflip.web.open_run import CLASSES, Grid, OpenRun, classes_of, merged
 from uflip.web.slow_ios import sample
 
 Axis = Literal["number", "time"]
