@@ -14,8 +14,8 @@ from command_line import uflip
 from uflip.results import Results
 from uflip.spec import baseline, parallel
 from uflip.web import open_run, slow_ios, window
-from uflip.web.idle_time import NO_EARLIER_IO, idle_before
 from uflip.web.open_run import OpenRun
+from uflip.web.slow_ios import NO_EARLIER_IO, idle_before
 
 SMALL = "sim:demo?blocks_per_die=64"
 EACH = {"io_size": 4096, "target_size": 8 << 20}

@@ -1,4 +1,4 @@
-"""An open run: its I/Os in their file, and a grid of blocks in memory, so that zooming reads little.
+"""An open run: its I/Os in their file, and a grid of blocks in memory so that zooming reads little.
 
 ::
 
