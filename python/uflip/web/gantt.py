@@ -41,15 +41,12 @@ def _lanes(run: OpenRun) -> Lanes | None:
     log = read_device_log(run.run)
     if log is None or log.operations is None:
         return None
-    run.wait()
-    grid = run.grid()
-    assert grid is not None, "wait() makes it"
-    begin = int(grid.first_ns.min()) if len(grid) else 0
+    grid = run.wait()
     numbers = None
     if run.run.is_job or len(grid.streams) > 2:
         # The event loop submits the earliest I/O; with equal times, that of the first stream.
         numbers = np.argsort(run.column("submit_ns", 0, run.io_count), kind="stable")
-    return Lanes(log.operations, numbers, begin, holds=run.run.is_job)
+    return Lanes(log.operations, numbers, grid.begin_ns, holds=run.run.is_job)
 
 
 def _recorded_lanes(run: OpenRun) -> Lanes | None:

@@ -80,6 +80,11 @@ class Grid:
     def __len__(self) -> int:
         return int(self.starts[-1])
 
+    @property
+    def begin_ns(self) -> int:
+        """Time of the first submission, the zero of pictures [ns since the run began]."""
+        return int(self.first_ns.min()) if len(self) else 0
+
 
 def classes_of(times_ns: NDArray[Any]) -> NDArray[np.uint32]:
     """Return the class of each response time (n,) [ns]: eight per octave, equally wide.
@@ -296,11 +301,14 @@ class OpenRun:
             raise self._failed
         return self._grid
 
-    def wait(self) -> None:
+    def wait(self) -> Grid:
         """Wait for the grid."""
         self.grid()
         if self._making is not None:
             self._making.join()
+        grid = self.grid()
+        assert grid is not None, "it was made or has failed"
+        return grid
 
     def _make(self) -> None:
         with self._lock:

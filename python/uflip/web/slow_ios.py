@@ -140,7 +140,8 @@ def io_view(run: OpenRun, number: int) -> Io:
         for name, ns in spent
         if ns
     ]
-    view["begin_ns"] = _begin_of(run)
+    grid = run.grid()
+    view["begin_ns"] = 0 if grid is None else grid.begin_ns
     if run.has("submit_ns") and not _is_imported(run):
         idle = int(idle_before(run, number, number + 1)[0])
         if idle != NO_EARLIER_IO:
@@ -162,11 +163,6 @@ def sample(run: OpenRun, start: int, stop: int, most: int) -> NDArray[np.int64]:
 def _is_imported(run: OpenRun) -> bool:
     """Return whether times come from a log in whole milliseconds: idle times are then unknown."""
     return run.results.manifest.scale == IMPORTED
-
-
-def _begin_of(run: OpenRun) -> int:
-    grid = run.grid()
-    return int(grid.first_ns.min()) if grid is not None and len(grid) else 0
 
 
 def _slowest(run: OpenRun, start: int, stop: int, some: int) -> NDArray[np.int64]:
@@ -280,9 +276,7 @@ def idle_before(run: OpenRun, low: int, high: int) -> Whole:
         stream 1       ├────── 2 ──────┤
                                        ├─┤           idle before 3: 2 ended after 1
     """
-    run.wait()
-    grid = run.grid()
-    assert grid is not None, "wait() makes it"
+    grid = run.wait()
     submitted = run.column("submit_ns", low, high).astype(np.int64)
     completed = np.full(len(submitted), NO_EARLIER_IO)
     for first, last in pairwise(np.searchsorted(grid.starts, grid.streams).tolist()):

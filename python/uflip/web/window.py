@@ -80,7 +80,7 @@ def picture(run: OpenRun, axis: Axis, low: float, high: float, columns: int) -> 
     grid = run.grid()
     if grid is None:
         return _from_pyramid(run, axis, columns)
-    begin = int(grid.first_ns.min()) if len(grid) else 0
+    begin = grid.begin_ns
     last = int(grid.last_ns.max()) - begin if len(grid) else 0
     extent = {"io_count": len(grid), "last_ns": last, "streams": len(grid.streams) - 1}
     if axis == "number":
