@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from uflip.report.labels import cause_name
 from uflip.stats import summarise
-from uflip.web.averages import averaged, averages
 from uflip.web.open_run import CLASSES, Grid, OpenRun, classes_of, merged
 from uflip.web.slow_ios import sample
 
@@ -173,7 +172,7 @@ def _points(run: OpenRun, io_ranges: Sequence[IoRange]) -> tuple[dict[str, objec
     header: dict[str, object] = {"kind": "ios", "window": _statistics(times), **_covered(io_ranges)}
     header["causes"] = [cause_name(each) for each in run.causes]
     header["cause_columns"] = run.causes
-    return header, arrays | _spread(spread[None, :], header) | averages(run, io_ranges, 1, times)
+    return header, arrays | _spread(spread[None, :], header) | _averages(run, io_ranges, 1, times)
 
 
 def _from_ios(
@@ -206,7 +205,7 @@ def _from_ios(
         "last_ns": np.maximum.reduceat(submitted, at),
     }
     classes = _spread(spread.reshape(len(at), CLASSES), header)
-    return header, arrays | classes | averages(run, widened, step, times)
+    return header, arrays | classes | _averages(run, widened, step, times)
 
 
 def _from_blocks(
@@ -248,7 +247,7 @@ def _from_blocks(
     header = {"kind": "rows", "window": statistics, **_covered(covered)}
     if len(grid.streams) == 2:
         total_ns = run.prefix_ns[np.searchsorted(grid.starts, begins + lengths)]
-        arrays |= averaged(run, begins + lengths, total_ns)
+        arrays |= _averaged(run, begins + lengths, total_ns)
     return header, arrays | _spread(spread, header)
 
 
@@ -284,6 +283,35 @@ def _from_pyramid(run: OpenRun, axis: Axis, columns: int) -> Picture:
     }
     header = {"complete": False, "io_count": n, "last_ns": last, "streams": 1, "kind": "rows"}
     return Picture({**header, "window": statistics, "start": 0, "stop": n}, arrays)
+
+
+def _averages(
+    run: OpenRun, io_ranges: Sequence[tuple[int, int]], step: int, times: NDArray[np.int64]
+) -> dict[str, NDArray[Any]]:
+    """Return running averages at the end of every row of `step` I/Os, for a single stream.
+
+    Source: uFLIP (CIDR 2009) §5.1, Figure 3: dashed with the start-up phase, solid without.
+    """
+    grid = run.grid()
+    if grid is None or len(grid.streams) != 2 or len(io_ranges) != 1 or not len(times):
+        return {}
+    start, stop = io_ranges[0]
+    ends = np.minimum(np.arange(start, stop, step) + step, stop)
+    total = run.sum_before(start) + np.cumsum(times)[ends - start - 1]
+    return _averaged(run, ends, total)
+
+
+def _averaged(run: OpenRun, ends: NDArray[Any], total_ns: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Return averages over all I/Os before each end (n,), with and without the start-up.
+
+    Those without it are NaN inside the start-up.
+    """
+    ignored = min(run.io_ignore, run.io_count)
+    measured = np.where(ends > ignored, ends - ignored, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        without = np.where(measured > 0, (total_ns - run.ignored_ns) / measured, np.nan)
+    columns = {"average_ns": without}
+    return columns | ({"average_with_ns": total_ns / ends} if ignored else {})
 
 
 def _aligned(grid: Grid, number: int, step: int) -> int:
