@@ -26,8 +26,7 @@ from uflip.results.device_log import (
 )
 from uflip.results.integrity import verify
 from uflip.web.device_log import device_log_view
-from uflip.web.die_operations import Lanes
-from uflip.web.gantt import gantt, lanes_of, operation
+from uflip.web.gantt import Lanes, gantt, lanes_of, operation
 from uflip.web.open_results import Folders, OpenResults, key_of
 from uflip.web.open_run import OpenRun
 

@@ -29,8 +29,15 @@ from uflip.results.device_log import (
     read_device_log,
 )
 from uflip.spec import baseline, basic, mix, parallel
-from uflip.web.die_operations import Lanes
-from uflip.web.gantt import MAX_OPERATIONS, busy_until, gantt, io_operations, lanes_of, operation
+from uflip.web.gantt import (
+    MAX_OPERATIONS,
+    Lanes,
+    busy_until,
+    gantt,
+    io_operations,
+    lanes_of,
+    operation,
+)
 from uflip.web.open_results import Folders, OpenResults, key_of
 from uflip.web.slow_ios import io_view
 
