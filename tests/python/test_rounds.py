@@ -26,7 +26,7 @@ from uflip.benchmark import (
     execute,
     make_plan,
 )
-from uflip.benchmark.order import BASELINE, STAGES, ends_of_stages
+from uflip.benchmark.order import STAGES, ends_of_stages
 from uflip.benchmark.plan_options import MAX_REPETITIONS
 from uflip.benchmark.rounds import (
     MIN_WRITERS_PER_PASS,
@@ -41,6 +41,7 @@ from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.errors import InterruptedRun
 from uflip.experiment import PlannedRun
+from uflip.microbench import BASELINE
 from uflip.results import Results, summary
 from uflip.results.repetition_statistics import plan_certainty
 from uflip.spec import Spec

@@ -16,11 +16,10 @@ from uflip.benchmark.plan import Plan
 from uflip.data.phases import Interference, Phases
 from uflip.experiment import PlannedRun
 from uflip.flash_waits import quickest_ns
-from uflip.microbench import has_own_length
+from uflip.microbench import BASELINE, has_own_length
 from uflip.microbench.layout import LABELS
 from uflip.spec import Spec
 
-BASELINE = "baseline"
 RESPONSE = "response_time_ns"
 
 

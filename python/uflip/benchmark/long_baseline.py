@@ -26,10 +26,10 @@ import numpy as np
 from msgspec import structs
 
 from uflip._native import Trace
-from uflip.benchmark.order import BASELINE
 from uflip.data.device import DeviceInfo
 from uflip.experiment import PlannedRun
 from uflip.flash_waits import is_buffered, writes_of
+from uflip.microbench import BASELINE
 from uflip.spec import Basic, read_spec
 from uflip.startup import SPARE_SHARE
 

@@ -30,10 +30,9 @@ import numpy as np
 from uflip.benchmark.refresh import writes_within_a_part
 from uflip.benchmark.target_spaces import SpaceDrawer, draw_target
 from uflip.experiment import PlannedRun, run_seed
-from uflip.microbench import has_fixed_order
+from uflip.microbench import BASELINE, has_fixed_order
 from uflip.spec import Basic, Mix, Spec
 
-BASELINE = "baseline"
 # Disturbance of the state by a run: hardly any; random writes within a part of the target;
 # sequential writes.
 STAGES = UNDISTURBING, WITHIN_A_PART, SEQUENTIAL = 0, 1, 2

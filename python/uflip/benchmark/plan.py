@@ -21,7 +21,7 @@ from msgspec import structs
 
 from uflip.benchmark import interference
 from uflip.benchmark.long_baseline import longer_baseline
-from uflip.benchmark.order import BASELINE, order_runs
+from uflip.benchmark.order import order_runs
 from uflip.benchmark.plan_options import (
     Choices,
     check_io_size,
@@ -49,7 +49,7 @@ from uflip.experiment import (
     PlannedRun,
     Skipped,
 )
-from uflip.microbench import MICRO_BENCHMARKS, check_names, has_own_length
+from uflip.microbench import BASELINE, MICRO_BENCHMARKS, check_names, has_own_length
 from uflip.spec import Spec
 from uflip.units import format_size
 

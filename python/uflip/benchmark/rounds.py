@@ -41,7 +41,6 @@ from uflip import _native
 from uflip.benchmark import interference
 from uflip.benchmark.estimate import estimate
 from uflip.benchmark.order import (
-    BASELINE,
     SEQUENTIAL,
     is_wide,
     repeat,
@@ -58,7 +57,7 @@ from uflip.data.spec import Totals
 from uflip.data.summary import Certainty
 from uflip.device.resolve import resolve
 from uflip.experiment import PlannedRun
-from uflip.microbench import has_own_length
+from uflip.microbench import BASELINE, has_own_length
 from uflip.spec import Mix, Spec
 
 # Two looks at three and at five repetitions are wrong more often than at three and at eight: the

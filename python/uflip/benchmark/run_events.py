@@ -52,7 +52,3 @@ class PlanGrew:
 
 
 Event = PlanGrew | ResetProgress | RunStarted | RunProgress | RunFinished
-
-
-def ignore(_event: Event) -> None:
-    """Ignore an event."""
