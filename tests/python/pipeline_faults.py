@@ -31,11 +31,11 @@ import stored
 from fault_matrix import FAILS, SHORT
 
 from uflip.benchmark import benchmark_run
+from uflip.benchmark.events import Event, RunFinished
 from uflip.benchmark.harness import measure_harness
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.plan_file import write_plan
 from uflip.benchmark.request import BenchmarkRequest
-from uflip.benchmark.run_events import Event, RunFinished
 from uflip.benchmark.session import begin, resume
 from uflip.benchmarks import summary, write_report
 from uflip.cli.main import _explain_system_error

@@ -21,7 +21,7 @@ from site_server import SiteServer, postgres, site_server
 from test_web_connections import open_connections
 
 import uflip as package
-from uflip.benchmark.run_events import RunFinished
+from uflip.benchmark.events import RunFinished
 from uflip.errors import InterruptedRun
 from uflip.profiles import profile_names
 from uflip.results import Results

@@ -10,7 +10,17 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 from uflip.benchmark.benchmark_run import BenchmarkRun, new_benchmark_run
 from uflip.benchmark.calibration import Calibration
 from uflip.benchmark.estimate import PlanEstimate, RunEstimate, TimeLeft, estimate
-from uflip.benchmark.events import OnEvent, SessionEvent, ignore
+from uflip.benchmark.events import (
+    Event,
+    OnEvent,
+    PlanGrew,
+    ResetProgress,
+    RunFinished,
+    RunProgress,
+    RunStarted,
+    SessionEvent,
+    ignore,
+)
 from uflip.benchmark.execute import execute
 from uflip.benchmark.harness import measure_harness
 from uflip.benchmark.history import History
@@ -19,14 +29,6 @@ from uflip.benchmark.plan import Plan, make_plan
 from uflip.benchmark.plan_file import read_plan, write_plan
 from uflip.benchmark.plan_options import Choices, method_for, overwrites_for
 from uflip.benchmark.request import BenchmarkRequest
-from uflip.benchmark.run_events import (
-    Event,
-    PlanGrew,
-    ResetProgress,
-    RunFinished,
-    RunProgress,
-    RunStarted,
-)
 from uflip.benchmark.session import begin, resume
 from uflip.benchmark.state import (
     Enforcement,

@@ -24,18 +24,18 @@ from uflip import signals
 from uflip._native import Trace
 from uflip.benchmark import interference
 from uflip.benchmark.calibration import Calibration
-from uflip.benchmark.events import ignore
-from uflip.benchmark.history import History
-from uflip.benchmark.outcome import Finisher, Tally, store_outcome
-from uflip.benchmark.plan import Plan
-from uflip.benchmark.refresh import refresh_bytes, refresh_spec
-from uflip.benchmark.run_events import (
+from uflip.benchmark.events import (
     Event,
     ResetProgress,
     RunFinished,
     RunProgress,
     RunStarted,
+    ignore,
 )
+from uflip.benchmark.history import History
+from uflip.benchmark.outcome import Finisher, Tally, store_outcome
+from uflip.benchmark.plan import Plan
+from uflip.benchmark.refresh import refresh_bytes, refresh_spec
 from uflip.benchmark.run_groups import PlanStore, disturbing_runs, groups, runs_to_make
 from uflip.benchmark.state import OnState
 from uflip.data.run import About

@@ -13,6 +13,10 @@ from uflip.benchmark.events import (
     DeviceProgress,
     FileProgress,
     JobsBegin,
+    PlanGrew,
+    ResetProgress,
+    RunFinished,
+    RunProgress,
     RunsBegin,
     SessionEvent,
     StateProgress,
@@ -25,7 +29,6 @@ from uflip.benchmark.remote_results import (
     list_remote_folder,
 )
 from uflip.benchmark.request import BenchmarkRequest
-from uflip.benchmark.run_events import PlanGrew, ResetProgress, RunFinished, RunProgress
 from uflip.benchmark.session import begin, resume
 from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, RefusedError, UflipError, UsageError

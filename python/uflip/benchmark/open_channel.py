@@ -11,13 +11,12 @@ from pathlib import Path
 
 from uflip import signals
 from uflip._native import FlashTrace
-from uflip.benchmark.events import JobsBegin, OnEvent, ignore
+from uflip.benchmark.events import JobsBegin, OnEvent, RunFinished, RunProgress, RunStarted, ignore
 from uflip.benchmark.harness import measure_harness
 from uflip.benchmark.outcome import Tally, store_outcome
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.resume import ReplayCheck, check_device, planned_runs
-from uflip.benchmark.run_events import RunFinished, RunProgress, RunStarted
 from uflip.benchmark_options import SCALE
 from uflip.durability import open_channel_durability
 from uflip.errors import ResultsError, UsageError, unknown_name

@@ -15,10 +15,10 @@ from typing import Protocol
 
 from uflip.benchmark import interference
 from uflip.benchmark.calibration import Calibration
+from uflip.benchmark.events import Event, PlanGrew
 from uflip.benchmark.order import SEQUENTIAL, STAGES, ends_of_stages
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.rounds import RepetitionSource, next_round
-from uflip.benchmark.run_events import Event, PlanGrew
 from uflip.experiment import PlannedRun
 
 Numbered = tuple[int, PlannedRun]
