@@ -25,9 +25,8 @@ from uflip.benchmark.execute import execute
 from uflip.benchmark.harness import measure_harness
 from uflip.benchmark.history import History
 from uflip.benchmark.limits import check_worth_running, within_limits
-from uflip.benchmark.plan import Plan, make_plan
+from uflip.benchmark.plan import Choices, Plan, make_plan, method_for, overwrites_for
 from uflip.benchmark.plan_file import read_plan, write_plan
-from uflip.benchmark.plan_options import Choices, method_for, overwrites_for
 from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.session import begin, resume
 from uflip.benchmark.state import (

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from uflip.benchmark.events import OnEvent
 from uflip.benchmark.limits import within_limits
-from uflip.benchmark.plan import Plan, make_plan
+from uflip.benchmark.plan import Choices, Plan, make_plan, method_for, overwrites_for
 from uflip.benchmark.plan_file import check_device, read_plan
-from uflip.benchmark.plan_options import Choices, method_for, overwrites_for
 from uflip.benchmark.prepare import open_watched, record_of, used_bytes
 from uflip.benchmark.state import default_state, plan_state
 from uflip.benchmark_options import SCALE, SEED, SUITE

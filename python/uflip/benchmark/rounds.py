@@ -47,8 +47,7 @@ from uflip.benchmark.order import (
     shuffle_disturbing,
     stage_of,
 )
-from uflip.benchmark.plan import Plan
-from uflip.benchmark.plan_options import REPETITIONS
+from uflip.benchmark.plan import REPETITIONS, Plan
 from uflip.benchmark.refresh import refresh_bytes
 from uflip.benchmark.run_lengths import TWICE
 from uflip.benchmark.space_allocation import place_after

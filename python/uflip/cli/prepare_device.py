@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Unpack
 
 from uflip.benchmark import Enforcement, describe_wear, plan_state, wear_of
-from uflip.benchmark.plan_options import check_has_states
+from uflip.benchmark.plan import check_has_states
 from uflip.benchmark.prepare import Opening
 from uflip.benchmark.prepare import prepare as carry_out
 from uflip.benchmark_options import STATES
