@@ -23,7 +23,7 @@ from itertools import combinations
 from math import hypot
 from pathlib import Path
 
-from uflip.benchmark.refresh import IO_SIZE
+from uflip.benchmark.order import IO_SIZE
 from uflip.data.run import metadata_of
 from uflip.data.summary import Together
 from uflip.results import Results, summary

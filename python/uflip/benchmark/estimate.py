@@ -12,8 +12,8 @@ from types import MappingProxyType
 from uflip.benchmark import long_baseline
 from uflip.benchmark.cost import Cost, cost_of
 from uflip.benchmark.interference import pause_before
+from uflip.benchmark.order import IO_SIZE, refresh_bytes
 from uflip.benchmark.plan import Plan
-from uflip.benchmark.refresh import IO_SIZE, refresh_bytes
 from uflip.benchmark.run_lengths import shortest
 from uflip.device.resolve import resolve
 from uflip.experiment import PlannedRun

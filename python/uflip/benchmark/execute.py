@@ -33,9 +33,9 @@ from uflip.benchmark.events import (
     ignore,
 )
 from uflip.benchmark.history import History
+from uflip.benchmark.order import refresh_bytes, refresh_spec
 from uflip.benchmark.outcome import Finisher, Tally, store_outcome
 from uflip.benchmark.plan import Plan
-from uflip.benchmark.refresh import refresh_bytes, refresh_spec
 from uflip.benchmark.run_groups import PlanStore, disturbing_runs, groups, runs_to_make
 from uflip.benchmark.state import OnState
 from uflip.data.run import About

@@ -43,12 +43,12 @@ from uflip.benchmark.estimate import estimate
 from uflip.benchmark.order import (
     SEQUENTIAL,
     is_wide,
+    refresh_bytes,
     repeat,
     shuffle_disturbing,
     stage_of,
 )
 from uflip.benchmark.plan import REPETITIONS, Plan
-from uflip.benchmark.refresh import refresh_bytes
 from uflip.benchmark.run_lengths import TWICE
 from uflip.benchmark.space_allocation import place_after
 from uflip.benchmark_options import MAX_REPETITIONS

@@ -18,8 +18,8 @@ from uflip.benchmark import (
     write_plan,
 )
 from uflip.benchmark.long_baseline import longer_baseline_in
+from uflip.benchmark.order import TIMES, refreshes
 from uflip.benchmark.prepare import known_state, record_of
-from uflip.benchmark.refresh import TIMES, refreshes
 from uflip.cli.common import (
     ANY_PATH,
     FILE_PATH,
