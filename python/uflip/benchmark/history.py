@@ -4,11 +4,11 @@ from typing import Protocol
 
 from uflip._native import Trace
 from uflip.benchmark.state import Enforcement, OnState, enforce_state, next_state_id
+from uflip.data.spec import Spec, read_spec
 from uflip.data.state_record import StateRequest
 from uflip.device.handle import Device
 from uflip.durability import CACHED
 from uflip.footprint import written_sequentially
-from uflip.spec import Spec, read_spec
 
 
 class StateStore(Protocol):

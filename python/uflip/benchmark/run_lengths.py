@@ -13,10 +13,9 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from uflip.data.spec import Mix, Spec
 from uflip.experiment import PlannedRun
 from uflip.microbench.layout import ROUNDS
-from uflip.spec import until_converged
+from uflip.spec import Mix, Spec, until_converged
 
 # uFLIP §5.1: its shortest run. Rarer events may go unseen.
 MIN_IOS = 1024

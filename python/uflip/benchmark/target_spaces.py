@@ -31,7 +31,7 @@ spaces of earlier runs (`SpaceDrawer`).
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec import structs
 
 from uflip.experiment import run_seed
 from uflip.footprint import (
@@ -230,9 +230,9 @@ def _with_offset(spec: Spec, offset: int, other: int | None = None) -> Spec:
         return spec.but(target_offset=offset)
     writes_first = spec.first.is_sequential_write
     writer, reader = (spec.first, spec.second) if writes_first else (spec.second, spec.first)
-    writer = replace(writer, target_offset=offset)
+    writer = structs.replace(writer, target_offset=offset)
     if other is not None:
-        reader = replace(reader, target_offset=other)
+        reader = structs.replace(reader, target_offset=other)
     first, second = (writer, reader) if writes_first else (reader, writer)
     return spec.but(first=first, second=second)
 
@@ -296,4 +296,8 @@ def draw_target(spec: Spec, capacity: int, seed: int, drawer: SpaceDrawer | None
 def _move_randomly(part: P, begin: int, size: int, seed: int) -> P:
     """Move a target within a part of the device, where there is a choice."""
     choices = (size - part.target_bytes) // SPACING + 1
-    return part if choices < 2 else replace(part, target_offset=begin + seed % choices * SPACING)
+    return (
+        part
+        if choices < 2
+        else structs.replace(part, target_offset=begin + seed % choices * SPACING)
+    )
