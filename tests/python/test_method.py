@@ -11,8 +11,7 @@ from scipy import signal, stats
 
 from uflip.benchmark import Choices, interference, make_plan
 from uflip.benchmark.interference import WINDOW, lingering
-from uflip.benchmark.phases import adapt_spec, find_phases
-from uflip.benchmark.run_lengths import MIN_IOS
+from uflip.benchmark.run_lengths import MIN_IOS, adapt_spec, find_phases
 from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
 from uflip.experiment import PlannedRun

@@ -12,7 +12,7 @@ from msgspec import structs
 
 import uflip as api
 from uflip.benchmark import Choices, TimeLeft, estimate, interference, make_plan
-from uflip.benchmark.long_baseline import longer_baseline_in
+from uflip.benchmark.run_lengths import longer_baseline_in
 from uflip.benchmark.target_spaces import BLOCK
 from uflip.data.device import DeviceInfo
 from uflip.data.run import metadata_of

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uflip.benchmark import Choices, make_plan
-from uflip.benchmark.long_baseline import longer_baseline_in, next_length
-from uflip.benchmark.phases import MARGIN, adapt_spec
+from uflip.benchmark.run_lengths import MARGIN, adapt_spec, longer_baseline_in, next_length
 from uflip.device.catalogue import inspect_device
 from uflip.device.handle import Device
 from uflip.device.opener import open_device

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip._native import Trace
-from uflip.benchmark import interference, long_baseline
-from uflip.benchmark.phases import adapt_spec, find_phases, fixed_length_spec
+from uflip.benchmark import interference, run_lengths
 from uflip.benchmark.plan import Plan
+from uflip.benchmark.run_lengths import adapt_spec, find_phases, fixed_length_spec
 from uflip.data.phases import Interference, Phases
 from uflip.experiment import PlannedRun
 from uflip.flash_waits import quickest_ns
@@ -120,15 +120,15 @@ class Calibration:
 
     def longer_baseline(self, run: PlannedRun, made: Sequence[Trace]) -> Spec | None:
         """Return the next longer baseline after others of the same run; None without one."""
-        longest = long_baseline.longer_baseline_in(self._plan, run)
+        longest = run_lengths.longer_baseline_in(self._plan, run)
         if longest is None:
             return None
         reads = self._ids_of(BASELINE, self._plan.runs).get("RR")
         trace = None if reads is None else self._store.trace_of(reads)
         read_ns = None if trace is None else quickest_ns(np.asarray(trace.column(RESPONSE)))
-        if not long_baseline.was_buffered(made[0], read_ns):
+        if not run_lengths.was_buffered(made[0], read_ns):
             return None
-        return long_baseline.next_length(longest, made[-1])
+        return run_lengths.next_length(longest, made[-1])
 
     def repetition_spec(self, run: PlannedRun) -> Spec:
         """Return the specification of a further repetition, by the phases known by then."""

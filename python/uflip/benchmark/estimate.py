@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from uflip.benchmark import long_baseline
+from uflip.benchmark import run_lengths
 from uflip.benchmark.cost import Cost, cost_of
 from uflip.benchmark.interference import pause_before
 from uflip.benchmark.order import IO_SIZE, refresh_bytes
@@ -127,14 +127,14 @@ def _with_longer_baseline(
     plan: Plan, run: PlannedRun, laid_out: RunEstimate, cost: Cost, rest_ns: int
 ) -> RunEstimate:
     """Add the longer repeats of a baseline, as on a device that answers from a buffer."""
-    longer = long_baseline.longer_baseline_in(plan, run)
+    longer = run_lengths.longer_baseline_in(plan, run)
     if longer is None:
         return laid_out
     totals = resolve(longer, plan.device).totals
     ios, written = totals.total_ios, totals.bytes_written
     # Refresh after the longest of them.
     refresh = refresh_bytes(plan, run, written) - refresh_bytes(plan, run, _written(plan, run))
-    took_ns = min(cost.run_time_ns(0, ios, written, 0), long_baseline.TIME_NS)
+    took_ns = min(cost.run_time_ns(0, ios, written, 0), run_lengths.TIME_NS)
     return RunEstimate(
         ios=laid_out.ios + ios,
         bytes_read=laid_out.bytes_read,

@@ -20,9 +20,8 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from uflip.benchmark import interference
-from uflip.benchmark.long_baseline import longer_baseline
 from uflip.benchmark.order import order_runs
-from uflip.benchmark.run_lengths import with_stop_rule
+from uflip.benchmark.run_lengths import longer_baseline, with_stop_rule
 from uflip.benchmark.space_allocation import allocate_spaces, fewest_resets
 from uflip.benchmark.state import (
     FEWEST_OVERWRITES,

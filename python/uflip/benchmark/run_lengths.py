@@ -9,13 +9,31 @@ the resulting shortest length (`phases`), room for a second look: more I/Os are 
 repetitions at other times and places (`rounds`).
 """
 
+import math
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import structs
+from numpy.typing import NDArray
 
+from uflip._native import Trace
+from uflip.analysis import analyse
+from uflip.data.device import DeviceInfo
+from uflip.data.phases import Phases, PhasesOfPattern
+from uflip.errors import UsageError
 from uflip.experiment import PlannedRun
+from uflip.flash_waits import is_buffered, writes_of
+from uflip.microbench import BASELINE
 from uflip.microbench.layout import ROUNDS
-from uflip.spec import Mix, Spec, until_converged
+from uflip.spec import Basic, Mix, Spec, Stop, read_spec, until_converged
+from uflip.startup import SPARE_SHARE, Startup, in_rows, startup_of
+
+if TYPE_CHECKING:
+    from uflip.benchmark.plan import Plan
+
 
 # uFLIP §5.1: its shortest run. Rarer events may go unseen.
 MIN_IOS = 1024
@@ -50,3 +68,252 @@ def shortest(spec: Spec) -> Spec:
     if spec.stop is None or spec.stop.min_ios is None:
         return spec
     return spec.but(stop=structs.replace(spec.stop, max_ios=spec.stop.min_ios))
+
+
+# Start-up and period of a device, from its long baseline runs.
+#
+# **Source**: uFLIP (CIDR 2009) §4.2: run SR, RR, SW and RW with a very large IOCount, identify the
+# two phases of each pattern, derive upper bounds of start-up and period across the patterns.
+# **Faithful**: all four; the bounds are the largest values of any pattern.
+# **Simplified**: `uflip.analysis` replaces the eye.
+# **Ambiguous**: how the bounds fix IOCount. (1) No run with a stop rule may end before it has seen
+# twice the longest start-up and `FEWEST_PERIODS` of the longest periods. The rule may prolong it by a
+# quarter at most, and IOIgnore is the start-up that the run shows itself. (2) Runs of fixed length
+# are laid out with the longest IOIgnore that fits. Once the baselines are known they ignore the
+# start-up of these and a quarter more, at least the first I/O, and keep as many I/Os as before. (3)
+# The unit of the start-up: see `uflip.startup`. (4) A run is bound by the baselines made before it:
+# reads and random writes are not bound by sequential writes (`plan`). (5) A device that was idle for
+# longer has more free blocks. The batches of the interference experiment follow the longest rest;
+# they count as repeated baselines, and are the only ones in a plan without baselines.
+
+
+FEWEST_PERIODS = 10
+# Start-ups vary: the same device shows 106 I/Os and then 119.
+MARGIN = 1.25
+# Numbers of parts of the beginning, tried from the finest on. A difference of less than this share
+# of the mean, or of less than three standard errors, is not a start-up.
+PARTS = (16, 8, 4, 2, 1)
+LEAST_EFFECT = 0.05
+BY_CHANCE = 3.0
+# Fewer I/Os do not show the usual response time.
+FEWEST_RUNNING = 64
+
+
+def find_phases(
+    response_time_ns: Mapping[str, NDArray[Any]], again: Mapping[str, NDArray[Any]] | None = None
+) -> Phases:
+    """Find the phases of each baseline pattern, and the upper bounds across them.
+
+    Parameters
+    ----------
+    response_time_ns : mapping
+        Label -> every response time (n,) [ns] of the long run, start-up included.
+    again : mapping, optional
+        Runs of the same patterns after a longer rest: they count for the bound of the start-up.
+
+    Returns
+    -------
+    Phases
+        A pattern that cannot be analysed (zeros, too few I/Os) is left out.
+    """
+    patterns, others = _analyse_patterns(response_time_ns), _analyse_patterns(again or {})
+    every = [*patterns.values(), *others.values()]
+    return {
+        "patterns": patterns,
+        "again": others,
+        "startup_ios": max((each["startup_ios"] for each in every), default=0),
+        "period_ios": max((each["period_ios"] for each in patterns.values()), default=1),
+    }
+
+
+def _analyse_patterns(response_time_ns: Mapping[str, NDArray[Any]]) -> dict[str, PhasesOfPattern]:
+    phases: dict[str, PhasesOfPattern] = {}
+    for label, times in response_time_ns.items():
+        with suppress(UsageError):
+            series = np.asarray(times, dtype=np.float64)
+            analysis: PhasesOfPattern = analyse(series).as_dict()
+            ios = settled_ios(series, analysis["startup_ios"])
+            begin, running = float(series[: ios or None].mean()), float(series[ios:].mean())
+            phases[label] = {
+                **analysis,
+                "settled_ios": ios,
+                "settling_ns": begin,
+                "running_ns": running,
+            }
+    return phases
+
+
+def settled_ios(times_ns: NDArray[np.float64], startup_ios: int) -> int:
+    """Return where the initial parts of a run that differ from its running phase end.
+
+    Parameters
+    ----------
+    times_ns : ndarray
+        Response times (n,) [ns].
+    startup_ios : int
+        End of the start-up by the analysis: chance may prolong it, and hide it where slow I/Os
+        alternate with quick ones.
+
+    Examples
+    --------
+    >>> settled_ios(np.array([1.0] * 128 + [2.0, 4.0] * 500), 250)
+    144
+    """
+    first = max(startup_ios, len(times_ns) // 2)
+    running = times_ns[first:]
+    if len(running) < FEWEST_RUNNING:
+        return startup_ios
+    mean, spread = running.mean(), running.std()
+    for parts in PARTS:
+        each = -(-first // parts)
+        starts = np.arange(0, first, each)
+        sizes = np.diff(np.append(starts, first))
+        means = np.add.reduceat(times_ns[:first], starts) / sizes
+        # A single slow I/O is not a start-up.
+        largest = np.maximum.reduceat(times_ns[:first], starts)
+        others = (means * sizes - largest) / np.maximum(sizes - 1, 1)
+        means = np.where(means > mean, np.maximum(others, mean), means)
+        beyond = np.maximum(LEAST_EFFECT * mean, BY_CHANCE * spread / np.sqrt(sizes))
+        differ = np.append(np.abs(means - mean) > beyond, np.False_)
+        if differ[0]:
+            return min(int(np.argmin(differ)) * each, first)
+    return startup_ios if startup_ios < first // PARTS[0] else 0
+
+
+def fixed_length_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
+    """Return the specification of a run of fixed length: the shortest that `adapt_spec` allows.
+
+    It ignores the start-up of the baselines, whether or not this run would show it.
+    """
+    spec = adapt_spec(run, phases, io_size)
+    most = _rule(run.spec).most
+    startup = startup_of(phases, io_size) if phases is not None else Startup(0, 0, io_size)
+    with_margin = replace(startup, writes=math.ceil(MARGIN * startup.writes))
+    ignored = in_rows(spec, with_margin)
+    if ignored > most // 2:
+        # There is no room for it: keep the length, and mark it (`uflip.results.startup_check`).
+        ignored = 0
+    ios = min(_rule(spec).fewest + ignored, most)
+    return spec.but(stop=None, io_count=ios, io_ignore=ignored)
+
+
+def adapt_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
+    """Return the specification of a run on a device with these phases.
+
+    Parameters
+    ----------
+    run : PlannedRun
+        With a stop rule, or with the longest `io_ignore` that it has room for.
+    phases : Phases or None
+        The phases, if known.
+    io_size : int
+        I/O size of the runs that show them [bytes].
+    """
+    if phases is None:
+        return run.spec
+    longest_startup, stop = startup_of(phases, io_size), run.spec.stop
+    startup = in_rows(run.spec, longest_startup)
+    if stop is None:
+        # A later baseline may still show that the first I/O is different.
+        with_margin = replace(
+            longest_startup, writes=max(math.ceil(MARGIN * longest_startup.writes), 1)
+        )
+        ignored = min(in_rows(run.spec, with_margin), run.spec.ignored_ios)
+        shorter = run.spec.ignored_ios - ignored
+        return run.spec.but(io_count=run.spec.ios - shorter, io_ignore=ignored)
+    after_startup = 2 * startup if 2 * startup <= stop.most else 0
+    needed = max(stop.fewest, after_startup + FEWEST_PERIODS * phases["period_ios"])
+    shortest = min(needed, stop.most)
+    # A longer run gains little where the device changes more slowly: see `rounds`.
+    most = min(longest(shortest), stop.most)
+    return run.spec.but(stop=structs.replace(stop, min_ios=shortest, max_ios=most))
+
+
+def _rule(spec: Spec) -> Stop:
+    assert spec.stop is not None, "it ends by a rule"
+    return spec.stop
+
+
+# Longer baseline runs of writes, for devices that answer writes from a buffer.
+#
+#     laid out   ▁▁▁▃▃▃▃▃▃▃                       320 MiB: write cache, blocks that were ready
+#     goes on    ▁▁▁▃▃▃▃▃▃▃▃▃▃▃█████████████████  2.5 GiB: and the cost of garbage collection
+#
+# A current drive writes into a cache, then into an SLC cache or blocks that it collected while idle,
+# and only then at its long-term rate. A baseline of 10,240 writes ends before that. If its writes
+# were answered from a buffer (`uflip.flash_waits`), the device idles as before any run and the
+# baseline is made again, up to eight times as long, as often as the budget of bytes and of time
+# allows twice the length. Slow devices keep the planned length, and so do devices without a buffer.
+#
+# **Source** uFLIP (CIDR 2009) §4.2: run the baselines "with a very large IOCount" to see the
+# start-up.
+# **Faithful** The start-up of such devices is seen, and their running phase.
+# **Simplified** The longest run is stored, and the shorter ones before it are dropped. Its first half
+# is ignored: it cannot show a longer start-up.
+# **Ambiguous** The length. As much as the spare space of most drives must be written before a
+# start-up can be called over (`SPARE_SHARE`); the run writes a little more. In the standard scale
+# only, 32 GiB of 32 KiB I/Os at most, and where 120 s are enough at the pace of the last quarter of
+# the run before. Where that does not suffice, the runs are marked (`uflip.results.startup_check`).
+
+
+STANDARD = "standard"
+MAX_IOS = 1 << 20
+TIME_NS = 120_000_000_000
+# More than the spare space by a tenth: a part of the run is ignored.
+LENGTH_SHARE = 1.1 * SPARE_SHARE
+PATTERNS = ("SW", "RW")
+# A repeat has at least twice the length, limited by the pace of the run before it.
+WORTHWHILE, LONGER = 2, 8
+
+
+def longer_baseline(run: PlannedRun, info: DeviceInfo, scale: str, method: str) -> Basic | None:
+    """Return the longest repeat of a baseline; None for a run without one.
+
+    Parameters
+    ----------
+    run : PlannedRun
+        A run of a plan.
+    info : DeviceInfo
+        The device; its capacity is the measured part.
+    scale, method : str
+        As planned.
+    """
+    if run.micro_benchmark != BASELINE or run.pattern not in PATTERNS or method == "paper":
+        return None
+    if scale != STANDARD or info.null or info.zoned or not isinstance(run.spec, Basic):
+        return None
+    ios = int(LENGTH_SHARE * info.capacity_bytes) // run.spec.io_bytes
+    is_possible = WORTHWHILE * run.spec.ios <= ios <= MAX_IOS
+    return _with_length(run.spec, ios) if is_possible else None
+
+
+def _with_length(spec: Basic, ios: int) -> Basic:
+    longer = spec.but(io_count=ios, io_ignore=ios // 2)
+    return longer.but(target_size=ios * spec.io_bytes) if spec.writes_sequentially else longer
+
+
+def longer_baseline_in(plan: Plan, run: PlannedRun) -> Basic | None:
+    """Return the same for a run of a plan."""
+    info = structs.replace(plan.device, capacity_bytes=plan.target_size)
+    return longer_baseline(run, info, plan.scale, plan.method)
+
+
+def next_length(longest: Basic, trace: Trace) -> Basic | None:
+    """Return the baseline that follows a finished one; None if the budget is spent."""
+    times = np.asarray(trace.column("response_time_ns"))
+    pace_ns = max(float(times[-len(times) // 4 :].mean()), 1.0)
+    ios = min(longest.ios, LONGER * len(times), int(TIME_NS / pace_ns))
+    return _with_length(longest, ios) if ios >= WORTHWHILE * len(times) else None
+
+
+def was_buffered(trace: Trace, read_ns: float | None) -> bool:
+    """Return whether the writes of a baseline were answered from a buffer.
+
+    Parameters
+    ----------
+    trace : Trace
+        The baseline at its planned length.
+    read_ns : float or None
+        The quickest random reads of this size, where they were measured [ns].
+    """
+    return any(is_buffered(each, read_ns) for each in writes_of(trace, read_spec(trace.spec_json)))

@@ -17,9 +17,9 @@ from uflip.benchmark import (
     wear_of,
     write_plan,
 )
-from uflip.benchmark.long_baseline import longer_baseline_in
 from uflip.benchmark.order import TIMES, refreshes
 from uflip.benchmark.prepare import known_state, record_of
+from uflip.benchmark.run_lengths import longer_baseline_in
 from uflip.cli.common import (
     ANY_PATH,
     FILE_PATH,
