@@ -22,7 +22,6 @@ from msgspec import structs
 from uflip.benchmark import interference
 from uflip.benchmark.order import order_runs
 from uflip.benchmark.run_lengths import longer_baseline, with_stop_rule
-from uflip.benchmark.space_allocation import allocate_spaces, fewest_resets
 from uflip.benchmark.state import (
     FEWEST_OVERWRITES,
     OVERWRITES,
@@ -30,7 +29,7 @@ from uflip.benchmark.state import (
     default_state,
     plan_state,
 )
-from uflip.benchmark.target_spaces import SpaceAllocator
+from uflip.benchmark.target_spaces import SpaceAllocator, allocate_spaces, fewest_resets
 from uflip.benchmark_options import MAX_REPETITIONS, METHODS, SCALES, SUITE
 from uflip.data.device import DeviceInfo
 from uflip.data.summary import WarningSummary

@@ -50,7 +50,7 @@ from uflip.benchmark.order import (
 )
 from uflip.benchmark.plan import REPETITIONS, Plan
 from uflip.benchmark.run_lengths import TWICE
-from uflip.benchmark.space_allocation import place_after
+from uflip.benchmark.target_spaces import place_after
 from uflip.benchmark_options import MAX_REPETITIONS
 from uflip.data.spec import Totals
 from uflip.data.summary import Certainty
