@@ -23,7 +23,6 @@ from uflip.benchmark.events import (
 )
 from uflip.benchmark.execute import execute
 from uflip.benchmark.harness import measure_harness
-from uflip.benchmark.history import History
 from uflip.benchmark.limits import check_worth_running, within_limits
 from uflip.benchmark.plan import Choices, Plan, make_plan, method_for, overwrites_for
 from uflip.benchmark.plan_file import read_plan, write_plan
@@ -31,6 +30,7 @@ from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.session import begin, resume
 from uflip.benchmark.state import (
     Enforcement,
+    History,
     OnState,
     default_state,
     enforce_state,

@@ -15,8 +15,8 @@ from uflip.benchmark.estimate import estimate
 from uflip.benchmark.events import OnEvent, RunsBegin, ignore
 from uflip.benchmark.execute import execute
 from uflip.benchmark.harness import measure_harness
-from uflip.benchmark.history import History
 from uflip.benchmark.plan import Plan
+from uflip.benchmark.state import History
 from uflip.benchmark.wear import wear_of
 from uflip.data.device import DeviceInfo, DeviceWear, with_details
 from uflip.data.manifest import After, DeviceState

@@ -32,12 +32,11 @@ from uflip.benchmark.events import (
     RunStarted,
     ignore,
 )
-from uflip.benchmark.history import History
 from uflip.benchmark.order import refresh_bytes, refresh_spec
 from uflip.benchmark.outcome import Finisher, Tally, store_outcome
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.run_groups import PlanStore, disturbing_runs, groups, runs_to_make
-from uflip.benchmark.state import OnState
+from uflip.benchmark.state import History, OnState
 from uflip.data.run import About
 from uflip.data.summary import WarningSummary
 from uflip.device.handle import Device, counter_samples

@@ -17,8 +17,7 @@ from uflip.benchmark.events import (
     StateBegins,
     StateProgress,
 )
-from uflip.benchmark.history import History
-from uflip.benchmark.state import FEWEST_OVERWRITES, Enforcement, state_of_profile
+from uflip.benchmark.state import FEWEST_OVERWRITES, Enforcement, History, state_of_profile
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import DeviceState, KnownFrom
 from uflip.data.state_record import StateRequest

@@ -24,10 +24,9 @@ from uflip._native import FlashTrace, Trace
 from uflip.benchmark.benchmark_run import BenchmarkRun
 from uflip.benchmark.calibration import Calibration
 from uflip.benchmark.events import OnEvent
-from uflip.benchmark.history import History
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.prepare import bring_into_state
-from uflip.benchmark.state import plan_request
+from uflip.benchmark.state import History, plan_request
 from uflip.benchmark.target_spaces import BLOCK, SPACING, SpaceAllocator
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import Manifest
