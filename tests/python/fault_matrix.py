@@ -26,7 +26,7 @@ import numpy as np
 
 import uflip
 from uflip.benchmark import benchmark_run
-from uflip.benchmark.harness import measure_harness
+from uflip.benchmark.calibration import measure_harness
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.plan_file import write_plan
 from uflip.benchmark.state import plan_state

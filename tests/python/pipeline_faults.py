@@ -31,8 +31,8 @@ import stored
 from fault_matrix import FAILS, SHORT
 
 from uflip.benchmark import benchmark_run
+from uflip.benchmark.calibration import measure_harness
 from uflip.benchmark.events import Event, RunFinished
-from uflip.benchmark.harness import measure_harness
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.plan_file import write_plan
 from uflip.benchmark.request import BenchmarkRequest

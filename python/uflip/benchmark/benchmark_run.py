@@ -10,11 +10,10 @@ import msgspec
 from msgspec import structs
 
 from uflip._native import Trace
-from uflip.benchmark.calibration import Calibration
+from uflip.benchmark.calibration import Calibration, measure_harness
 from uflip.benchmark.estimate import estimate
 from uflip.benchmark.events import OnEvent, RunsBegin, ignore
 from uflip.benchmark.execute import execute
-from uflip.benchmark.harness import measure_harness
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.state import History
 from uflip.benchmark.wear import wear_of

@@ -4,21 +4,25 @@ Both are stored as soon as they are known, so that a resumed benchmark uses them
 """
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip import _native
 from uflip._native import Trace
 from uflip.benchmark import interference, run_lengths
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.run_lengths import adapt_spec, find_phases, fixed_length_spec
 from uflip.data.phases import Interference, Phases
+from uflip.device.opener import open_device
+from uflip.errors import native_errors
 from uflip.experiment import PlannedRun
 from uflip.flash_waits import quickest_ns
 from uflip.microbench import BASELINE, has_own_length
 from uflip.microbench.layout import LABELS
-from uflip.spec import Spec
+from uflip.spec import Spec, baseline
 
 RESPONSE = "response_time_ns"
 
@@ -191,3 +195,41 @@ class Calibration:
         )
         self._lingering = effect.as_dict()
         self._store.note("interference", self._lingering)
+
+
+# Cost of the measuring itself, per I/O: stored with every result.
+#
+# The engine drives a device that does nothing, exactly as it drives the device under test. The time
+# per I/O is the error that every response time may contain.
+
+
+# Enough to hide the granularity of the clock; takes some ten milliseconds.
+IO_COUNT = 20_000
+# The median of a few runs: one of them may meet an interruption by the system.
+REPETITIONS = 5
+
+
+def measure_harness() -> dict[str, float]:
+    """Measure the cost of the harness on this machine, now.
+
+    Returns
+    -------
+    dict
+        null_ns_per_io: from one submission to the next on the null device [ns];
+        clock_ns: one reading of the clock [ns]; io_count: the number of I/Os measured.
+
+    Examples
+    --------
+    >>> measure_harness()["io_count"]
+    100000
+    """
+    spec = baseline("RR", io_size=4096, io_count=IO_COUNT)
+    with open_device("null") as device:
+        elapsed_ns = [device.run(spec).elapsed_ns() for _ in range(REPETITIONS)]
+    with native_errors():
+        clock_ns = _native.clock_ns()
+    return {
+        "null_ns_per_io": median(elapsed_ns) / IO_COUNT,
+        "clock_ns": clock_ns,
+        "io_count": IO_COUNT * REPETITIONS,
+    }

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from uflip import signals
 from uflip._native import FlashTrace
+from uflip.benchmark.calibration import measure_harness
 from uflip.benchmark.events import JobsBegin, OnEvent, RunFinished, RunProgress, RunStarted, ignore
-from uflip.benchmark.harness import measure_harness
 from uflip.benchmark.outcome import Tally, store_outcome
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.request import BenchmarkRequest
