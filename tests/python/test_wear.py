@@ -7,7 +7,7 @@ import pytest
 from command_line import uflip
 
 from uflip.benchmark import Choices, describe_wear, estimate, make_plan, wear_of
-from uflip.benchmark.wear import wear_from_smart_log
+from uflip.benchmark.cost import wear_from_smart_log
 from uflip.device.catalogue import inspect_device
 from uflip.results import Results
 from uflip.spec import Mix

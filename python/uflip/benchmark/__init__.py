@@ -9,6 +9,7 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 
 from uflip.benchmark.benchmark_run import BenchmarkRun, new_benchmark_run
 from uflip.benchmark.calibration import Calibration, measure_harness
+from uflip.benchmark.cost import describe_used, describe_wear, wear_of
 from uflip.benchmark.estimate import PlanEstimate, RunEstimate, TimeLeft, estimate
 from uflip.benchmark.events import (
     Event,
@@ -37,7 +38,6 @@ from uflip.benchmark.state import (
     plan_state,
     state_of_profile,
 )
-from uflip.benchmark.wear import describe_used, describe_wear, wear_of
 
 __all__ = [
     "BenchmarkRequest",

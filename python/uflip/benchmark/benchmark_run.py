@@ -11,12 +11,12 @@ from msgspec import structs
 
 from uflip._native import Trace
 from uflip.benchmark.calibration import Calibration, measure_harness
+from uflip.benchmark.cost import wear_of
 from uflip.benchmark.estimate import estimate
 from uflip.benchmark.events import OnEvent, RunsBegin, ignore
 from uflip.benchmark.execute import execute
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.state import History
-from uflip.benchmark.wear import wear_of
 from uflip.data.device import DeviceInfo, DeviceWear, with_details
 from uflip.data.manifest import After, DeviceState
 from uflip.device.disk import disk_below, temperature_of, virtual_disk_of

@@ -1,8 +1,13 @@
 """Assumed cost of an I/O before the first measurement: estimates, each with its reason."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from uflip.units import format_duration_ns
+import msgspec
+
+from uflip import _native
+from uflip.data.device import DeviceInfo, DeviceWear, Profile
+from uflip.units import format_duration_ns, format_size
 
 
 @dataclass(frozen=True)
@@ -62,3 +67,127 @@ _COSTS = {
 def cost_of(kind: str) -> Cost:
     """Return the cost of I/Os on a kind of device: file, block, nbd, sim or null."""
     return _COSTS[kind]
+
+
+# Wear of a device, and the share of its rated endurance that a plan uses.
+#
+# **Source**: uFLIP (CIDR 2009) §4.2 asks what a benchmark costs before it is run; wear as reported by
+# the device: NVM Express Base Specification 2.0, SMART / Health Information (`Percentage Used`,
+# `Data Units Written`).
+# **Faithful**: a device's own figures, read when the plan is made.
+# **Simplified**: only NVMe devices are read; others report wear in vendor-specific ways. The writes
+# of the plan are assumed to wear the device like all earlier writes.
+# **Ambiguous**: a percentage is a whole number. At 0 only an upper bound follows. A simulated device
+# has rated erases; the number of erases per write depends on its write amplification, so that the
+# result for 1 is a lower bound.
+
+
+BOUNDS = ("about", "less than", "at least")
+
+
+class _NativeWear(msgspec.Struct, frozen=True):
+    """Wear from the native part: the SMART log of a disk, or why it is unknown."""
+
+    unknown: str | None = None
+    percentage_used: int = 0
+    bytes_written: int = 0
+    available_spare_percent: float | None = None
+    temperature_celsius: float | None = None
+
+
+def wear_of(info: DeviceInfo) -> DeviceWear:
+    """Return the wear of a device. Nothing is written.
+
+    Parameters
+    ----------
+    info : DeviceInfo
+        The device.
+
+    Returns
+    -------
+    DeviceWear
+    """
+    if info.simulated:
+        return wear_from_profile(info.profile)
+    if info.null:
+        return DeviceWear(unknown="the null device does not wear")
+    path = Path(info.url.removeprefix("file:").removeprefix("block:"))
+    # A file that does not exist yet will be on the disk of its folder.
+    text = _native.wear(str(path if path.exists() else path.absolute().parent))
+    smart_log = msgspec.json.decode(text, type=_NativeWear)
+    if smart_log.unknown is not None:
+        return DeviceWear(unknown=smart_log.unknown)
+    return msgspec.structs.replace(
+        wear_from_smart_log(smart_log.percentage_used, smart_log.bytes_written),
+        available_spare_percent=smart_log.available_spare_percent,
+        temperature_celsius=smart_log.temperature_celsius,
+    )
+
+
+def wear_from_smart_log(percentage_used: int, bytes_written: int) -> DeviceWear:
+    """Return the wear of an NVMe device from its SMART log.
+
+    Examples
+    --------
+    >>> wear_from_smart_log(5, 10**12).endurance_bytes
+    20000000000000
+    >>> wear_from_smart_log(0, 10**12).bound
+    'less than'
+    """
+    if not bytes_written:
+        why = "the device does not report how much was written to it"
+        return DeviceWear(float(percentage_used), None, None, unknown=why)
+    # This amount used less than one per cent: the endurance is at least a hundred times as much.
+    endurance = bytes_written * 100 // max(percentage_used, 1)
+    bound = BOUNDS[0] if percentage_used else BOUNDS[1]
+    return DeviceWear(float(percentage_used), bytes_written, endurance, bound)
+
+
+def wear_from_profile(profile: Profile) -> DeviceWear:
+    """Return the wear of a simulated device from its profile."""
+    if profile.reliability is None:
+        return DeviceWear(unknown="the profile has no rated erases (rated_cycles)")
+    shape, rated = profile.geometry, profile.reliability.rated_cycles
+    dies = shape.channels * shape.dies_per_channel
+    pages = dies * shape.blocks_per_die * shape.pages_per_block
+    before = (profile.recovery.cycles_before if profile.recovery else None) or 0
+    endurance = rated * pages * (shape.page_bytes or 0)
+    return DeviceWear(100 * before / rated, None, endurance, BOUNDS[2])
+
+
+def describe_used(wear: DeviceWear) -> str:
+    """Return the wear of a device in words.
+
+    Examples
+    --------
+    >>> describe_used(wear_from_smart_log(5, 10**12))
+    '5 % of the rated endurance, after 931.32 GiB written'
+    """
+    if wear.percentage_used is None:
+        return f"unknown: {wear.unknown}"
+    after = f", after {format_size(wear.bytes_written)} written" if wear.bytes_written else ""
+    return f"{wear.percentage_used:.4g} % of the rated endurance{after}"
+
+
+def describe_wear(wear: DeviceWear, size_bytes: int) -> str:
+    """Return the wear of a device in words, and the share that these bytes add.
+
+    Examples
+    --------
+    >>> describe_wear(wear_from_smart_log(5, 10**12), 10**11)
+    '0.5 % of the rated endurance, for 93.13 GiB written; the device reports 5 % used'
+    >>> describe_wear(wear_from_smart_log(0, 10**12), 10**11)
+    'less than 0.1 % of the rated endurance, for 93.13 GiB written; the device reports 0 % used'
+    >>> describe_wear(wear_from_smart_log(0, 10**9), 174 * 10**9)
+    'less than 174 % of the rated endurance, for 162.05 GiB written; the device reports 0 % used'
+    """
+    used = ""
+    if wear.percentage_used is not None:
+        used = f"the device reports {wear.percentage_used:.4g} % used"
+    share = wear.share(size_bytes)
+    if share is None:
+        return "; ".join(part for part in (f"unknown: {wear.unknown}", used) if part)
+    bound = "" if wear.bound == BOUNDS[0] else f"{wear.bound} "
+    written = format_size(size_bytes)
+    percent = f"{100 * share:.2g}" if share < 1 else f"{100 * share:.0f}"
+    return f"{bound}{percent} % of the rated endurance, for {written} written; {used}"

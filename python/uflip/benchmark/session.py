@@ -7,6 +7,7 @@ from pathlib import Path
 
 from uflip import signals
 from uflip.benchmark.benchmark_run import new_benchmark_run
+from uflip.benchmark.cost import wear_of
 from uflip.benchmark.estimate import estimate
 from uflip.benchmark.events import OnEvent, WearReport, ignore
 from uflip.benchmark.limits import check_worth_running
@@ -15,7 +16,6 @@ from uflip.benchmark.plan import Plan
 from uflip.benchmark.prepare import bring_into_state, known_state, record_of
 from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.resume import resume_benchmark
-from uflip.benchmark.wear import wear_of
 from uflip.data.device import DeviceInfo, DeviceWear
 from uflip.device.guard import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
