@@ -398,7 +398,7 @@ WRITERS = {
     # A device that travels, and I/Os that are handed over, in a folder that is gone afterwards.
     "cost/replay.py",
     "reproduce/simulated_device.py",
-    "benchmark/trace_sources.py",
+    "benchmark/replay.py",
     # In the site's own folder, or in a new one that is moved to its name when it is whole.
     "site/backup.py",
     "site/blobs.py",
