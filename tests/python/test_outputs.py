@@ -408,7 +408,7 @@ WRITERS = {
     # The redirect file with the explorer's token, in a new folder of mode 0700.
     "web/server.py",
     # In the hidden folder of results that come from another machine (`made_beside`).
-    "benchmark/remote_results.py",
+    "benchmark/multi_device.py",
 }
 
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from command_line import start, uflip, unchanged
 
-from uflip.benchmark import multi_device_task
+from uflip.benchmark import multi_device
 from uflip.data import multi_device as document
 from uflip.errors import DeviceError, ResultsError
 from uflip.results import Results
@@ -60,7 +60,7 @@ def test_processes_and_threads_give_same_results(workdir: Path) -> None:
 def test_failing_device_does_not_stop_others(
     workdir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = multi_device_task.begin
+    begin = multi_device.begin
 
     def fails(request: Any, out: Path, *args: Any, **options: Any) -> Path:
         if request.device == "null":
@@ -70,7 +70,7 @@ def test_failing_device_does_not_stop_others(
         return begin(request, out, *args, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(multi_device_task, "begin", fails)
+        patch.setattr(multi_device, "begin", fails)
         outcome = uflip("run", "null", OTHER, SMALL, *QUICK, "--out", "out", "--json")
     assert outcome.code == DeviceError.exit_code
     summary = json.loads(outcome.out)
@@ -90,7 +90,7 @@ def test_failures_are_reported(workdir: Path, monkeypatch: pytest.MonkeyPatch) -
     def fails(*_: Any, **__: Any) -> Path:
         raise DeviceError("It broke", where="somewhere", action="buy another")
 
-    monkeypatch.setattr(multi_device_task, "begin", fails)
+    monkeypatch.setattr(multi_device, "begin", fails)
     outcome = uflip("run", "null", SMALL, *QUICK, "--out", "out")
     assert outcome.code == DeviceError.exit_code
     assert outcome.err.count("It broke") == 2
@@ -164,8 +164,8 @@ def test_real_devices_run_one_after_another(
             running.remove(request.device)
         return out
 
-    monkeypatch.setattr(multi_device_task, "begin", watched)
-    monkeypatch.setattr(multi_device_task, "status_of", lambda _: "complete")
+    monkeypatch.setattr(multi_device, "begin", watched)
+    monkeypatch.setattr(multi_device, "status_of", lambda _: "complete")
     devices = ["file:a.bin", "file:b.bin", SMALL, OTHER]
     for name in ("a.bin", "b.bin"):
         (workdir / name).write_bytes(bytes(64 * MIB))

@@ -21,7 +21,7 @@ from site_server import small_result
 
 from uflip import _native
 from uflip.accuracy import long_run
-from uflip.benchmark import remote_results
+from uflip.benchmark import multi_device
 from uflip.data import run_summary
 from uflip.device import cache
 from uflip.device.opener import open_device
@@ -277,13 +277,13 @@ def check_remote_file(workspace: Workspace, part: str) -> None:
     folder = workspace.folder / "remote"
     folder.mkdir()
     (folder / "a").write_bytes(b"content")
-    digest = remote_results._digest(folder / "a")
+    digest = multi_device._digest(folder / "a")
     if part == DIGEST:
         digest = flip_hex(digest)
-    remote = remote_results.RemoteFolder("tcp://worker", str(folder), (("a", 7, digest),))
+    remote = multi_device.RemoteFolder("tcp://worker", str(folder), (("a", 7, digest),))
     worker: Any = Worker(part == CONTENT)
     with pytest.raises(ResultsError, match="damaged in transit"):
-        remote_results.fetch(worker, remote, workspace.folder / "fetched")
+        multi_device.fetch(worker, remote, workspace.folder / "fetched")
     assert not (workspace.folder / "fetched").exists()
     assert (folder / "a").exists(), "the worker keeps its copy"
 
@@ -438,7 +438,7 @@ PLACES = (
         "test_sweep_data.py::test_damaged_rows_are_measured_again", check_sweep_part,
     ),
     StoredDigest(
-        "result on a worker", ("benchmark/remote_results.py",), check_remote_file, check_remote_file
+        "result on a worker", ("benchmark/multi_device.py",), check_remote_file, check_remote_file
     ),
     StoredDigest("upload", ("site/blobs.py",), check_upload, check_upload),
     StoredDigest("download", ("site/client.py",), check_download, check_download),

@@ -13,40 +13,500 @@ beside them, since devices that share a bus, a disk or processors disturb each o
 have virtual time, and run wherever the executor has room. The folder is locked during the work.
 """
 
+import os
+import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 from uuid import uuid4
 
 import msgspec
 from msgspec import structs
 
 from uflip import _native
-from uflip.benchmark.device_names import check_names, folder_names, split_host
-from uflip.benchmark.limits import check_worth_running
-from uflip.benchmark.multi_device_task import (
-    DeviceOutcome,
-    DeviceTask,
-    destroy_for,
-    fetch_results,
-    run_task,
-    status_of,
+from uflip.benchmark.events import (
+    DeviceProgress,
+    FileProgress,
+    JobsBegin,
+    PlanGrew,
+    ResetProgress,
+    RunFinished,
+    RunProgress,
+    RunsBegin,
+    SessionEvent,
+    StateProgress,
 )
-from uflip.benchmark.remote_results import WorkerGoneError
+from uflip.benchmark.limits import check_worth_running
 from uflip.benchmark.request import BenchmarkRequest
-from uflip.benchmark.session import check_out, folder_name
+from uflip.benchmark.session import begin, check_out, folder_name, resume
 from uflip.data import multi_device as document
-from uflip.data.multi_device import DeviceEntry, MultiDeviceManifest, MultiDeviceOptions
-from uflip.errors import InterruptedRun, UflipError, UnavailableError, UsageError
+from uflip.data.multi_device import (
+    MAX_DEVICES,
+    DeviceEntry,
+    MultiDeviceManifest,
+    MultiDeviceOptions,
+)
+from uflip.device.url import parse_url
+from uflip.errors import (
+    InterruptedRun,
+    RefusedError,
+    ResultsError,
+    UflipError,
+    UnavailableError,
+    UsageError,
+)
 from uflip.executors import CallingThread, Executor, current, iterate_outcomes, using
 from uflip.executors.executor import MAX_WORKER_DEATHS
-from uflip.executors.progress_messages import Remote, subscribe
-from uflip.results import outputs, result_dir
+from uflip.executors.progress_messages import Remote, publish, subscribe
+from uflip.results import Results, outputs, result_dir
 from uflip.results.atomic import write_file
+from uflip.results.result_dir import create_atomically
+
+# Names of several devices: the host of each, and the name of its folder.
+
+
+def split_host(device: str) -> tuple[str, str]:
+    """Split a name into the label of the device's host (empty without one) and its URL.
+
+    Examples
+    --------
+    >>> split_host("rack3@/dev/nvme1n1"), split_host("file:a@b")
+    (('rack3', '/dev/nvme1n1'), ('', 'file:a@b'))
+    """
+    host, at, url = device.partition("@")
+    return (host, url) if at and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", host) else ("", device)
+
+
+def folder_names(devices: Sequence[str]) -> list[str]:
+    """Return a folder name for each device, derived from the device.
+
+    Examples
+    --------
+    >>> folder_names(["sim:demo", "file:a/b", "file:a-b", "null"])
+    ['sim-demo', 'file-a-b', 'file-a-b-2', 'null']
+    """
+    names: list[str] = []
+    for device in devices:
+        slug = re.sub(r"[^A-Za-z0-9.]+", "-", device).strip("-.")[-60:].strip("-.") or "device"
+        name = next(
+            name
+            for name in (slug, *(f"{slug}-{number}" for number in range(2, len(devices) + 2)))
+            if name not in names
+        )
+        names.append(name)
+    return names
+
+
+def check_names(devices: list[str]) -> None:
+    """Refuse an empty list, too many devices, repeated and invalid names.
+
+    Raises
+    ------
+    UsageError
+    """
+    twice = next((name for name in devices if devices.count(name) > 1), None)
+    if twice is not None or not 0 < len(devices) <= MAX_DEVICES:
+        raise UsageError(
+            "Each device is measured once" if twice else "There are too many devices",
+            where="DEVICE",
+            got=f"{twice} twice" if twice else str(len(devices)),
+            allowed=f"1 to {MAX_DEVICES} devices, each named once",
+            action="name it once; --repetitions makes each run more often",
+        )
+    for name in devices:
+        parse_url(split_host(name)[1])
+
+
+# Results from another machine: listing them there, and fetching them.
+#
+#     worker, on the host of the drive              client
+#     results/sent/ID/NAME/  ── piece by piece ──▶  FOLDER/.NAME-being-made ──▶ FOLDER/NAME
+#
+# The remote folder is complete before anything of it is fetched. It is removed when all of it has
+# arrived with the right digests. So at any failure in between, one of the two is complete. Pieces are
+# served during the other work of the worker: its next drive does not delay them.
+
+
+REMOTE_RESULTS = Path("results") / "sent"
+"""Folder of results on the host of a drive, below the working directory of its worker."""
+# Message size that a scheduler forwards without problems [bytes].
+PIECE_BYTES = 4 << 20
+
+
+class WorkerGoneError(UnavailableError):
+    """The worker that has the results does not answer; they are on its disk."""
+
+
+@dataclass(frozen=True)
+class RemoteFolder:
+    """A folder on another machine.
+
+    Attributes
+    ----------
+    worker : str
+        The address of a worker that can read it.
+    folder : str
+        Its path there.
+    files : tuple of (name, size [bytes], digest)
+        All its files; names are relative, with slashes.
+    """
+
+    worker: str
+    folder: str
+    files: tuple[tuple[str, int, str], ...]
+
+
+def list_remote_folder(folder: Path) -> RemoteFolder:
+    """List a folder; called in a Dask worker."""
+    from distributed import get_worker
+
+    files = tuple(
+        (str(path.relative_to(folder)), path.stat().st_size, _digest(path))
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    )
+    return RemoteFolder(get_worker().address, str(folder), files)
+
+
+def fetch(executor: Remote, remote: RemoteFolder, out: Path) -> None:
+    """Fetch a folder, whole or not at all, and remove it on the worker.
+
+
+    Raises
+    ------
+    WorkerGoneError
+        If its worker does not answer.
+    ResultsError
+        If the data was damaged in transit, or cannot be written.
+    """
+    with create_atomically(out) as hidden:
+        for name, size, digest in remote.files:
+            _fetch_file(executor, remote, hidden, (name, size, digest))
+    # They have arrived: the remote copy only costs space.
+    _ask(executor, remote.worker, _remove_folder, remote.folder)
+
+
+def _fetch_file(
+    executor: Remote, remote: RemoteFolder, hidden: Path, file: tuple[str, int, str]
+) -> None:
+    name, size, digest = file
+    path = hidden / name
+    if not path.resolve().is_relative_to(hidden.resolve()):
+        raise _damaged_in_transit(remote, name, "a name that leads elsewhere")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as content:
+        for begin in range(0, size, PIECE_BYTES):
+            content.write(
+                _ask(executor, remote.worker, _read_piece, f"{remote.folder}/{name}", begin)
+            )
+        content.flush()
+        os.fsync(content.fileno())
+    if _digest(path) != digest:
+        raise _damaged_in_transit(remote, name, "other bytes")
+
+
+def _ask(executor: Remote, worker: str, function: object, *arguments: object) -> bytes:
+    try:
+        answer: bytes = executor.ask(worker, function, *arguments)  # type: ignore[arg-type]
+    except Exception as error:
+        raise WorkerGoneError(
+            "A worker has stopped answering",
+            where=worker,
+            got=f"{type(error).__name__}: {error}",
+            action="start it again; `uflip run --resume` fetches what it has",
+        ) from error
+    return answer
+
+
+def _read_piece(path: str, begin: int) -> bytes:
+    with Path(path).open("rb") as file:
+        file.seek(begin)
+        return file.read(PIECE_BYTES)
+
+
+def _remove_folder(folder: str) -> bytes:
+    """Remove a fetched folder, and parents that are empty then."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for above in (Path(folder).parent, REMOTE_RESULTS):
+        try:
+            above.rmdir()
+        except OSError:
+            break
+    return b""
+
+
+def _digest(path: Path) -> str:
+    digest = blake2b(digest_size=32)
+    with path.open("rb") as file:
+        while part := file.read(PIECE_BYTES):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _damaged_in_transit(remote: RemoteFolder, name: str, got: str) -> ResultsError:
+    return ResultsError(
+        "Results were damaged in transit",
+        where=f"{remote.folder}/{name} at {remote.worker}",
+        got=got,
+        allowed="the files on the disk of the worker",
+        action="give the command again with --resume, which fetches them again",
+    )
+
+
+# The benchmark of one of several devices, begun or resumed by an executor, and its outcome.
+#
+# An error of one device is an outcome, not an exception: the others continue.
+
+
+# Interval of progress messages; through a scheduler each costs a millisecond [s].
+REPORT_INTERVAL_S = 0.5
+
+
+@dataclass(frozen=True)
+class DeviceTask:
+    """A device and its request; picklable.
+
+    Attributes
+    ----------
+    index : int
+        Index among the devices.
+    device : str
+        Its name, with that of its host if it is on another machine.
+    needs : str
+        The label of the workers on its host; empty: any worker.
+    request : BenchmarkRequest
+        The request, without permission to destroy.
+    tokens : tuple of str
+        Permissions to destroy, for any of the devices.
+    out : Path
+        Its result folder, new or to be resumed.
+    command : tuple of str
+        The command line to store.
+    id : str
+        The id of the whole multi-device benchmark.
+    topic : str
+        The receiver of progress messages.
+    remote : bool
+        Whether the worker has other files than the client: the results are made in a folder of the
+        worker, and fetched from there.
+    """
+
+    index: int
+    device: str
+    needs: str
+    request: BenchmarkRequest
+    tokens: tuple[str, ...]
+    out: Path
+    command: tuple[str, ...]
+    id: str
+    topic: str = ""
+    remote: bool = False
+
+    @property
+    def simulated(self) -> bool:
+        """Whether it has virtual time, independent of the load of the machine."""
+        return parse_url(self.request.device).kind == "sim"
+
+    @property
+    def folder(self) -> Path:
+        """Its result folder, as the worker sees it."""
+        return REMOTE_RESULTS / self.id / self.out.name if self.remote else self.out
+
+    def __str__(self) -> str:
+        return self.device
+
+
+@dataclass(frozen=True)
+class DeviceOutcome:
+    """The outcome of the benchmark of one device.
+
+    Attributes
+    ----------
+    index : int
+        Index among the devices.
+    device, results : str
+        Its name, and its result folder.
+    status : str
+        complete; interrupted: a time limit prevented some runs; failed: see `error`.
+    error : UflipError or None
+        The reason for a failure.
+    remote_folder : RemoteFolder or None
+        The folder to fetch from another machine.
+    """
+
+    index: int
+    device: str
+    results: str
+    status: str
+    error: UflipError | None = None
+    remote_folder: RemoteFolder | None = None
+
+    @classmethod
+    def from_error(cls, point: DeviceTask, error: UflipError) -> Self:
+        """Return the outcome of a failed benchmark."""
+        results = (
+            f"{point.folder} at {point.needs or 'a worker'}" if point.remote else str(point.out)
+        )
+        return cls(point.index, point.device, results, "failed", error)
+
+
+def run_task(point: DeviceTask) -> DeviceOutcome:
+    """Begin or resume the benchmark of a device.
+
+    Raises
+    ------
+    InterruptedRun
+        After Ctrl-C, or if no client waits for it any more.
+    """
+    try:
+        request = replace(point.request, destroy=destroy_for(point))
+        watch = ProgressReporter(
+            lambda share, text: publish(point.topic, [point.index, share, text])
+        )
+        folder = point.folder
+        if not folder.exists():
+            begin(request, folder, watch, command=point.command)
+        elif status_of(folder) != "complete":
+            resume(
+                folder,
+                destroy=request.destroy,
+                io_timeout_ns=request.io_timeout_ns,
+                max_time_ns=request.max_time_ns,
+                on_event=watch,
+            )
+        return _outcome(point, status_of(folder))
+    except InterruptedRun:
+        raise
+    except UflipError as error:
+        return DeviceOutcome.from_error(point, error)
+    except Exception as error:  # the other devices continue in any case
+        return DeviceOutcome.from_error(point, _unexpected(point, error))
+
+
+def fetch_results(executor: Executor, outcome: DeviceOutcome, point: DeviceTask) -> DeviceOutcome:
+    """Fetch the results of a device that was measured on another machine.
+
+    Raises
+    ------
+    WorkerGoneError
+        If its worker does not answer; the task is then repeated, and finds the folder.
+    """
+    if outcome.remote_folder is None or not isinstance(executor, Remote):
+        return outcome
+    try:
+        fetch(executor, outcome.remote_folder, point.out)
+    except WorkerGoneError:
+        if not point.out.exists():
+            raise
+    except UflipError as error:
+        return DeviceOutcome.from_error(point, error)
+    return replace(outcome, remote_folder=None)
+
+
+def _outcome(point: DeviceTask, status: str) -> DeviceOutcome:
+    if not point.remote:
+        return DeviceOutcome(point.index, point.device, str(point.out), status)
+    if status != "complete":
+        results = f"{point.folder} at {point.needs or 'a worker'}"
+        return DeviceOutcome(point.index, point.device, results, status)
+    return DeviceOutcome(
+        point.index,
+        point.device,
+        str(point.out),
+        status,
+        remote_folder=list_remote_folder(point.folder),
+    )
+
+
+def status_of(folder: Path) -> str:
+    """Return the status of the results in a folder; damaged runs must be made again."""
+    results = Results.load(folder)
+    return "interrupted" if results.status == "complete" and results.missing else results.status
+
+
+def destroy_for(point: DeviceTask) -> str | None:
+    """Find the permission to destroy for this device; None if it needs none.
+
+    Raises
+    ------
+    RefusedError
+        If the device needs one, and none of them fits.
+    """
+    if parse_url(point.request.device).kind not in {"file", "block"}:
+        return None
+    refused: UflipError | None = None
+    for token in (None, *point.tokens):
+        try:
+            replace(point.request, destroy=token).check()
+        except (RefusedError, UsageError) as error:
+            refused = refused or error
+        else:
+            return token
+    assert refused is not None, "it was tried without any"
+    raise refused
+
+
+class ProgressReporter:
+    """Converts the events of a session into a finished share, and reports it now and then.
+
+    Parameters
+    ----------
+    on_progress : callable
+        Called with (finished share, current activity).
+    """
+
+    def __init__(
+        self,
+        on_progress: Callable[[float, str], None],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._on_progress, self._clock_s = on_progress, clock_s
+        self._total, self._last_s = 0, float("-inf")
+
+    def __call__(self, event: SessionEvent) -> None:
+        """Handle an event."""
+        if isinstance(event, RunsBegin | PlanGrew):
+            self._total = len(event.plan.runs)
+        elif isinstance(event, JobsBegin):
+            self._total = event.jobs
+        elif isinstance(event, FileProgress):
+            self._report(0.0, f"writing the file {event.done / event.total:.0%}")
+        elif isinstance(event, DeviceProgress):
+            self._report(0.0, f"creating the device {event.done / event.total:.0%}")
+        elif isinstance(event, StateProgress):
+            self._report(0.0, f"state {event.done / event.total:.0%}")
+        elif isinstance(event, ResetProgress):
+            self._report(event.index / self._total, f"state {event.done / event.total:.0%}")
+        elif isinstance(event, RunProgress):
+            self._report_runs(event.index + event.done / event.total)
+        elif isinstance(event, RunFinished):
+            self._report_runs(event.index + 1)
+
+    def _report_runs(self, runs: float) -> None:
+        share = runs / self._total
+        self._report(share, f"{share:.0%}")
+
+    def _report(self, share: float, text: str) -> None:
+        now = self._clock_s()
+        if now - self._last_s >= REPORT_INTERVAL_S:
+            self._last_s = now
+            self._on_progress(share, text)
+
+
+def _unexpected(point: DeviceTask, error: Exception) -> UflipError:
+    return UflipError(
+        "Unexpected error on this device",
+        where=point.device,
+        got=f"{type(error).__name__}: {error}",
+        action=f"run it alone to see the details: `uflip run {point.device}`",
+    )
+
 
 OnDeviceProgress = Callable[[int, float, str], None]
 """Called with (index of the device, finished share, current activity)."""

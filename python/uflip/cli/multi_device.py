@@ -7,8 +7,7 @@ from threading import Lock
 
 import click
 
-from uflip.benchmark.multi_device import begin_all, resume_all
-from uflip.benchmark.multi_device_task import DeviceOutcome
+from uflip.benchmark.multi_device import DeviceOutcome, begin_all, resume_all
 from uflip.benchmark.request import BenchmarkRequest
 from uflip.cli.common import echo_table
 from uflip.cli.executor_options import with_time_left
