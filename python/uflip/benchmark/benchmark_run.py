@@ -16,6 +16,7 @@ from uflip.benchmark.estimate import estimate
 from uflip.benchmark.events import OnEvent, RunsBegin, ignore
 from uflip.benchmark.execute import execute
 from uflip.benchmark.plan import Plan
+from uflip.benchmark.prepare import AS_IS
 from uflip.benchmark.state import History
 from uflip.data.device import DeviceInfo, DeviceWear, with_details
 from uflip.data.manifest import After, DeviceState
@@ -152,3 +153,16 @@ def new_benchmark_run(
     return BenchmarkRun(
         device, plan, writer, History(initial_state.state_id, record), Calibration(plan, writer)
     )
+
+
+def store_run(device: Device, plan: Plan, trace: _native.Trace, folder: Path) -> None:
+    """Make a result folder for a finished run.
+
+    Raises
+    ------
+    ResultsError
+        If the folder exists, or cannot be written.
+    """
+    writer = new_benchmark_run(device, plan, folder, AS_IS).writer
+    writer.commit(plan.runs[0], trace)
+    writer.finish("complete")

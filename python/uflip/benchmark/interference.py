@@ -22,7 +22,7 @@ effect ends with the last affected window or block.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any, cast
@@ -64,6 +64,9 @@ QUICK_WRITES = 1024
 REST_NS = 5_000_000_000
 # A device counts as idle when no counter changes for this time [ns].
 LONGEST_BUSY_NS = 100_000_000_000
+
+Numbered = tuple[int, PlannedRun]
+"""A run with its index in the plan, from 0."""
 
 
 @dataclass(frozen=True)
@@ -271,6 +274,18 @@ def follows_at_once(before: PlannedRun, run: PlannedRun) -> bool:
     """Return whether a run is the next batch of the same experiment."""
     same_experiment = before.micro_benchmark == run.micro_benchmark == NAME
     return same_experiment and int(run.value) == int(before.value) + 1 and not run.reset_before
+
+
+def group_unpaused(runs: Iterable[Numbered]) -> list[list[Numbered]]:
+    """Group runs that must follow each other at once: the batches of one experiment."""
+    groups: list[list[Numbered]] = []
+    for index, run in runs:
+        before = groups[-1][-1][1] if groups else None
+        if before is not None and follows_at_once(before, run):
+            groups[-1].append((index, run))
+        else:
+            groups.append([(index, run)])
+    return groups
 
 
 def pause_before(

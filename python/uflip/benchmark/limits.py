@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from uflip.benchmark.estimate import estimate
+from uflip.benchmark.interference import group_unpaused
 from uflip.benchmark.plan import Plan
-from uflip.benchmark.run_groups import group_unpaused
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, Skipped
 from uflip.units import format_duration_ns, format_size

@@ -10,19 +10,17 @@ no run is inserted before them. Runs with a fixed order come after all stages.
     groups      [1] [2] [3 4 5] [6] ...       3 4 5: the batches of the interference experiment
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol
 
 from uflip.benchmark import interference
 from uflip.benchmark.calibration import Calibration
 from uflip.benchmark.events import Event, PlanGrew
+from uflip.benchmark.interference import Numbered, group_unpaused
 from uflip.benchmark.order import SEQUENTIAL, STAGES, ends_of_stages
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.rounds import RepetitionSource, next_round
 from uflip.experiment import PlannedRun
-
-Numbered = tuple[int, PlannedRun]
-"""A run with its index in the plan, from 0."""
 
 
 class PlanStore(RepetitionSource, Protocol):
@@ -39,18 +37,6 @@ def runs_to_make(plan: Plan, done: Collection[str], *, all_of_them: bool) -> lis
         for index, run in enumerate(plan.runs)
         if all_of_them or run.id not in done or _is_needed_again(run, plan, done)
     ]
-
-
-def group_unpaused(runs: Iterable[Numbered]) -> list[list[Numbered]]:
-    """Group runs that must follow each other at once: the batches of one experiment."""
-    groups: list[list[Numbered]] = []
-    for index, run in runs:
-        before = groups[-1][-1][1] if groups else None
-        if before is not None and interference.follows_at_once(before, run):
-            groups[-1].append((index, run))
-        else:
-            groups.append([(index, run)])
-    return groups
 
 
 def _is_needed_again(run: PlannedRun, plan: Plan, done: Collection[str]) -> bool:

@@ -1,19 +1,13 @@
 """One pattern on a device as it is, stored as a result: for `uflip pattern --inside` and Play."""
 
-from pathlib import Path
-
-from uflip import _native
-from uflip.benchmark.benchmark_run import new_benchmark_run
 from uflip.benchmark.plan import Plan
-from uflip.benchmark.prepare import AS_IS
 from uflip.benchmark_options import SEED
 from uflip.data.device import DeviceInfo
-from uflip.data.spec import MixPart, Spec
 from uflip.data.summary import WarningSummary
-from uflip.device.handle import Device
 from uflip.experiment import PlannedRun
+from uflip.spec import MixPart, Spec
 
-NAME = "pattern"
+SINGLE_PATTERN = "pattern"
 """Micro-benchmark of single patterns in results."""
 _CODES = {
     ("read", "sequential"): "SR", ("read", "random"): "RR",
@@ -33,8 +27,8 @@ def _label(part: MixPart) -> str:
 def plan_pattern(spec: Spec, info: DeviceInfo, *, label: str, durability: str) -> Plan:
     """Plan one run of a complete pattern, on a device in its current state."""
     size = spec.parts[0].io_bytes
-    name = f"0001-{NAME}-{label.replace('/', '+')}-io_size-{size}"
-    run = PlannedRun(name, NAME, label, "io_size", size, "bytes", spec)
+    name = f"0001-{SINGLE_PATTERN}-{label.replace('/', '+')}-io_size-{size}"
+    run = PlannedRun(name, SINGLE_PATTERN, label, "io_size", size, "bytes", spec)
     seed = SEED if spec.seed is None else spec.seed
     return plan_single_run(run, info, scale="quick", seed=seed, durability=durability)
 
@@ -63,16 +57,3 @@ def plan_single_run(
         durability=durability,
         warnings=warnings,
     )
-
-
-def store_run(device: Device, plan: Plan, trace: _native.Trace, folder: Path) -> None:
-    """Make a result folder for a finished run.
-
-    Raises
-    ------
-    ResultsError
-        If the folder exists, or cannot be written.
-    """
-    writer = new_benchmark_run(device, plan, folder, AS_IS).writer
-    writer.commit(plan.runs[0], trace)
-    writer.finish("complete")

@@ -30,7 +30,7 @@ spaces of earlier runs (`SpaceDrawer`).
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from msgspec import structs
@@ -322,7 +322,7 @@ class PlacedRuns:
     why_reset: Mapping[str, str]
     allocator: SpaceAllocator
 
-    def without_resets(self) -> PlacedRuns:
+    def without_resets(self) -> Self:
         """Return the same without resets: for a device that is measured as-is."""
         return replace(
             self, runs=tuple(replace(run, reset_before=False) for run in self.runs), why_reset={}

@@ -242,11 +242,11 @@ def _warn_about_seed(spec: "Spec", info: "DeviceInfo") -> None:
 def _store_result(opened: "Device", spec: "Spec", trace: "Trace", folder: Path | None) -> None:
     if folder is None:
         return
-    from uflip.benchmark import single
+    from uflip.benchmark import benchmark_run, single
 
     label = single.label_of(spec)
     plan = single.plan_pattern(spec, opened.info, label=label, durability=opened.durability)
-    single.store_run(opened, plan, trace, folder)
+    benchmark_run.store_run(opened, plan, trace, folder)
 
 
 def _check_trace_file(path: Path | None, force: bool) -> None:
