@@ -22,11 +22,11 @@ from uflip import _native, signals
 from uflip.benchmark.benchmark_run import new_benchmark_run
 from uflip.benchmark.estimate import estimate
 from uflip.benchmark.events import OnEvent, ignore
+from uflip.benchmark.plan import plan_single_run
 from uflip.benchmark.prepare import AS_IS, known_state, open_watched, record_of
 from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.resume import resume_benchmark
 from uflip.benchmark.session import check_out, folder_name
-from uflip.benchmark.single import plan_single_run
 from uflip.data.bounded_read import DocumentKind, read_start
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Replay as ReplaySpec

@@ -242,10 +242,10 @@ def _warn_about_seed(spec: "Spec", info: "DeviceInfo") -> None:
 def _store_result(opened: "Device", spec: "Spec", trace: "Trace", folder: Path | None) -> None:
     if folder is None:
         return
-    from uflip.benchmark import benchmark_run, single
+    from uflip.benchmark import benchmark_run, plan
 
-    label = single.label_of(spec)
-    plan = single.plan_pattern(spec, opened.info, label=label, durability=opened.durability)
+    label = plan.label_of(spec)
+    plan = plan.plan_pattern(spec, opened.info, label=label, durability=opened.durability)
     benchmark_run.store_run(opened, plan, trace, folder)
 
 
