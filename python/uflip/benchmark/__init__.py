@@ -10,7 +10,14 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 from uflip.benchmark.benchmark_run import BenchmarkRun, new_benchmark_run
 from uflip.benchmark.calibration import Calibration, measure_harness
 from uflip.benchmark.cost import describe_used, describe_wear, wear_of
-from uflip.benchmark.estimate import PlanEstimate, RunEstimate, TimeLeft, estimate
+from uflip.benchmark.estimate import (
+    PlanEstimate,
+    RunEstimate,
+    TimeLeft,
+    check_worth_running,
+    estimate,
+    within_limits,
+)
 from uflip.benchmark.events import (
     Event,
     OnEvent,
@@ -23,7 +30,6 @@ from uflip.benchmark.events import (
     ignore,
 )
 from uflip.benchmark.execute import execute
-from uflip.benchmark.limits import check_worth_running, within_limits
 from uflip.benchmark.plan import Choices, Plan, make_plan, method_for, overwrites_for
 from uflip.benchmark.plan_file import read_plan, write_plan
 from uflip.benchmark.request import BenchmarkRequest

@@ -30,6 +30,7 @@ import msgspec
 from msgspec import structs
 
 from uflip import _native
+from uflip.benchmark.estimate import check_worth_running
 from uflip.benchmark.events import (
     DeviceProgress,
     FileProgress,
@@ -42,7 +43,6 @@ from uflip.benchmark.events import (
     SessionEvent,
     StateProgress,
 )
-from uflip.benchmark.limits import check_worth_running
 from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.session import begin, check_out, folder_name, resume
 from uflip.data import multi_device as document

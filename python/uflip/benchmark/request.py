@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from uflip.benchmark.estimate import within_limits
 from uflip.benchmark.events import OnEvent
-from uflip.benchmark.limits import within_limits
 from uflip.benchmark.plan import Choices, Plan, make_plan, method_for, overwrites_for
 from uflip.benchmark.plan_file import check_device, read_plan
 from uflip.benchmark.prepare import open_watched, record_of, used_bytes
