@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 import uflip
-from uflip.benchmark import benchmark_run
+from uflip.benchmark import execute
 from uflip.benchmark.calibration import measure_harness
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.plan_file import write_plan
@@ -315,7 +315,7 @@ def main(kind: str) -> None:
     faults = Faults()
     once = cache(measure_harness)
     # Under this library the measurement would take longer than all else.
-    benchmark_run.measure_harness = lambda: dict(once())
+    execute.measure_harness = lambda: dict(once())
     clear()
     info = inspect_device(f"file:{TARGET}", size=SIZE, buffered=True)
     for operation in dict.fromkeys(operation for _, operation in cells(kind)):

@@ -30,7 +30,7 @@ import msgspec
 import stored
 from fault_matrix import FAILS, SHORT
 
-from uflip.benchmark import benchmark_run
+from uflip.benchmark import execute
 from uflip.benchmark.calibration import measure_harness
 from uflip.benchmark.events import Event, RunFinished
 from uflip.benchmark.plan import Plan
@@ -366,7 +366,7 @@ def main(device: str, seed: str, first: int, last: int) -> None:
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # threads cost more than they gain
     library = Library()
     once = cache(measure_harness)
-    benchmark_run.measure_harness = lambda: dict(once())
+    execute.measure_harness = lambda: dict(once())
     PLAN.write_text(write_plan(plan_for(device)))
     traces(device)  # compute the expected results before the first fault
     expected_summary(device)

@@ -19,7 +19,7 @@ from command_line import uflip
 from msgspec import structs
 from numpy.typing import NDArray
 
-from uflip.benchmark import benchmark_run, plan
+from uflip.benchmark import execute, plan
 from uflip.benchmark.prepare import AS_IS
 from uflip.data.device import DeviceWear
 from uflip.data.manifest import Disk
@@ -524,11 +524,11 @@ def test_disk_is_read_again_after_benchmark(
     target.touch()
     assert temperature_of(info, tmp_path / "sys") == 71.85
     worn = DeviceWear(4.0, 10**12, 25 * 10**12, available_spare_percent=98.0)
-    monkeypatch.setattr(benchmark_run, "wear_of", lambda _info: worn)
+    monkeypatch.setattr(execute, "wear_of", lambda _info: worn)
     monkeypatch.setattr(
-        benchmark_run, "temperature_of", lambda info: temperature_of(info, tmp_path / "sys")
+        execute, "temperature_of", lambda info: temperature_of(info, tmp_path / "sys")
     )
-    state = benchmark_run.final_state(info, (0, 0))
+    state = execute.final_state(info, (0, 0))
     assert state.temperature_celsius == 71.85
     assert state.stolen_share is None or 0 <= state.stolen_share <= 1
     out = tmp_path / "out"
@@ -540,7 +540,7 @@ def test_disk_is_read_again_after_benchmark(
         durability="fua",
     )
     with device:
-        benchmark_run.new_benchmark_run(device, plan, out, AS_IS).carry_out()
+        execute.new_benchmark_run(device, plan, out, AS_IS).carry_out()
     manifest = Results.load(out).manifest
     after = manifest.host["after"]
     assert isinstance(after, dict)

@@ -7,7 +7,6 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 ```
 """
 
-from uflip.benchmark.benchmark_run import BenchmarkRun, new_benchmark_run
 from uflip.benchmark.calibration import Calibration, measure_harness
 from uflip.benchmark.cost import describe_used, describe_wear, wear_of
 from uflip.benchmark.estimate import (
@@ -29,7 +28,7 @@ from uflip.benchmark.events import (
     SessionEvent,
     ignore,
 )
-from uflip.benchmark.execute import execute
+from uflip.benchmark.execute import BenchmarkRun, execute, new_benchmark_run
 from uflip.benchmark.plan import Choices, Plan, make_plan, method_for, overwrites_for
 from uflip.benchmark.plan_file import read_plan, write_plan
 from uflip.benchmark.request import BenchmarkRequest

@@ -13,33 +13,47 @@ For each run, or several that must follow each other at once (`run_groups`)::
 `history` tracks the state of the device, `events` report progress, and `outcome` handles the end.
 """
 
+import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+from msgspec import structs
+
 from uflip import signals
 from uflip._native import Trace
 from uflip.benchmark import interference
-from uflip.benchmark.calibration import Calibration
+from uflip.benchmark.calibration import Calibration, measure_harness
+from uflip.benchmark.cost import wear_of
+from uflip.benchmark.estimate import estimate
 from uflip.benchmark.events import (
     Event,
+    OnEvent,
+    PlanGrew,
     ResetProgress,
     RunFinished,
     RunProgress,
+    RunsBegin,
     RunStarted,
     ignore,
 )
-from uflip.benchmark.order import refresh_bytes, refresh_spec
-from uflip.benchmark.outcome import Finisher, Tally, store_outcome
+from uflip.benchmark.interference import Numbered, group_unpaused
+from uflip.benchmark.order import SEQUENTIAL, STAGES, ends_of_stages, refresh_bytes, refresh_spec
 from uflip.benchmark.plan import Plan
-from uflip.benchmark.run_groups import PlanStore, disturbing_runs, groups, runs_to_make
+from uflip.benchmark.prepare import AS_IS
+from uflip.benchmark.rounds import RepetitionSource, next_round
 from uflip.benchmark.state import History, OnState
+from uflip.data.device import DeviceInfo, DeviceWear, with_details
+from uflip.data.manifest import After, DeviceState
 from uflip.data.run import About
 from uflip.data.summary import WarningSummary
-from uflip.device.handle import Device, counter_samples
+from uflip.device.disk import disk_below, temperature_of
+from uflip.device.handle import counter_samples
 from uflip.device.identity import (
     WRITTEN,
     TargetStatus,
@@ -48,9 +62,174 @@ from uflip.device.identity import (
     count_disturbances,
     undisturbed_since_open,
 )
-from uflip.errors import UsageError
+from uflip.device.handle import Device
+from uflip.device.disk import virtual_disk_of
+from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
 from uflip.experiment import PlannedRun, run_seed
 from uflip.microbench import has_rounds
+from uflip.results import ResultsWriter, host_provenance
+from uflip.results.initial_manifest import manifest_of, processor_time
+from uflip.results.state_record import StateRecord
+
+# Groups of runs: the next runs of a plan, and runs that follow each other without a pause.
+#
+# A plan goes from stage to stage (`order`): runs that hardly disturb the state of the device, random
+# writes within a part of it, sequential writes. After each stage, experiments that have not converged
+# are repeated (`rounds`) before the next stage begins; the plan grows. On a device with earlier runs,
+# no run is inserted before them. Runs with a fixed order come after all stages.
+#
+#     plan      | stage 0 ......... | stage 1 .... | stage 2 ........... |
+#     made      | stage 0 .... more | stage 1 more | stage 2 .... more   |
+#     groups      [1] [2] [3 4 5] [6] ...       3 4 5: the batches of the interference experiment
+
+
+class PlanStore(RepetitionSource, Protocol):
+    """Storage of the growing plan; `uflip.results.ResultsWriter` is one."""
+
+    def grow(self, plan: Sequence[PlannedRun]) -> None:
+        """Store a plan with more runs."""
+
+
+def runs_to_make(plan: Plan, done: Collection[str], *, all_of_them: bool) -> list[Numbered]:
+    """Return the runs that are not stored, or all of them, with their indices."""
+    return [
+        (index, run)
+        for index, run in enumerate(plan.runs)
+        if all_of_them or run.id not in done or _is_needed_again(run, plan, done)
+    ]
+
+
+def _is_needed_again(run: PlannedRun, plan: Plan, done: Collection[str]) -> bool:
+    """Return whether a batch must be repeated because others of its experiment are missing."""
+    if run.micro_benchmark != interference.NAME:
+        return False
+    return any(
+        each.id not in done for each in plan.runs if each.micro_benchmark == interference.NAME
+    )
+
+
+def groups(
+    plan: Plan,
+    remaining: list[Numbered],
+    writer: PlanStore,
+    calibration: Calibration,
+    on_event: Callable[[Event], None],
+    *,
+    closed: bool,
+) -> Iterator[list[Numbered]]:
+    """Yield the groups of the plan, and of the rounds that are added after each stage.
+
+    The stages: runs that hardly disturb the state, random writes within a part of the device,
+    sequential writes.
+    """
+    made = 0
+    for stage in STAGES:
+        while True:
+            end = ends_of_stages(plan.runs, plan.target_size)[stage]
+            yield from group_unpaused([each for each in remaining if made <= each[0] < end])
+            made = end
+            grown = next_round(plan, made, writer, calibration.repetition_spec)
+            if grown is None or (closed and stage != SEQUENTIAL):
+                break
+            added = len(grown.runs) - len(plan.runs)
+            later_runs = [(index + added, run) for index, run in remaining if index >= made]
+            remaining = [*list(enumerate(grown.runs))[made : made + added], *later_runs]
+            plan = grown
+            calibration.update_plan(plan)
+            writer.grow(plan.runs)
+            on_event(PlanGrew(plan))
+    yield from group_unpaused([each for each in remaining if each[0] >= made])
+
+
+def disturbing_runs(plan: Plan) -> Sequence[PlannedRun]:
+    """Return the first run that disturbs the state, and all after it."""
+    indices = (index for index, run in enumerate(plan.runs) if run.spec.writes_sequentially)
+    return plan.runs[next(indices, len(plan.runs)) :]
+
+
+# Outcome of a benchmark: complete, interrupted or failed.
+#
+# However the work ends, the finished runs are stored, the manifest contains the outcome, and the
+# error explains how to see them. The same holds for runs of patterns and for jobs.
+
+
+class Finisher(Protocol):
+    """Storage of finished runs; `uflip.results.ResultsWriter` is one."""
+
+    path: Path
+
+    def finish(self, status: str, warnings: Sequence[WarningSummary] = ()) -> None:
+        """Store the outcome of the plan: complete, interrupted or failed."""
+
+
+@dataclass
+class Tally:
+    """The progress of a benchmark, updated by its execution.
+
+    Attributes
+    ----------
+    finished : int
+        Number of stored runs.
+    planned : callable
+        Returns the number of planned runs; a plan may grow.
+    status : str
+        The outcome without an exception: "interrupted" if its time was over.
+    warnings : sequence of mapping
+        Warnings about the outcome.
+    """
+
+    finished: int
+    planned: Callable[[], int]
+    status: str = "complete"
+    warnings: Sequence[WarningSummary] = ()
+
+
+@contextmanager
+def store_outcome(writer: Finisher, tally: Tally, runs: str = "runs") -> Iterator[None]:
+    """Store the outcome of the enclosed work, and add the finished runs to an error message.
+
+    Parameters
+    ----------
+    writer : Finisher
+        `finish` is called on it in every case.
+    tally : Tally
+        Updated by the work.
+    runs : str
+        The word for its runs.
+
+    Raises
+    ------
+    InterruptedRun
+        After Ctrl-C.
+    UflipError
+        The error of the work, with a note on the finished runs.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, InterruptedRun):
+        writer.finish("interrupted")
+        raise InterruptedRun(
+            f"Interrupted after {tally.finished} of {tally.planned()} {runs}",
+            where=str(writer.path),
+            action=_next_step(tally.finished, runs, writer.path),
+        ) from None
+    except BaseException as error:
+        # The disk may be full: the first error then names the cause, and a second one adds nothing.
+        with suppress(ResultsError):
+            writer.finish("failed")
+        if isinstance(error, UflipError):
+            parts = (error.action, _next_step(tally.finished, runs, writer.path))
+            error.action = "\n".join(part for part in parts if part)
+        raise
+    writer.finish(tally.status, tally.warnings)
+
+
+def _next_step(finished: int, runs: str, path: Path) -> str:
+    one = runs.removesuffix("s")
+    if not finished:
+        return f"no {one} was finished"
+    subject = f"the finished {one} is" if finished == 1 else f"the {finished} finished {runs} are"
+    return f"{subject} kept, see `uflip show {path}`; `uflip run --resume {path}` makes the others"
 
 
 class Writer(PlanStore, Finisher, Protocol):
@@ -293,3 +472,146 @@ def _report(
     *progress: int,
 ) -> None:
     on_event(RunProgress(index, run, *progress))
+
+
+# A plan, an open device and a result folder: everything that the runs need.
+
+
+@dataclass(frozen=True)
+class BenchmarkRun:
+    """A benchmark whose runs are about to be made.
+
+    Attributes
+    ----------
+    device : Device
+        Open for writing.
+    plan : Plan
+        Its plan.
+    writer : ResultsWriter
+        The result folder, with the finished runs.
+    history : History
+        The state of the device, which runs change.
+    calibration : Calibration
+        Phases and pause, measured on the way or stored before.
+    replay : callable or None
+        Checks that a rebuilt simulated device repeats its earlier runs.
+    """
+
+    device: Device
+    plan: Plan
+    writer: ResultsWriter
+    history: History
+    calibration: Calibration
+    replay: Callable[[PlannedRun, Trace], None] | None = None
+
+    def carry_out(self, max_time_ns: int | None = None, on_event: OnEvent = ignore) -> None:
+        """Make the missing runs, and store them one by one.
+
+        Raises
+        ------
+        UflipError
+            From `uflip.benchmark.execute`.
+        """
+        done = self.writer.done
+        if self.device.info.real:
+            self.writer.at_end = partial(final_state, self.device.info, processor_time())
+        on_event(RunsBegin(self.plan, estimate(self.plan), len(done)))
+        execute(
+            self.plan,
+            self.device,
+            self.writer,
+            on_event,
+            history=self.history,
+            calibration=self.calibration,
+            max_time_ns=max_time_ns,
+            done=done,
+            replay=self.replay,
+        )
+
+
+def final_state(info: DeviceInfo, before: tuple[int, int]) -> After:
+    """Read temperature, wear and stolen time of a real device after its benchmark.
+
+    `before` is the result of `processor_time` before the first run.
+    """
+    stolen, demanded = (now - then for now, then in zip(processor_time(), before, strict=True))
+    share = round(stolen / demanded, 4) if demanded > 0 else None
+    return After(temperature_of(info), wear_of(info), share)
+
+
+def new_benchmark_run(
+    device: Device,
+    plan: Plan,
+    out: Path,
+    initial_state: DeviceState,
+    *,
+    record: StateRecord | None = None,
+    wear: DeviceWear | None = None,
+    command: Sequence[str] | None = None,
+) -> BenchmarkRun:
+    """Make the result folder of a plan, ready for its runs.
+
+    Parameters
+    ----------
+    device : Device
+        Open for writing.
+    plan : Plan
+        For this device.
+    out : Path
+        An unused name.
+    initial_state : DeviceState
+        The state of the device (`uflip.benchmark.prepare`).
+    record : StateRecord, optional
+        The state record of the device.
+    wear : DeviceWear, optional
+        Wear of the device, if it is known already.
+    command : sequence of str, optional
+        The command line to store; without it, that of this process.
+
+    Raises
+    ------
+    ResultsError
+        If the folder exists, or cannot be made.
+    """
+    wear_before = wear_of(plan.device) if wear is None else wear
+    host = host_provenance(sys.argv if command is None else command) | {
+        "virtual_disk": virtual_disk_of(plan.device),
+        "disk": msgspec.to_builtins(disk_below(plan.device)),
+    }
+    writer = ResultsWriter.create(
+        out,
+        manifest_of(
+            device=with_details(plan.device, wear=wear_before),
+            host=host,
+            harness=measure_harness(),
+            scale=plan.scale,
+            seed=plan.seed,
+            pause_ns=plan.pause_ns,
+            target_size_bytes=plan.target_size,
+            repetitions=plan.repetitions,
+            method=plan.method,
+            durability=plan.durability,
+            state=initial_state
+            if record is None
+            else structs.replace(initial_state, record=str(record.path)),
+            plan=plan.runs,
+            skipped=plan.skipped,
+            warnings=plan.warnings,
+        ),
+    )
+    return BenchmarkRun(
+        device, plan, writer, History(initial_state.state_id, record), Calibration(plan, writer)
+    )
+
+
+def store_run(device: Device, plan: Plan, trace: _native.Trace, folder: Path) -> None:
+    """Make a result folder for a finished run.
+
+    Raises
+    ------
+    ResultsError
+        If the folder exists, or cannot be written.
+    """
+    writer = new_benchmark_run(device, plan, folder, AS_IS).writer
+    writer.commit(plan.runs[0], trace)
+    writer.finish("complete")

@@ -13,7 +13,7 @@ from uflip import signals
 from uflip._native import FlashTrace
 from uflip.benchmark.calibration import measure_harness
 from uflip.benchmark.events import JobsBegin, OnEvent, RunFinished, RunProgress, RunStarted, ignore
-from uflip.benchmark.outcome import Tally, store_outcome
+from uflip.benchmark.execute import Tally, store_outcome
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.resume import ReplayCheck, check_device, planned_runs

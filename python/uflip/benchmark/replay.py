@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TypedDict
 
 from uflip import _native, signals
-from uflip.benchmark.benchmark_run import new_benchmark_run
 from uflip.benchmark.estimate import estimate
 from uflip.benchmark.events import OnEvent, ignore
+from uflip.benchmark.execute import new_benchmark_run
 from uflip.benchmark.plan import plan_single_run
 from uflip.benchmark.prepare import AS_IS, known_state, open_watched, record_of
 from uflip.benchmark.request import BenchmarkRequest

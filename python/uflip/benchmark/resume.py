@@ -21,9 +21,9 @@ import numpy as np
 from msgspec import structs
 
 from uflip._native import FlashTrace, Trace
-from uflip.benchmark.benchmark_run import BenchmarkRun
 from uflip.benchmark.calibration import Calibration
 from uflip.benchmark.events import OnEvent
+from uflip.benchmark.execute import BenchmarkRun
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.prepare import bring_into_state
 from uflip.benchmark.state import History, plan_request

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from uflip import signals
-from uflip.benchmark.benchmark_run import new_benchmark_run
 from uflip.benchmark.cost import wear_of
 from uflip.benchmark.estimate import check_worth_running, estimate
 from uflip.benchmark.events import OnEvent, WearReport, ignore
+from uflip.benchmark.execute import new_benchmark_run
 from uflip.benchmark.open_channel import begin_jobs, resume_jobs
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.prepare import bring_into_state, known_state, record_of

@@ -242,11 +242,11 @@ def _warn_about_seed(spec: "Spec", info: "DeviceInfo") -> None:
 def _store_result(opened: "Device", spec: "Spec", trace: "Trace", folder: Path | None) -> None:
     if folder is None:
         return
-    from uflip.benchmark import benchmark_run, plan
+    from uflip.benchmark import execute, plan
 
     label = plan.label_of(spec)
     plan = plan.plan_pattern(spec, opened.info, label=label, durability=opened.durability)
-    benchmark_run.store_run(opened, plan, trace, folder)
+    execute.store_run(opened, plan, trace, folder)
 
 
 def _check_trace_file(path: Path | None, force: bool) -> None:
