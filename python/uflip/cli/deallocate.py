@@ -89,7 +89,7 @@ def command(
         check_options(parse_url(device), size, data, destroy, buffered=buffered)
     else:
         check_target_allowed(device, **target)
-    from uflip.benchmark.deallocate import split_into_trims
+    from uflip.benchmark.prepare import split_into_trims
     from uflip.cli.common import check_saving
     from uflip.cli.terminal import echo, echo_json
     from uflip.device.catalogue import inspect_device
