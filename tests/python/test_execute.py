@@ -17,10 +17,10 @@ from uflip.benchmark import (
     RunFinished,
     RunProgress,
     RunStarted,
-    execute,
     make_plan,
     measure_harness,
 )
+from uflip.benchmark.execute import execute
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import InterruptedRun, ResultsError, UflipError

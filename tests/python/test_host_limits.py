@@ -19,7 +19,8 @@ from command_line import uflip
 from msgspec import structs
 from numpy.typing import NDArray
 
-from uflip.benchmark import execute, plan
+from uflip.benchmark import execute
+from uflip.benchmark.plan import plan_pattern
 from uflip.benchmark.prepare import AS_IS
 from uflip.data.device import DeviceWear
 from uflip.data.manifest import Disk
@@ -533,7 +534,7 @@ def test_disk_is_read_again_after_benchmark(
     assert state.stolen_share is None or 0 <= state.stolen_share <= 1
     out = tmp_path / "out"
     device = open_device(f"file:{tmp_path / 'scratch'}", size=1 << 20, buffered=True)
-    plan = plan.plan_pattern(
+    plan = plan_pattern(
         baseline("RR", io_size=4096, io_count=40, io_ignore=0, target_size=1 << 20),
         device.info,
         label="RR",

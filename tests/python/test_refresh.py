@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import stored
 
-from uflip.benchmark import Calibration, Choices, History, execute, make_plan
+from uflip.benchmark import Calibration, Choices, History, make_plan
+from uflip.benchmark.execute import execute
 from uflip.data.manifest import DeviceState
 from uflip.data.run import metadata_of
 from uflip.device.opener import open_device

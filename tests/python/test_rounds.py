@@ -23,9 +23,9 @@ from uflip.benchmark import (
     Plan,
     PlanGrew,
     estimate,
-    execute,
     make_plan,
 )
+from uflip.benchmark.execute import execute
 from uflip.benchmark.order import STAGES, ends_of_stages
 from uflip.benchmark.plan import MAX_REPETITIONS
 from uflip.benchmark.rounds import (

@@ -28,7 +28,7 @@ from uflip.benchmark.events import (
     SessionEvent,
     ignore,
 )
-from uflip.benchmark.execute import BenchmarkRun, execute, new_benchmark_run
+from uflip.benchmark.execute import BenchmarkRun, new_benchmark_run
 from uflip.benchmark.plan import Choices, Plan, make_plan, method_for, overwrites_for
 from uflip.benchmark.plan_file import read_plan, write_plan
 from uflip.benchmark.request import BenchmarkRequest
@@ -71,7 +71,6 @@ __all__ = [
     "describe_wear",
     "enforce_state",
     "estimate",
-    "execute",
     "ignore",
     "make_plan",
     "measure_harness",

@@ -1,6 +1,8 @@
-"""Calibration of the device before the experiments of a plan: phases and pause.
+"""Calibration before the experiments of a plan: phases and pause; the cost of the harness.
 
-Both are stored as soon as they are known, so that a resumed benchmark uses them.
+Phases and pause are stored as soon as they are known, so that a resumed benchmark uses them. For
+the cost of the measuring itself, the engine drives a device that does nothing, exactly as it drives
+the device under test. The time per I/O is the error that every response time may contain.
 """
 
 from collections.abc import Mapping, Sequence
@@ -195,12 +197,6 @@ class Calibration:
         )
         self._lingering = effect.as_dict()
         self._store.note("interference", self._lingering)
-
-
-# Cost of the measuring itself, per I/O: stored with every result.
-#
-# The engine drives a device that does nothing, exactly as it drives the device under test. The time
-# per I/O is the error that every response time may contain.
 
 
 # Enough to hide the granularity of the clock; takes some ten milliseconds.

@@ -1,4 +1,15 @@
-"""Assumed cost of an I/O before the first measurement: estimates, each with its reason."""
+"""The cost of I/Os before the first measurement: their time, by assumption, and their wear.
+
+**Source**: uFLIP (CIDR 2009) §4.2 asks what a benchmark costs before it is run; wear as reported by
+the device: NVM Express Base Specification 2.0, SMART / Health Information (`Percentage Used`,
+`Data Units Written`).
+**Faithful**: a device's own figures, read when the plan is made.
+**Simplified**: only NVMe devices are read; others report wear in vendor-specific ways. The writes
+of the plan are assumed to wear the device like all earlier writes.
+**Ambiguous**: a percentage is a whole number. At 0 only an upper bound follows. A simulated device
+has rated erases; the number of erases per write depends on its write amplification, so that the
+result for 1 is a lower bound.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,19 +78,6 @@ _COSTS = {
 def cost_of(kind: str) -> Cost:
     """Return the cost of I/Os on a kind of device: file, block, nbd, sim or null."""
     return _COSTS[kind]
-
-
-# Wear of a device, and the share of its rated endurance that a plan uses.
-#
-# **Source**: uFLIP (CIDR 2009) §4.2 asks what a benchmark costs before it is run; wear as reported by
-# the device: NVM Express Base Specification 2.0, SMART / Health Information (`Percentage Used`,
-# `Data Units Written`).
-# **Faithful**: a device's own figures, read when the plan is made.
-# **Simplified**: only NVMe devices are read; others report wear in vendor-specific ways. The writes
-# of the plan are assumed to wear the device like all earlier writes.
-# **Ambiguous**: a percentage is a whole number. At 0 only an upper bound follows. A simulated device
-# has rated erases; the number of erases per write depends on its write amplification, so that the
-# result for 1 is a lower bound.
 
 
 BOUNDS = ("about", "less than", "at least")

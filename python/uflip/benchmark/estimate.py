@@ -1,4 +1,4 @@
-"""Estimate of a plan: its I/Os, its duration, and the time left.
+"""Estimate of a plan: its I/Os, its duration, and the time left. Limits of both.
 
 I/Os, bytes and pauses are counted exactly from the specifications. A run that ends when its mean
 has converged has two counts: the smallest and the largest number of I/Os. Time is an assumption
@@ -220,9 +220,6 @@ class TimeLeft:
         estimated = self._estimated_ns.get(pattern, 0)
         pace = self._taken_ns[pattern] / estimated if estimated else paces.get(pattern, 1.0)
         return self._times_ns[number] * pace
-
-
-# Limits of a plan: how much it may write, how long it may take.
 
 
 # Prefix of skip reasons that are limits.

@@ -1,4 +1,4 @@
-"""Events of a session, beside those of the runs (`uflip.benchmark.execute`)."""
+"""Progress events of a benchmark: opening, state, runs and jobs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,8 +8,6 @@ from uflip.benchmark.plan import Plan
 from uflip.benchmark.state import Enforcement
 from uflip.data.device import DeviceWear
 from uflip.experiment import PlannedRun
-
-# Progress events of the execution of a plan.
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Execution of a plan on a device: pause, run, commit, until the plan or the user ends it.
 
-For each run, or several that must follow each other at once (`run_groups`)::
+For each run, or several that must follow each other at once::
 
     reset            if the plan requires it: the state is enforced again
     or refresh       a part of the previous run's writes is overwritten
@@ -10,7 +10,16 @@ For each run, or several that must follow each other at once (`run_groups`)::
     check            is the target unchanged; did other processes disturb it
     store            on disk before the next one starts; or compared, if it is stored already
 
-`history` tracks the state of the device, `events` report progress, and `outcome` handles the end.
+A plan goes from stage to stage (`order`). After each stage, experiments that have not converged are
+repeated (`rounds`) before the next stage begins; the plan grows. On a device with earlier runs, no
+run is inserted before them. Runs with a fixed order come after all stages.
+
+    plan      | stage 0 ......... | stage 1 .... | stage 2 ........... |
+    made      | stage 0 .... more | stage 1 more | stage 2 .... more   |
+    groups      [1] [2] [3 4 5] [6] ...       3 4 5: the batches of the interference experiment
+
+However the work ends, the finished runs are stored, the manifest contains the outcome (complete,
+interrupted or failed), and the error explains how to see them.
 """
 
 import sys
@@ -70,17 +79,6 @@ from uflip.microbench import has_rounds
 from uflip.results import ResultsWriter, host_provenance
 from uflip.results.initial_manifest import manifest_of, processor_time
 from uflip.results.state_record import StateRecord
-
-# Groups of runs: the next runs of a plan, and runs that follow each other without a pause.
-#
-# A plan goes from stage to stage (`order`): runs that hardly disturb the state of the device, random
-# writes within a part of it, sequential writes. After each stage, experiments that have not converged
-# are repeated (`rounds`) before the next stage begins; the plan grows. On a device with earlier runs,
-# no run is inserted before them. Runs with a fixed order come after all stages.
-#
-#     plan      | stage 0 ......... | stage 1 .... | stage 2 ........... |
-#     made      | stage 0 .... more | stage 1 more | stage 2 .... more   |
-#     groups      [1] [2] [3 4 5] [6] ...       3 4 5: the batches of the interference experiment
 
 
 class PlanStore(RepetitionSource, Protocol):
@@ -145,12 +143,6 @@ def disturbing_runs(plan: Plan) -> Sequence[PlannedRun]:
     """Return the first run that disturbs the state, and all after it."""
     indices = (index for index, run in enumerate(plan.runs) if run.spec.writes_sequentially)
     return plan.runs[next(indices, len(plan.runs)) :]
-
-
-# Outcome of a benchmark: complete, interrupted or failed.
-#
-# However the work ends, the finished runs are stored, the manifest contains the outcome, and the
-# error explains how to see them. The same holds for runs of patterns and for jobs.
 
 
 class Finisher(Protocol):
@@ -474,9 +466,6 @@ def _report(
     on_event(RunProgress(index, run, *progress))
 
 
-# A plan, an open device and a result folder: everything that the runs need.
-
-
 @dataclass(frozen=True)
 class BenchmarkRun:
     """A benchmark whose runs are about to be made.
@@ -604,7 +593,7 @@ def new_benchmark_run(
     )
 
 
-def store_run(device: Device, plan: Plan, trace: _native.Trace, folder: Path) -> None:
+def store_run(device: Device, plan: Plan, trace: Trace, folder: Path) -> None:
     """Make a result folder for a finished run.
 
     Raises

@@ -11,6 +11,15 @@ All checks precede the first benchmark. After that no failure stops the others: 
 own outcome and error. Real devices of this machine are measured one after the other with nothing
 beside them, since devices that share a bus, a disk or processors disturb each other. Simulated ones
 have virtual time, and run wherever the executor has room. The folder is locked during the work.
+
+Results of a device on another machine are fetched from there::
+
+    worker, on the host of the drive              client
+    results/sent/ID/NAME/  ── piece by piece ──▶  FOLDER/.NAME-being-made ──▶ FOLDER/NAME
+
+The remote folder is complete before anything of it is fetched. It is removed when all of it has
+arrived with the right digests. So at any failure in between, one of the two is complete. Pieces are
+served during the other work of the worker: its next drive does not delay them.
 """
 
 import os
@@ -68,8 +77,6 @@ from uflip.results import Results, outputs, result_dir
 from uflip.results.atomic import write_file
 from uflip.results.result_dir import create_atomically
 
-# Names of several devices: the host of each, and the name of its folder.
-
 
 def split_host(device: str) -> tuple[str, str]:
     """Split a name into the label of the device's host (empty without one) and its URL.
@@ -121,16 +128,6 @@ def check_names(devices: list[str]) -> None:
         )
     for name in devices:
         parse_url(split_host(name)[1])
-
-
-# Results from another machine: listing them there, and fetching them.
-#
-#     worker, on the host of the drive              client
-#     results/sent/ID/NAME/  ── piece by piece ──▶  FOLDER/.NAME-being-made ──▶ FOLDER/NAME
-#
-# The remote folder is complete before anything of it is fetched. It is removed when all of it has
-# arrived with the right digests. So at any failure in between, one of the two is complete. Pieces are
-# served during the other work of the worker: its next drive does not delay them.
 
 
 REMOTE_RESULTS = Path("results") / "sent"
@@ -257,11 +254,6 @@ def _damaged_in_transit(remote: RemoteFolder, name: str, got: str) -> ResultsErr
         allowed="the files on the disk of the worker",
         action="give the command again with --resume, which fetches them again",
     )
-
-
-# The benchmark of one of several devices, begun or resumed by an executor, and its outcome.
-#
-# An error of one device is an outcome, not an exception: the others continue.
 
 
 # Interval of progress messages; through a scheduler each costs a millisecond [s].

@@ -1,15 +1,30 @@
-"""The order of runs: first baselines, then runs that hardly disturb the state, then the others.
+"""The order of runs, and refreshes between them: each run finds the device in about the same state.
 
     stage 0   all reads, then random writes over the whole target
     stage 1   random writes within a part of it
     stage 2   sequential writes, mixes with them first
     at end    deallocating runs: once, in the order in which they were laid out
 
-**Source**: uFLIP (CIDR 2009) §4.2: experiments with sequential writes are delayed; §4.1: "only
-sequential writes disturb the state significantly". R. A. Fisher (1935): complete blocks, each in an
-order drawn by chance.
-**Faithful**: runs with sequential writes come last.
-**Simplified**: reads, and writes over the whole target, keep their order.
+A run that writes in sequence, or at random within a part of the target, leaves a device that is no
+longer randomly written throughout. The effect shows long after the run, when the garbage collector
+reaches its data: during another experiment, whose result is then wrong. A reset removes it, but
+writes several times the device. A refresh removes it in part: more random writes of the kind that
+made the state, in proportion to the run. The run is then a fifth of the recent writes, wherever the
+collector is.
+
+    SW run     |████|                            its data stays contiguous until it is overwritten
+    refresh    |▒ ▒  ▒    ▒   ▒ ▒    ▒  ▒   ▒|   more than that, at random over the whole target
+    next run           |████|                    finds the device in about the same state
+
+**Source**: uFLIP (CIDR 2009) §4.2: experiments with sequential writes are delayed; §4.1: they begin
+in a well-defined state, "only sequential writes disturb the state significantly". R. A. Fisher
+(1935): complete blocks, each in an order drawn by chance.
+**Faithful**: runs with sequential writes come last. A refresh writes over the whole target, with
+the largest I/O size of the state's own writes.
+**Simplified**: reads, and writes over the whole target, keep their order. The size of the writes of
+a refresh does not vary. They are not measured, but take their time, on a simulated device, too: in
+functional mode a benchmark of the demo takes half as long, and 256, 247 and 252 of its 310
+experiments converge for three seeds, where 266 and 261 do for the first two.
 **Ambiguous**: (1) random writes within a part of the target. In the paper they disturb nothing. On
 a device that collects garbage in turn, some thousand of them within a few MiB make later ones over
 the whole target two or three times as slow, and sequential reads of these MiB a tenth quicker. With
@@ -19,7 +34,11 @@ slowed by background work of earlier writes. On sim:tlc-nvme reads with a stride
 after random writes, and 0.1 ms before. (2) The long run of sequential writes is among the first
 runs (§4.2), yet disturbs what random patterns over the whole device would then touch: it is the
 first of the disturbing runs. (3) Mixes with sequential writes follow it: their other pattern needs
-half of the device, undisturbed.
+half of the device, undisturbed. (4) The amount of a refresh. Nothing follows from the paper;
+`TIMES` bounds the share of a single run in the recent writes. (5) What is refreshed: runs that
+write sequentially, and those that use less than `NEARLY_ALL` of the target. Refreshes apply only
+where runs end when their mean has converged, on devices in a random state; a device measured as-is
+is never refreshed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,31 +56,6 @@ from uflip.spec import Basic, Mix, Spec, baseline
 
 if TYPE_CHECKING:
     from uflip.benchmark.plan import Plan
-
-
-# Refresh: random overwrites after a disturbing run, before the next run.
-#
-#     SW run     |████|                            its data stays contiguous until it is overwritten
-#     refresh    |▒ ▒  ▒    ▒   ▒ ▒    ▒  ▒   ▒|   more than that, at random over the whole target
-#     next run           |████|                    finds the device in about the same state
-#
-# A run that writes in sequence, or at random within a part of the target, leaves a device that is no
-# longer randomly written throughout. The effect shows long after the run, when the garbage collector
-# reaches its data: during another experiment, whose result is then wrong. A reset removes it, but
-# writes several times the device. A refresh removes it in part: more random writes of the kind that
-# made the state, in proportion to the run. The run is then a fifth of the recent writes, wherever the
-# collector is, and each run finds about the same state as the one before.
-#
-# **Source** uFLIP (CIDR 2009) §4.1: experiments begin in a well-defined state, random writes over the
-# whole device, and what disturbs it is limited.
-# **Faithful** Random writes over the whole target, of the largest size of those of the state.
-# **Simplified** Their size does not vary. They are written, and not measured, but take their time,
-# on a simulated device, too: in functional mode a benchmark of the demo takes half as long, and 256,
-# 247 and 252 of its 310 experiments converge for three seeds, where 266 and 261 do for the first two.
-# **Ambiguous** (1) How much. Nothing follows from the paper; `TIMES` bounds the share of a single run
-# in the recent writes. (2) What disturbs. In the paper only sequential writes do; here also a run
-# that uses less than `NEARLY_ALL` of the target. Refreshes apply only where runs end when their mean
-# has converged, on devices in a random state; a device measured as-is is never refreshed.
 
 
 # Four times the writes of a run: the run is then a fifth of the recent writes.

@@ -2,13 +2,13 @@
 
 **Source**: uFLIP (CIDR 2009) §4.2 and §4.3: experiments with sequential writes are delayed and
 grouped so that their target spaces do not overlap; the state is reset when these are used up;
-consecutive runs are kept apart by a pause. §5.1: each experiment is run three times.
+consecutive runs are kept apart by a pause of 1 s. §5.1: each experiment is run three times.
 **Faithful**: the long baseline runs and the measurement of the pause come first; then runs without
 sequential writes; the others get separate target spaces (`target_spaces`), so that no run reads or
 writes what an earlier one has written sequentially; a reset before the first run without free
 space; three repetitions, each in a space of its own; 1 s between runs, the paper's conservative
 choice, or more if the device needs it.
-**Simplified**: `plan_options` documents the differences of the quick scale.
+**Simplified**: the quick scale makes one repetition, and on a real device pauses 0.1 s only.
 **Ambiguous**: (1) what a sequential write is. Here ordered, partitioned and parallel sequential
 writes count, and so do mixes with them; random writes do not. (2) The order of repetitions: all
 runs of a group, then all of them again, so that slow changes show as disagreement (`order`).
@@ -39,15 +39,6 @@ from uflip.experiment import BASELINE_IO_SIZE, Context, IoCounts, PlannedRun, Sk
 from uflip.microbench import BASELINE, MICRO_BENCHMARKS, check_names, has_own_length
 from uflip.spec import MixPart, Spec
 from uflip.units import format_size
-
-# The user's choices about a plan, and defaults that suit the device and the scale.
-#
-# **Source**: uFLIP (CIDR 2009) §4.3: a pause of 1 s between runs, the paper's conservative choice;
-# §5.1: each experiment is run three times.
-# **Faithful**: both.
-# **Simplified**: the quick scale makes one repetition, and on a real device pauses 0.1 s only.
-# **Ambiguous**: nothing.
-
 
 PAUSE_NS = 1_000_000_000
 # In quick, a second between a hundred runs of half a second would be most of the time.
@@ -390,9 +381,6 @@ def _warnings(context: Context, allocator: SpaceAllocator, *, resets: bool) -> l
             "at a time (--only)",
         }
     ]
-
-
-# One pattern on a device as it is, stored as a result: for `uflip pattern --inside` and Play.
 
 
 SINGLE_PATTERN = "pattern"

@@ -255,9 +255,6 @@ def prepare(
     return PreparedDevice("enforced", state_record)
 
 
-# Trims over a range of a device, for `uflip deallocate`.
-
-
 MAX_TRIM_BYTES = 128 << 20
 """Length limit of a trim, as of any I/O [bytes]."""
 

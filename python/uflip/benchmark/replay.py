@@ -5,7 +5,9 @@ TRACE ─ read ─▶ Recording ─ fit ─▶ Ios ─ a plan of one run ─▶ 
 ```
 
 Every change on the way is a warning with its numbers: I/Os moved because the device is smaller,
-widened to its sectors, or omitted because they are neither reads nor writes.
+widened to its sectors, or omitted because they are neither reads nor writes. A table of I/Os
+(`uflip pattern --trace`, `uflip export`) is converted to the format of blkparse, which has
+nanoseconds, sectors and trims, so that nothing of it is lost.
 """
 
 import csv
@@ -37,12 +39,6 @@ from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError,
 from uflip.experiment import PlannedRun
 from uflip.results import ResultsWriter
 from uflip.results.result_dir import refuse_existing
-
-# Sources of traces for replay: formats of the native part, and tables of I/Os written by uflip.
-#
-# A table (`uflip pattern --trace`, `uflip export`) is converted to the format of blkparse, which has
-# nanoseconds, sectors and trims, so that nothing of it is lost.
-
 
 COLUMNS = ("submit_ns", "offset_bytes", "io_size_bytes", "mode")
 """Columns of a table; others are ignored."""

@@ -1,12 +1,39 @@
 """Length of runs: until their mean has converged, or fixed as in the paper.
 
-**Source**: uFLIP (CIDR 2009) §4.2 names an automatic IOCount as future work; §5.1 has fixed ones.
-**Faithful**: `paper` keeps the counts of §5.1.
-**Simplified**: a run ends by its budget at the latest; `converged` records whether it had to.
-**Ambiguous**: the budgets. The planned length has room for twice the longest start-up and ten of
-the longest periods that baselines may show. Once these are known, a run ends at a quarter more than
-the resulting shortest length (`phases`), room for a second look: more I/Os are better spent on
-repetitions at other times and places (`rounds`).
+The baselines come first. They show start-up and period of the device, which bound the length of all
+other runs. A current drive writes into a cache, then into an SLC cache or blocks that it collected
+while idle, and only then at its long-term rate; a baseline of 10,240 writes ends before that. If
+its writes were answered from a buffer (`uflip.flash_waits`), the device idles as before any run and
+the baseline is made again, up to eight times as long, as often as the budget of bytes and of time
+allows twice the length:
+
+    laid out   ▁▁▁▃▃▃▃▃▃▃                       320 MiB: write cache, blocks that were ready
+    goes on    ▁▁▁▃▃▃▃▃▃▃▃▃▃▃█████████████████  2.5 GiB: and the cost of garbage collection
+
+**Source**: uFLIP (CIDR 2009) §4.2: run SR, RR, SW and RW with a very large IOCount, identify the
+two phases of each pattern, derive upper bounds of start-up and period across the patterns. It names
+an automatic IOCount as future work; §5.1 has fixed ones.
+**Faithful**: all four baselines; the bounds are the largest values of any pattern. `paper` keeps
+the counts of §5.1.
+**Simplified**: `uflip.analysis` replaces the eye. A run ends by its budget at the latest;
+`converged` records whether it had to. Of several runs of a baseline the longest is stored; its
+first half is ignored: it cannot show a longer start-up.
+**Ambiguous**: (1) the budgets. The planned length has room for twice the longest start-up and ten
+of the longest periods that baselines may show. (2) How the bounds fix IOCount. No run with a stop
+rule may end before it has seen twice the longest start-up and `FEWEST_PERIODS` of the longest
+periods. The rule may prolong it by a quarter at most, room for a second look: more I/Os are better
+spent on repetitions at other times and places (`rounds`). IOIgnore is the start-up that the run
+shows itself. Runs of fixed length are laid out with the longest IOIgnore that fits. Once the
+baselines are known they ignore the start-up of these and a quarter more, at least the first I/O,
+and keep as many I/Os as before. (3) The unit of the start-up: see `uflip.startup`. (4) A run is
+bound by the baselines made before it: reads and random writes are not bound by sequential writes
+(`plan`). (5) A device that was idle for longer has more free blocks. The batches of the
+interference experiment follow the longest rest; they count as repeated baselines, and are the only
+ones in a plan without baselines. (6) The length of a longer baseline. As much as the spare space of
+most drives must be written before a start-up can be called over (`SPARE_SHARE`); the run writes a
+little more. In the standard scale only, 32 GiB of 32 KiB I/Os at most, and where 120 s are enough
+at the pace of the last quarter of the run before. Where that does not suffice, the runs are marked
+(`uflip.results.startup_check`).
 """
 
 import math
@@ -68,23 +95,6 @@ def shortest(spec: Spec) -> Spec:
     if spec.stop is None or spec.stop.min_ios is None:
         return spec
     return spec.but(stop=structs.replace(spec.stop, max_ios=spec.stop.min_ios))
-
-
-# Start-up and period of a device, from its long baseline runs.
-#
-# **Source**: uFLIP (CIDR 2009) §4.2: run SR, RR, SW and RW with a very large IOCount, identify the
-# two phases of each pattern, derive upper bounds of start-up and period across the patterns.
-# **Faithful**: all four; the bounds are the largest values of any pattern.
-# **Simplified**: `uflip.analysis` replaces the eye.
-# **Ambiguous**: how the bounds fix IOCount. (1) No run with a stop rule may end before it has seen
-# twice the longest start-up and `FEWEST_PERIODS` of the longest periods. The rule may prolong it by a
-# quarter at most, and IOIgnore is the start-up that the run shows itself. (2) Runs of fixed length
-# are laid out with the longest IOIgnore that fits. Once the baselines are known they ignore the
-# start-up of these and a quarter more, at least the first I/O, and keep as many I/Os as before. (3)
-# The unit of the start-up: see `uflip.startup`. (4) A run is bound by the baselines made before it:
-# reads and random writes are not bound by sequential writes (`plan`). (5) A device that was idle for
-# longer has more free blocks. The batches of the interference experiment follow the longest rest;
-# they count as repeated baselines, and are the only ones in a plan without baselines.
 
 
 FEWEST_PERIODS = 10
@@ -232,28 +242,6 @@ def adapt_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
 def _rule(spec: Spec) -> Stop:
     assert spec.stop is not None, "it ends by a rule"
     return spec.stop
-
-
-# Longer baseline runs of writes, for devices that answer writes from a buffer.
-#
-#     laid out   ▁▁▁▃▃▃▃▃▃▃                       320 MiB: write cache, blocks that were ready
-#     goes on    ▁▁▁▃▃▃▃▃▃▃▃▃▃▃█████████████████  2.5 GiB: and the cost of garbage collection
-#
-# A current drive writes into a cache, then into an SLC cache or blocks that it collected while idle,
-# and only then at its long-term rate. A baseline of 10,240 writes ends before that. If its writes
-# were answered from a buffer (`uflip.flash_waits`), the device idles as before any run and the
-# baseline is made again, up to eight times as long, as often as the budget of bytes and of time
-# allows twice the length. Slow devices keep the planned length, and so do devices without a buffer.
-#
-# **Source** uFLIP (CIDR 2009) §4.2: run the baselines "with a very large IOCount" to see the
-# start-up.
-# **Faithful** The start-up of such devices is seen, and their running phase.
-# **Simplified** The longest run is stored, and the shorter ones before it are dropped. Its first half
-# is ignored: it cannot show a longer start-up.
-# **Ambiguous** The length. As much as the spare space of most drives must be written before a
-# start-up can be called over (`SPARE_SHARE`); the run writes a little more. In the standard scale
-# only, 32 GiB of 32 KiB I/Os at most, and where 120 s are enough at the pace of the last quarter of
-# the run before. Where that does not suffice, the runs are marked (`uflip.results.startup_check`).
 
 
 STANDARD = "standard"

@@ -252,9 +252,6 @@ def _digest(content: Mapping[str, object]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-# History of a device: writes since its state was enforced, run by run.
-
-
 class StateStore(Protocol):
     """Storage for the state of a device; `uflip.results.StateRecord` is one."""
 

@@ -307,13 +307,6 @@ def _move_randomly(part: P, begin: int, size: int, seed: int) -> P:
     )
 
 
-# Allocation of target spaces to runs, with a reset before the first run without free space.
-#
-# Spaces lie far apart if that needs no reset (`target_spaces.SPACING`), else closer
-# (`target_spaces.BLOCK`): a distance of more than a flash block of the paper is safer, but a reset
-# writes several times the device.
-
-
 @dataclass(frozen=True)
 class PlacedRuns:
     """Runs with allocated spaces, and the resets needed for them."""

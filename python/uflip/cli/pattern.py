@@ -242,11 +242,12 @@ def _warn_about_seed(spec: "Spec", info: "DeviceInfo") -> None:
 def _store_result(opened: "Device", spec: "Spec", trace: "Trace", folder: Path | None) -> None:
     if folder is None:
         return
-    from uflip.benchmark import execute, plan
+    from uflip.benchmark.execute import store_run
+    from uflip.benchmark.plan import label_of, plan_pattern
 
-    label = plan.label_of(spec)
-    plan = plan.plan_pattern(spec, opened.info, label=label, durability=opened.durability)
-    execute.store_run(opened, plan, trace, folder)
+    label = label_of(spec)
+    plan = plan_pattern(spec, opened.info, label=label, durability=opened.durability)
+    store_run(opened, plan, trace, folder)
 
 
 def _check_trace_file(path: Path | None, force: bool) -> None:

@@ -29,9 +29,9 @@ from uflip.benchmark import (
     SessionEvent,
     begin,
     new_benchmark_run,
-    plan,
 )
 from uflip.benchmark.events import RunsBegin, StateProgress
+from uflip.benchmark.plan import plan_pattern
 from uflip.benchmark.prepare import AS_IS, open_watched
 from uflip.data.spec import spec_hook
 from uflip.device.catalogue import inspect_device
@@ -73,7 +73,7 @@ def play(play_request: PlayRequest, folder: Path, reporter: "ProgressPrinter") -
         return
     info = inspect_device(play_request.url)
     assert play_request.spec is not None, "a request of a pattern has a spec"
-    plan = plan.plan_pattern(play_request.spec, info, label=play_request.label, durability="cached")
+    plan = plan_pattern(play_request.spec, info, label=play_request.label, durability="cached")
     with signals.shielded(), open_watched(play_request.url, info, reporter) as device:
         device.looks_inside = True
         new_benchmark_run(device, plan, folder, AS_IS, command=["uflip", "explore"]).carry_out(
