@@ -61,8 +61,8 @@ from uflip.data.device import DeviceInfo, DeviceWear, with_details
 from uflip.data.manifest import After, DeviceState
 from uflip.data.run import About
 from uflip.data.summary import WarningSummary
-from uflip.device.disk import disk_below, temperature_of
-from uflip.device.handle import counter_samples
+from uflip.device.disk import disk_below, temperature_of, virtual_disk_of
+from uflip.device.handle import Device, counter_samples
 from uflip.device.identity import (
     WRITTEN,
     TargetStatus,
@@ -71,8 +71,6 @@ from uflip.device.identity import (
     count_disturbances,
     undisturbed_since_open,
 )
-from uflip.device.handle import Device
-from uflip.device.disk import virtual_disk_of
 from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
 from uflip.experiment import PlannedRun, run_seed
 from uflip.microbench import has_rounds
