@@ -23,7 +23,7 @@ from itertools import combinations
 from math import hypot
 from pathlib import Path
 
-from uflip.benchmark.order import IO_SIZE
+from uflip.benchmark.order import REFRESH_IO_SIZE
 from uflip.data.run import metadata_of
 from uflip.data.summary import Together
 from uflip.results import Results, summary
@@ -53,7 +53,7 @@ def effort(folder: Path) -> str:
         ios += len(trace)
         refreshed += metadata_of(run.path, trace.metadata_json).refreshed_bytes or 0
     resets = sum(run.reset_before for run in results.manifest.plan)
-    return f"{ios:,} I/Os measured, {refreshed // IO_SIZE:,} between runs, {resets} resets"
+    return f"{ios:,} I/Os measured, {refreshed // REFRESH_IO_SIZE:,} between runs, {resets} resets"
 
 
 def benchmarks(

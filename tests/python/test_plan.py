@@ -12,7 +12,6 @@ from msgspec import structs
 
 import uflip as api
 from uflip.benchmark import Choices, TimeLeft, estimate, interference, make_plan
-from uflip.benchmark.run_lengths import longer_baseline_in
 from uflip.benchmark.target_spaces import BLOCK
 from uflip.data.device import DeviceInfo
 from uflip.data.run import metadata_of
@@ -245,7 +244,7 @@ def test_estimate_counts_what_specifications_resolve_to(plan: Any) -> None:
     totals = [resolve(run.spec, plan.device).totals for run in plan.runs]
     assert estimated.runs == len(plan.runs)
     # Baselines of writes are made again, longer, where a buffer answers them.
-    longest = {run.id: longer_baseline_in(plan, run) for run in plan.runs}
+    longest = {run.id: plan.longer_baseline(run) for run in plan.runs}
     longer = {
         name: resolve(spec, plan.device).totals
         for name, spec in longest.items()

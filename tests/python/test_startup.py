@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uflip.benchmark import Choices, make_plan
-from uflip.benchmark.run_lengths import MARGIN, adapt_spec, longer_baseline_in, next_length
+from uflip.benchmark.run_lengths import MARGIN, adapt_spec, next_length
 from uflip.device.catalogue import inspect_device
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
@@ -465,13 +465,13 @@ def test_baseline_that_cannot_write_spare_space_keeps_length(
     pattern: str, device: str, scale: str, method: str | None
 ) -> None:
     run, plan = baseline_run(pattern, device, scale, method=method, repetitions=1)
-    assert longer_baseline_in(plan, run) is None
+    assert plan.longer_baseline(run) is None
 
 
 def test_baseline_extends_beyond_spare_space_if_time_allows() -> None:
     """512 GB are sold of 512 GiB: 6.87 %. Of 32 GiB these are 2.2 GiB."""
     run, plan = baseline_run("RW", "sim:tlc-nvme", "standard", repetitions=1)
-    longest = longer_baseline_in(plan, run)
+    longest = plan.longer_baseline(run)
     assert longest.io_count * 32 * KIB >= 0.0687 * plan.target_size
     assert longest.io_ignore == longest.io_count // 2
     fast = open_device("null", size=64 * MIB).run(baseline("RW", io_count=1000, io_size=4096))
@@ -485,7 +485,7 @@ def test_sequential_baselines_have_space_to_extend() -> None:
     _, plan = baseline_run("SW", "sim:tlc-nvme", "standard", repetitions=3)
     writing = [run for run in plan.runs if run.spec.writes_sequentially]
     begins = [run.spec.parts[0].begin for run in writing]
-    sizes = [written_sequentially(longer_baseline_in(plan, run)).size for run in writing]
+    sizes = [written_sequentially(plan.longer_baseline(run)).size for run in writing]
     assert len(writing) == 3
     for begin, size, following in zip(begins, sizes, [*begins[1:], plan.target_size], strict=True):
         assert begin + size <= following

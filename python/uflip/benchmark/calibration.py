@@ -126,7 +126,7 @@ class Calibration:
 
     def longer_baseline(self, run: PlannedRun, made: Sequence[Trace]) -> Spec | None:
         """Return the next longer baseline after others of the same run; None without one."""
-        longest = run_lengths.longer_baseline_in(self._plan, run)
+        longest = self._plan.longer_baseline(run)
         if longest is None:
             return None
         reads = self._ids_of(BASELINE, self._plan.runs).get("RR")

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from uflip.benchmark import run_lengths
 from uflip.benchmark.cost import Cost, cost_of
 from uflip.benchmark.interference import group_unpaused, pause_before
-from uflip.benchmark.order import IO_SIZE, refresh_bytes
+from uflip.benchmark.order import REFRESH_IO_SIZE
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.run_lengths import shortest
 from uflip.device.resolve import resolve
@@ -116,8 +116,8 @@ def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost, rest_ns: 
     written_ios = ios * changed / moved if moved else ios
     read_ios = ios - written_ios
     pauses_ns = totals.pause_ns + rest_ns
-    refresh = refresh_bytes(plan, run, written)
-    written, written_ios = written + refresh, written_ios + refresh / IO_SIZE
+    refresh = plan.refresh_bytes(run, written)
+    written, written_ios = written + refresh, written_ios + refresh / REFRESH_IO_SIZE
     time_ns = cost.run_time_ns(read_ios, written_ios, read + written, pauses_ns)
     if run.reset_before and plan.state is not None:
         written += plan.state.bytes_written
@@ -129,13 +129,13 @@ def _with_longer_baseline(
     plan: Plan, run: PlannedRun, laid_out: RunEstimate, cost: Cost, rest_ns: int
 ) -> RunEstimate:
     """Add the longer repeats of a baseline, as on a device that answers from a buffer."""
-    longer = run_lengths.longer_baseline_in(plan, run)
+    longer = plan.longer_baseline(run)
     if longer is None:
         return laid_out
     totals = resolve(longer, plan.device).totals
     ios, written = totals.total_ios, totals.bytes_written
     # Refresh after the longest of them.
-    refresh = refresh_bytes(plan, run, written) - refresh_bytes(plan, run, _written(plan, run))
+    refresh = plan.refresh_bytes(run, written) - plan.refresh_bytes(run, _written(plan, run))
     took_ns = min(cost.run_time_ns(0, ios, written, 0), run_lengths.TIME_NS)
     return RunEstimate(
         ios=laid_out.ios + ios,

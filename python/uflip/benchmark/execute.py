@@ -52,7 +52,7 @@ from uflip.benchmark.events import (
     ignore,
 )
 from uflip.benchmark.interference import Numbered, group_unpaused
-from uflip.benchmark.order import SEQUENTIAL, STAGES, ends_of_stages, refresh_bytes, refresh_spec
+from uflip.benchmark.order import SEQUENTIAL, STAGES, ends_of_stages, refresh_spec
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.prepare import AS_IS
 from uflip.benchmark.rounds import RepetitionSource, next_round
@@ -315,7 +315,7 @@ def execute(
                 spool=writer.spool,
             )
             refresh_due = sum(
-                refresh_bytes(plan, each.run, each.trace.bytes_written) for each in made
+                plan.refresh_bytes(each.run, each.trace.bytes_written) for each in made
             )
             made[0].about["refreshed_bytes"] = refreshed
             for each in made:
@@ -433,7 +433,7 @@ def _refresh_after_stored(plan: Plan, index: int, writer: Writer) -> int:
     trace = None if previous is None else writer.trace_of(previous.id)
     if previous is None or trace is None:
         return 0
-    return refresh_bytes(plan, previous, trace.bytes_written)
+    return plan.refresh_bytes(previous, trace.bytes_written)
 
 
 def _report_reset(

@@ -35,15 +35,14 @@ after random writes, and 0.1 ms before. (2) The long run of sequential writes is
 runs (§4.2), yet disturbs what random patterns over the whole device would then touch: it is the
 first of the disturbing runs. (3) Mixes with sequential writes follow it: their other pattern needs
 half of the device, undisturbed. (4) The amount of a refresh. Nothing follows from the paper;
-`TIMES` bounds the share of a single run in the recent writes. (5) What is refreshed: runs that
-write sequentially, and those that use less than `NEARLY_ALL` of the target. Refreshes apply only
-where runs end when their mean has converged, on devices in a random state; a device measured as-is
-is never refreshed.
+`REFRESH_TIMES` bounds the share of a single run in the recent writes. (5) What is refreshed: runs
+that write sequentially, and those that use less than `NEARLY_ALL` of the target. Refreshes apply
+only where runs end when their mean has converged, on devices in a random state; a device measured
+as-is is never refreshed.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -54,14 +53,10 @@ from uflip.footprint import NEARLY_ALL
 from uflip.microbench import BASELINE, has_fixed_order
 from uflip.spec import Basic, Mix, Spec, baseline
 
-if TYPE_CHECKING:
-    from uflip.benchmark.plan import Plan
-
-
-# Four times the writes of a run: the run is then a fifth of the recent writes.
-TIMES = 4
+# Writes of a refresh, in multiples of those of the run: the run is then a fifth of the recent ones.
+REFRESH_TIMES = 4
 # uFLIP §4.1: the largest size of the state's own, "the flash block size, 128 KB" [bytes].
-IO_SIZE = 128 << 10
+REFRESH_IO_SIZE = 128 << 10
 
 
 def writes_within_a_part(spec: Spec, target_size: int) -> bool:
@@ -82,29 +77,13 @@ def writes_within_a_part(spec: Spec, target_size: int) -> bool:
     )
 
 
-def refreshes(plan: Plan) -> bool:
-    """Return whether a plan refreshes the device after disturbing runs."""
-    is_random = plan.state is not None and plan.state.request["state"] == "random"
-    return is_random and plan.method == "auto"
-
-
-def refresh_bytes(plan: Plan, run: PlannedRun, written: int) -> int:
-    """Return the size of the refresh after a run [bytes]: at most that of the target."""
-    if not refreshes(plan) or has_fixed_order(run):
-        return 0
-    spec = run.spec
-    if not (spec.writes_sequentially or writes_within_a_part(spec, plan.target_size)):
-        return 0
-    return min(TIMES * written, plan.target_size) // IO_SIZE * IO_SIZE
-
-
 def refresh_spec(target_size: int, size_bytes: int, seed: int) -> Spec:
     """Return the specification of the writes of a refresh."""
     return baseline(
         "RW",
-        io_size=IO_SIZE,
-        target_size=target_size // IO_SIZE * IO_SIZE,
-        io_count=size_bytes // IO_SIZE,
+        io_size=REFRESH_IO_SIZE,
+        target_size=target_size // REFRESH_IO_SIZE * REFRESH_IO_SIZE,
+        io_count=size_bytes // REFRESH_IO_SIZE,
         io_ignore=0,
         seed=seed,
     )

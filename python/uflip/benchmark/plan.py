@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from uflip.benchmark import interference
-from uflip.benchmark.order import order_runs
+from uflip.benchmark.order import REFRESH_IO_SIZE, REFRESH_TIMES, order_runs, writes_within_a_part
 from uflip.benchmark.run_lengths import longer_baseline, with_stop_rule
 from uflip.benchmark.state import (
     FEWEST_OVERWRITES,
@@ -36,8 +36,14 @@ from uflip.data.summary import WarningSummary
 from uflip.durability import CACHED
 from uflip.errors import UsageError, unknown_name
 from uflip.experiment import BASELINE_IO_SIZE, Context, IoCounts, PlannedRun, Skipped
-from uflip.microbench import BASELINE, MICRO_BENCHMARKS, check_names, has_own_length
-from uflip.spec import MixPart, Spec
+from uflip.microbench import (
+    BASELINE,
+    MICRO_BENCHMARKS,
+    check_names,
+    has_fixed_order,
+    has_own_length,
+)
+from uflip.spec import Basic, MixPart, Spec
 from uflip.units import format_size
 
 PAUSE_NS = 1_000_000_000
@@ -261,6 +267,26 @@ class Plan:
     def resets(self) -> int:
         """Number of resets of the state."""
         return sum(run.reset_before for run in self.runs)
+
+    def longer_baseline(self, run: PlannedRun) -> Basic | None:
+        """Return the longest repeat of a baseline; None for a run without one."""
+        info = structs.replace(self.device, capacity_bytes=self.target_size)
+        return longer_baseline(run, info, self.scale, self.method)
+
+    @property
+    def refreshes(self) -> bool:
+        """Whether the device is refreshed after disturbing runs (`order`)."""
+        is_random = self.state is not None and self.state.request["state"] == "random"
+        return is_random and self.method == "auto"
+
+    def refresh_bytes(self, run: PlannedRun, written: int) -> int:
+        """Return the size of the refresh after a run [bytes]: at most that of the target."""
+        if not self.refreshes or has_fixed_order(run):
+            return 0
+        spec = run.spec
+        if not (spec.writes_sequentially or writes_within_a_part(spec, self.target_size)):
+            return 0
+        return min(REFRESH_TIMES * written, self.target_size) // REFRESH_IO_SIZE * REFRESH_IO_SIZE
 
 
 def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None = None) -> Plan:

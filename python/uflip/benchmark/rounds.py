@@ -43,7 +43,6 @@ from uflip.benchmark.estimate import estimate
 from uflip.benchmark.order import (
     SEQUENTIAL,
     is_wide,
-    refresh_bytes,
     repeat,
     shuffle_disturbing,
     stage_of,
@@ -220,10 +219,10 @@ def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], source: RepetitionS
         most = totals.bytes_written
         made = round(source.ios_of(run.id) / totals.total_ios * most)
         if run.repetition <= plan.repetitions:
-            unwritten += most + refresh_bytes(plan, run, most)
+            unwritten += most + plan.refresh_bytes(run, most)
         elif run.reset_before and plan.state is not None:
             unwritten -= plan.state.bytes_written
-        unwritten -= made + refresh_bytes(plan, run, made)
+        unwritten -= made + plan.refresh_bytes(run, made)
     return unwritten
 
 

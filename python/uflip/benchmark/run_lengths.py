@@ -40,7 +40,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -57,10 +57,6 @@ from uflip.microbench import BASELINE
 from uflip.microbench.layout import ROUNDS
 from uflip.spec import Basic, Mix, Spec, Stop, read_spec, until_converged
 from uflip.startup import SPARE_SHARE, Startup, in_rows, startup_of
-
-if TYPE_CHECKING:
-    from uflip.benchmark.plan import Plan
-
 
 # uFLIP §5.1: its shortest run. Rarer events may go unseen.
 MIN_IOS = 1024
@@ -278,12 +274,6 @@ def longer_baseline(run: PlannedRun, info: DeviceInfo, scale: str, method: str) 
 def _with_length(spec: Basic, ios: int) -> Basic:
     longer = spec.but(io_count=ios, io_ignore=ios // 2)
     return longer.but(target_size=ios * spec.io_bytes) if spec.writes_sequentially else longer
-
-
-def longer_baseline_in(plan: Plan, run: PlannedRun) -> Basic | None:
-    """Return the same for a run of a plan."""
-    info = structs.replace(plan.device, capacity_bytes=plan.target_size)
-    return longer_baseline(run, info, plan.scale, plan.method)
 
 
 def next_length(longest: Basic, trace: Trace) -> Basic | None:

@@ -17,9 +17,8 @@ from uflip.benchmark import (
     wear_of,
     write_plan,
 )
-from uflip.benchmark.order import TIMES, refreshes
+from uflip.benchmark.order import REFRESH_TIMES
 from uflip.benchmark.prepare import known_state, record_of
-from uflip.benchmark.run_lengths import longer_baseline_in
 from uflip.cli.common import (
     ANY_PATH,
     FILE_PATH,
@@ -141,7 +140,7 @@ def _notes(plan: Plan, *, in_state: bool) -> list[str]:
         notes.append(f"durability {plan.durability}: {describe_durability(plan.durability)}")
     if any(run.spec.stop for run in plan.runs):
         notes.append("lengths: a run ends when its mean has converged; each line shows the maximum")
-    longer = [spec for run in plan.runs if (spec := longer_baseline_in(plan, run)) is not None]
+    longer = [spec for run in plan.runs if (spec := plan.longer_baseline(run)) is not None]
     if longer:
         most = max(spec.ios * spec.io_bytes for spec in longer)
         notes.append(
@@ -154,10 +153,10 @@ def _notes(plan: Plan, *, in_state: bool) -> list[str]:
         notes.append(f"state: {plan.state.request['state']}; the device is in it already")
     else:
         notes.append(f"before the first run: {announce_state(plan.state)}")
-    if refreshes(plan):
+    if plan.refreshes:
         notes.append(
             "clean-up: after each run that writes sequentially or to a part of the target, random "
-            f"writes to the whole target, {TIMES} times as much; included with the run"
+            f"writes to the whole target, {REFRESH_TIMES} times as much; included with the run"
         )
     if plan.state is not None and plan.resets:
         noun = "reset" if plan.resets == 1 else "resets"
