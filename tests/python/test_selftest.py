@@ -56,7 +56,11 @@ def test_checks_cover_policies_and_layouts() -> None:
 
 
 def test_tolerances_are_as_documented() -> None:
-    assert (amplification.TOLERANCE, relocation.TOLERANCE, channels.TOLERANCE) == (0.01, 0.02, 0.01)
+    assert (
+        amplification.AMPLIFICATION_TOLERANCE,
+        relocation.RELOCATION_TOLERANCE,
+        channels.CHANNEL_TOLERANCE,
+    ) == (0.01, 0.02, 0.01)
 
 
 def test_names_are_unique_and_devices_are_urls() -> None:
@@ -68,7 +72,7 @@ def test_names_are_unique_and_devices_are_urls() -> None:
 
 
 def test_check_is_deterministic() -> None:
-    check = relocation.checks()[-1]
+    check = relocation.relocation_checks()[-1]
     assert check.run() == check.run()
 
 

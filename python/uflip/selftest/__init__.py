@@ -12,9 +12,9 @@ from uflip.selftest import amplification, channels, relocation
 from uflip.selftest.check import SelfTest, SelfTestRow
 
 GROUPS: dict[str, Callable[[], list[SelfTest]]] = {
-    "write amplification of victim policies": amplification.checks,
-    "relocated pages of the cyclic buffer": relocation.checks,
-    "rate of flash channels": channels.checks,
+    "write amplification of victim policies": amplification.amplification_checks,
+    "relocated pages of the cyclic buffer": relocation.relocation_checks,
+    "rate of flash channels": channels.channel_checks,
 }
 """Subject of a group -> its checks, in the order of execution."""
 

@@ -18,9 +18,9 @@ from uflip.selftest.check import SelfTest
 from uflip.spec import basic
 
 # Largest deviation from the theory.
-TOLERANCE = 0.01
+AMPLIFICATION_TOLERANCE = 0.01
 
-SPARE_FACTORS = (0.07, 0.125, 0.25, 0.5)
+POOL_SPARE_FACTORS = (0.07, 0.125, 0.25, 0.5)
 # Pages per block -> blocks of the only die: fewer larger blocks, so that all take as long.
 BLOCKS = {64: 4096, 256: 2048, 1024: 1024}
 RESERVED_BLOCKS = 1
@@ -52,17 +52,17 @@ POLICIES: dict[str, Model] = {
 """Victim policy, as a profile names it -> its closed form."""
 
 
-def checks() -> list[SelfTest]:
+def amplification_checks() -> list[SelfTest]:
     """Return a check for every policy, spare factor and block size."""
     return [
-        _check(policy, spare_factor, pages_per_block)
+        _amplification_check(policy, spare_factor, pages_per_block)
         for policy in POLICIES
-        for spare_factor in SPARE_FACTORS
+        for spare_factor in POOL_SPARE_FACTORS
         for pages_per_block in BLOCKS
     ]
 
 
-def _check(policy: str, spare_factor: float, pages_per_block: int) -> SelfTest:
+def _amplification_check(policy: str, spare_factor: float, pages_per_block: int) -> SelfTest:
     device = device_url(
         "ofc",
         gc=policy,
@@ -76,10 +76,15 @@ def _check(policy: str, spare_factor: float, pages_per_block: int) -> SelfTest:
         state="sequential",
     )
     name = f"write amplification {policy}, spare {spare_factor}, {pages_per_block} pages per block"
-    return SelfTest(name, device, TOLERANCE, partial(_measure, policy, pages_per_block))
+    return SelfTest(
+        name,
+        device,
+        AMPLIFICATION_TOLERANCE,
+        partial(_measure_amplification, policy, pages_per_block),
+    )
 
 
-def _measure(policy: str, pages_per_block: int, url: str) -> tuple[float, float]:
+def _measure_amplification(policy: str, pages_per_block: int, url: str) -> tuple[float, float]:
     device = SimulatedDevice(url)
     pages, blocks = device.logical_pages, BLOCKS[pages_per_block]
     spare_factor = theory.pool_spare_factor(

@@ -15,7 +15,7 @@ from uflip.reproduce import traffic
 from uflip.reproduce.simulated_device import SimulatedDevice, device_url
 from uflip.selftest.check import SelfTest
 
-TOLERANCE = 0.01
+CHANNEL_TOLERANCE = 0.01
 
 INTERFACE_BYTES_PER_S = 166_000_000
 CELL_NS = {"read": 25_000, "write": 200_000}
@@ -26,12 +26,12 @@ REQUESTS_PER_DIE = 3
 IOS = 40_000
 
 
-def checks() -> list[SelfTest]:
+def channel_checks() -> list[SelfTest]:
     """Return a check for reads and writes on every layout."""
-    return [_check(mode, channels, dies) for mode in CELL_NS for channels, dies in LAYOUTS]
+    return [_channel_check(mode, channels, dies) for mode in CELL_NS for channels, dies in LAYOUTS]
 
 
-def _check(mode: str, channels: int, dies: int) -> SelfTest:
+def _channel_check(mode: str, channels: int, dies: int) -> SelfTest:
     device = device_url(
         "ofc",
         channels=channels,
@@ -45,10 +45,12 @@ def _check(mode: str, channels: int, dies: int) -> SelfTest:
     )
     layout = f"{channels} x {dies} die" + ("s" if dies > 1 else "")
     name = f"channel rate {mode}s, {layout} [MB/s]"
-    return SelfTest(name, device, TOLERANCE, partial(_measure, mode, channels, dies))
+    return SelfTest(
+        name, device, CHANNEL_TOLERANCE, partial(_measure_channels, mode, channels, dies)
+    )
 
 
-def _measure(mode: str, channels: int, dies: int, url: str) -> tuple[float, float]:
+def _measure_channels(mode: str, channels: int, dies: int, url: str) -> tuple[float, float]:
     device = SimulatedDevice(url)
     page_bytes = device.page_bytes_with_spare
     one = pipelined_channel_rate(

@@ -15,16 +15,16 @@ from uflip.reproduce.simulated_device import SimulatedDevice, device_url, reloca
 from uflip.selftest.check import SelfTest
 from uflip.spec import basic
 
-TOLERANCE = 0.02
+RELOCATION_TOLERANCE = 0.02
 
-SPARE_FACTORS = (0.1, 0.2, 0.3, 0.45, 0.6)
-DIES, BLOCKS_PER_DIE, DATA_PAGES = 8, 1024, 127
+BUFFER_SPARE_FACTORS = (0.1, 0.2, 0.3, 0.45, 0.6)
 RESERVED_BLOCKS = 1
-HELD_BLOCKS = DIES * (RESERVED_BLOCKS + 1)
-WARM_UP_SIZES, COUNTED_SIZES = 5, 4
+DIES, BLOCKS_PER_DIE, DATA_PAGES = 8, 1024, 127
+BUFFER_HELD_BLOCKS = DIES * (RESERVED_BLOCKS + 1)
+BUFFER_WARM_UP_SIZES, BUFFER_COUNTED_SIZES = 5, 4
 
 
-def checks() -> list[SelfTest]:
+def relocation_checks() -> list[SelfTest]:
     """Return a check for every spare factor."""
     return [
         SelfTest(
@@ -35,23 +35,23 @@ def checks() -> list[SelfTest]:
                 reserved_blocks=RESERVED_BLOCKS,
                 state="sequential",
             ),
-            TOLERANCE,
-            _measure,
+            RELOCATION_TOLERANCE,
+            _measure_relocation,
         )
-        for spare_factor in SPARE_FACTORS
+        for spare_factor in BUFFER_SPARE_FACTORS
     ]
 
 
-def _measure(url: str) -> tuple[float, float]:
+def _measure_relocation(url: str) -> tuple[float, float]:
     device = SimulatedDevice(url)
     spare_factor = pool_spare_factor(
         physical_blocks=DIES * BLOCKS_PER_DIE,
         pages_per_block=DATA_PAGES,
         logical_pages=device.logical_pages,
-        held_blocks=HELD_BLOCKS,
+        held_blocks=BUFFER_HELD_BLOCKS,
     )
     expected = relocated_pages_simplified(spare_factor=spare_factor, pages_per_block=DATA_PAGES)
     write = partial(basic, "write", "random", io_size=device.page_bytes)
-    device.apply(write(io_count=WARM_UP_SIZES * device.logical_pages, seed=1))
-    counters = device.apply(write(io_count=COUNTED_SIZES * device.logical_pages, seed=2))
+    device.apply(write(io_count=BUFFER_WARM_UP_SIZES * device.logical_pages, seed=1))
+    counters = device.apply(write(io_count=BUFFER_COUNTED_SIZES * device.logical_pages, seed=2))
     return expected, relocated_pages(counters)
