@@ -8,7 +8,7 @@ from command_line import uflip
 from uflip import selftest
 from uflip.device.catalogue import inspect_device
 from uflip.executors import on_all
-from uflip.selftest import SelfTest, amplification, channels, relocation
+from uflip.selftest import SelfTest
 
 KEYS = ["name", "device", "expected", "measured", "deviation", "tolerance", "within"]
 
@@ -57,9 +57,9 @@ def test_checks_cover_policies_and_layouts() -> None:
 
 def test_tolerances_are_as_documented() -> None:
     assert (
-        amplification.AMPLIFICATION_TOLERANCE,
-        relocation.RELOCATION_TOLERANCE,
-        channels.CHANNEL_TOLERANCE,
+        selftest.AMPLIFICATION_TOLERANCE,
+        selftest.RELOCATION_TOLERANCE,
+        selftest.CHANNEL_TOLERANCE,
     ) == (0.01, 0.02, 0.01)
 
 
@@ -72,7 +72,7 @@ def test_names_are_unique_and_devices_are_urls() -> None:
 
 
 def test_check_is_deterministic() -> None:
-    check = relocation.relocation_checks()[-1]
+    check = selftest.relocation_checks()[-1]
     assert check.run() == check.run()
 
 
