@@ -51,12 +51,12 @@ def render(measured: OpenChannelFindings, rules: Sequence[Rule]) -> str:
             + ("\n  the last erase failed" if worn.erase_failed else ""),
         ]
     if measured.oc2:
-        parts += ["oc2: LUNs of one channel", _scaling(measured.oc2)]
+        parts += ["oc2: LUNs of one channel", _scaling_rows(measured.oc2)]
     if measured.oc3:
         everything = measured.oc3.all_luns
         parts += [
             "oc3: channels",
-            _scaling(measured.oc3.scaling),
+            _scaling_rows(measured.oc3.scaling),
             "a thread for every LUN: "
             + ", ".join(f"{word} {value:.0f} MB/s" for word, value in everything.items()),
             _times(measured.oc3.mixes, measured.oc3.throughput),
@@ -82,7 +82,7 @@ def _times(mixes: Mapping[str, ResponseSeries], throughput: Mapping[str, float])
     return Table(head, rows, "lr").text("  ")
 
 
-def _scaling(scalings: Mapping[str, Scaling]) -> str:
+def _scaling_rows(scalings: Mapping[str, Scaling]) -> str:
     rows: list[tuple[str, ...]] = []
     for kind, scaling in scalings.items():
         factors = scaling.factors()

@@ -90,18 +90,18 @@ def parse_request(document: object) -> PlayRequest:
     UsageError
         If it is invalid, or exceeds the limits.
     """
-    device, keys = _text(document, "device"), _texts(document, "keys")
+    device, keys = _text_field(document, "device"), _text_fields(document, "keys")
     target = device_of(device, keys)
     info = inspect_sim(target)
     _check_flash(info)
-    benchmark = _text(document, "benchmark")
+    benchmark = _text_field(document, "benchmark")
     if benchmark != PATTERN:
         if benchmark not in varied_micro_benchmarks():
             raise unknown_name(
                 "micro-benchmark", benchmark, [PATTERN, *varied_micro_benchmarks()], where="run"
             )
         return PlayRequest(target.text, benchmark)
-    label, options = _text(document, "pattern"), _texts(document, "options")
+    label, options = _text_field(document, "pattern"), _text_fields(document, "options")
     if label not in BASELINES:
         raise unknown_name("pattern", label, BASELINES, where="pattern")
     for name in options:
@@ -140,7 +140,7 @@ MAX_TEXT = 100
 MAX_PAIRS = 100
 
 
-def _text(document: object, name: str) -> str:
+def _text_field(document: object, name: str) -> str:
     value = document.get(name) if isinstance(document, dict) else None
     if isinstance(value, str) and 0 < len(value) <= MAX_TEXT:
         return value
@@ -153,10 +153,10 @@ def _text(document: object, name: str) -> str:
     )
 
 
-def _texts(document: object, name: str) -> dict[str, str]:
+def _text_fields(document: object, name: str) -> dict[str, str]:
     values = document.get(name, {}) if isinstance(document, dict) else None
     if isinstance(values, dict) and len(values) <= MAX_PAIRS:
-        return {key: _text(values, key) for key in values}
+        return {key: _text_field(values, key) for key in values}
     raise UsageError(
         "The overrides are not an object of strings",
         where=name,
