@@ -19,8 +19,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.device.url import read_override
 from uflip.errors import UsageError
 from uflip.play import stage as stages
-from uflip.play.form import form
-from uflip.play.play_request import MAX_IOS, parse_request
+from uflip.play.form import MAX_IOS, form, parse_request
 from uflip.play.stage import Played, Stage
 from uflip.results import Results
 from uflip.web.server import Serving, serving

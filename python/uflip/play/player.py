@@ -36,7 +36,7 @@ from uflip.benchmark.prepare import AS_IS, open_watched
 from uflip.data.spec import spec_hook
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UflipError
-from uflip.play.play_request import PATTERN, PlayRequest
+from uflip.play.form import PATTERN, PlayRequest
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ import msgspec
 from uflip.data.document import Table
 from uflip.data.spec import table_of
 from uflip.errors import UflipError, UnavailableError, UsageError
-from uflip.play.play_request import MAX_MEMORY_BYTES, MAX_SECONDS, PlayRequest
+from uflip.play.form import MAX_MEMORY_BYTES, MAX_SECONDS, PlayRequest
 
 MAX_RESULTS = 12
 """Number of results that are stored."""

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from uflip.errors import UflipError, UsageError
-from uflip.play.form import Form, form
-from uflip.play.play_request import parse_request
+from uflip.play.form import Form, form, parse_request
 from uflip.play.stage import Played, PlayedDocument, Stage
 from uflip.web.open_results import Folders, key_of
 
