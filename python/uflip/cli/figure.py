@@ -73,7 +73,7 @@ def _kinds_of_result(folder: Path) -> "Mapping[str, Draw]":
 
     loaded = Results.load(folder)
     if loaded.is_open_channel:
-        from uflip.oc.drawing import kinds_of
+        from uflip.oc.figures import kinds_of
 
         return kinds_of(loaded)
     return paper.kinds_of(loaded, summary(loaded))

@@ -3,14 +3,20 @@
 Each function describes a figure, for a page or for a file.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uflip.microbench.open_channel.oc1 import Oc1
+from uflip.microbench.open_channel.oc2 import KINDS
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
+from uflip.oc.result_dir import OpenChannelResult
 from uflip.report.figures import axes as scales
 from uflip.report.figures.chart import (
     DASHED,
@@ -25,7 +31,13 @@ from uflip.report.figures.chart import (
     ReferenceLine,
     TextLabel,
 )
+from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.report.figures.palette import INK, MUTED, look, readable_on
+from uflip.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 READS, WRITES = look("RR").color, look("RW").color
 FAILING, FAILING_AREA = "#a3417c", "#cc79a7"
@@ -224,3 +236,40 @@ def _scaling_panel(
     ticks = [(float(degree), str(degree)) for degree in degrees]
     x = Axis(degrees[0] / 1.15, degrees[-1] * 1.15, over, log=True, ticks=ticks)
     return Panel(x, Axis(0, 1.08 * highest or 1.0, "MB/s"), lines, title)
+
+
+# Single figures of uFLIP-OC for papers; see `uflip.report.figures.paper`.
+
+
+Draw = Callable[[], "Figure"]
+
+
+def kinds_of(results: Results) -> dict[str, Draw]:
+    """Return the figures of a result: kind -> a function that draws it."""
+    findings, simulated = OpenChannelResult(results).measured, results.manifest.device.simulated
+    charts: dict[str, Callable[[], Chart]] = {}
+    if (single_lun := findings.oc0) is not None:
+        titles = {mix: mix for mix in single_lun.mixes}
+        charts["bands"] = lambda: bands(single_lun.mixes, titles, simulated=simulated)
+        charts["luns"] = lambda: heat_map(
+            single_lun.write_mb_per_s, single_lun.read_mb_per_s, simulated=simulated
+        )
+    if (worn := findings.oc1) is not None:
+        charts["wear"] = lambda: wear(worn, simulated=simulated)
+    if (scaled := findings.oc2) is not None:
+        panels = [("writes", list(KINDS)[:2]), ("reads", list(KINDS)[2:])]
+        charts["channel"] = lambda: scalings(scaled, panels=panels, simulated=simulated)
+    if (channels := findings.oc3) is not None:
+        panels_by_channel = [
+            (word, [f"{word}, vectors", f"{word}, threads"]) for word in ("writes", "reads")
+        ]
+        charts["channels"] = lambda: scalings(
+            channels.scaling, panels=panels_by_channel, simulated=simulated
+        )
+        shares = {share: share for share in channels.mixes}
+        charts["writers"] = lambda: bands(channels.mixes, shares, simulated=simulated)
+    return {kind: partial(_draw_chart, chart) for kind, chart in charts.items()}
+
+
+def _draw_chart(chart: Callable[[], Chart]) -> Figure:
+    return figure_of(chart())
