@@ -31,7 +31,7 @@ from uflip.escape import plain
 if TYPE_CHECKING:
     from uflip._native import FlashTrace
     from uflip.data.job import JobTotals
-    from uflip.oc.one_job import FailedCommand, JobStatistics
+    from uflip.oc.session import FailedCommand, JobStatistics
     from uflip.results.outputs import OutputPath
 
 EPILOG = """\b
@@ -217,7 +217,7 @@ def pattern(
 ) -> None:
     """Run one job over physical addresses on DEVICE, as FOX does."""
     from uflip.oc.device import open_flash_device
-    from uflip.oc.one_job import job_statistics
+    from uflip.oc.session import job_statistics
 
     job = Job(**options)
     if read is not None:
