@@ -1,9 +1,8 @@
 """Costs of data structures on a device, predicted from its measured patterns.
 
 ============  ===========================================================================
-`pricing`     the price of an I/O of any size, from the means of a benchmark
 `workloads`   the five workloads: their formula, and their actual I/Os
-`predict`     a formula evaluated with prices
+`predict`     a formula evaluated with the measured prices of I/Os
 `replay`      the I/Os of a workload on a simulated device, for the error of the formula
 ============  ===========================================================================
 

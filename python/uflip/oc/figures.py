@@ -238,9 +238,6 @@ def _scaling_panel(
     return Panel(x, Axis(0, 1.08 * highest or 1.0, "MB/s"), lines, title)
 
 
-# Single figures of uFLIP-OC for papers; see `uflip.report.figures.paper`.
-
-
 Draw = Callable[[], "Figure"]
 
 

@@ -1,4 +1,4 @@
-"""The execution of jobs on a device, and the block that may be worn out."""
+"""The execution of jobs on a device, statistics of one job, and the block that may be worn out."""
 
 from __future__ import annotations
 
@@ -150,9 +150,6 @@ def check_unused(device: FlashDevice, scope: JobScope) -> None:
             allowed="a block that holds nothing",
             action="name another block, or erase it first",
         )
-
-
-# The statistics of one job over physical addresses, as FOX prints them.
 
 
 OPERATIONS = ("read", "write", "erase")

@@ -1,11 +1,10 @@
 """Play: change a simulated device in the explorer, and run something on it at once.
 
-============  ===========================================================================
-`form`          editable keys and possible runs of a device, as plain data
-`play_request`  a request, parsed and checked against the limits
-`player`        the subprocess that makes the runs: `python -m uflip.play.player`
-`stage`         scheduling: one run at a time, with limits; storage of the latest results
-============  ===========================================================================
+========  ===========================================================================
+`form`    editable keys and possible runs of a device; a request, checked against limits
+`player`  the subprocess that makes the runs: `python -m uflip.play.player`
+`stage`   scheduling: one run at a time, with limits; storage of the latest results
+========  ===========================================================================
 
 A run produces an ordinary result folder, which is shown and compared like any other. It is removed
 when the explorer ends.

@@ -1,7 +1,12 @@
-"""The editable keys of a simulated device, and its possible runs.
+"""The form of the play page, and its requests.
 
-Names, units, allowed values and meanings of keys come from the table of keys of the docs
-(`uflip.profiles.keys`); values are those of the profile, for every key.
+The form has the editable keys of a simulated device and its possible runs. Names, units, allowed
+values and meanings of keys come from the table of keys of the docs (`uflip.profiles.keys`); values
+are those of the profile, for every key.
+
+A request has three parts: the name of a profile, changed keys, and the run: one pattern with its
+parameters, or one of the micro-benchmarks at the quick scale. It contains no path, so that only
+built-in profiles are opened. It is checked against the limits.
 """
 
 from __future__ import annotations
@@ -26,13 +31,6 @@ from uflip.profiles import random_access_names
 from uflip.profiles.keys import Key, known_keys
 from uflip.spec import BASELINES, Spec, baseline
 from uflip.units import format_count, format_size
-
-# Requests of the play page, parsed and checked against the limits.
-#
-# A request has three parts: the name of a profile, changed keys, and the run: one pattern with its
-# parameters, or one of the micro-benchmarks at the quick scale. It contains no path, so that only
-# built-in profiles are opened.
-
 
 PATTERN = "pattern"
 """The run that is not a micro-benchmark."""
