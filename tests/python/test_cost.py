@@ -10,9 +10,8 @@ import pytest
 from command_line import uflip
 
 from uflip.cost.predict import parameters, predict
-from uflip.cost.pricing import Prices
 from uflip.cost.replay import replay
-from uflip.cost.workloads import WORKLOADS, Parameters
+from uflip.cost.workloads import WORKLOADS, Parameters, Prices
 from uflip.errors import UsageError
 from uflip.hints.means import Mean
 

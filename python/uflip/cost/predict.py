@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from uflip.cost.pricing import Prices
-from uflip.cost.workloads import WORKLOADS, Parameters, Part, Workload
+from uflip.cost.workloads import WORKLOADS, Parameters, Part, Prices, Workload
 from uflip.data.summary import Summary
 from uflip.errors import UsageError, unknown_name
 from uflip.spec import BASELINES
