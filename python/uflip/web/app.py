@@ -27,10 +27,10 @@ from uflip.web.channel import channel
 from uflip.web.device_log import device_log_view
 from uflip.web.listing import Listing
 from uflip.web.open_results import Folders, OpenResults
-from uflip.web.query import Query, number, text
+from uflip.web.open_run import OpenRun
 from uflip.web.slow_ios import io_view, slowest
 from uflip.web.sweeps import Sweeps
-from uflip.web.window import AXES, Picture, addresses, picture
+from uflip.web.window import AXES, Axis, Picture, addresses, picture
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from starlette.routing import Route
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+Query = Mapping[str, str]
+MAX_NUMBER = float(1 << 62)
 STATIC = {"": "index.html", "app.js": "app.js", "app.css": "app.css"}
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 POLICY = (
@@ -175,16 +177,18 @@ def reading_routes(opened: OpenResults, prefix: str, views_offered: Sequence[str
     listing, sweeps = Listing(opened), Sweeps(opened.folders)
     documents: dict[str, Callable[[Query], object]] = {
         "results": lambda _: _list(opened, listing, sweeps),
-        "sweep": lambda query: sweeps.get(text(query, "key")),
+        "sweep": lambda query: sweeps.get(_text(query, "key")),
         "rows": lambda query: _rows(listing, query),
-        "result": lambda query: views.result(opened, text(query, "key")),
-        "run": lambda query: views.run(opened, text(query, "key"), text(query, "run")),
+        "result": lambda query: views.result(opened, _text(query, "key")),
+        "run": lambda query: views.run(opened, _text(query, "key"), _text(query, "run")),
         "io": lambda query: _io(opened, query),
-        "operation": partial(gantt.operation_view, opened),
-        "inside": lambda query: device_log_view(opened, text(query, "key"), text(query, "run")),
-        "channel": lambda query: channel(opened, text(query, "key")),
+        "operation": lambda query: _operation(opened, query),
+        "inside": lambda query: device_log_view(opened, _text(query, "key"), _text(query, "run")),
+        "channel": lambda query: channel(opened, _text(query, "key")),
         "slowest": lambda query: _slowest(opened, query),
-        "spread": partial(distribution.distribution, opened),
+        "spread": lambda query: distribution.distribution(
+            opened, _text(query, "key"), _text(query, "runs").split(",")
+        ),
         "compare": lambda query: _compare(opened, query),
     }
     routes = [
@@ -192,9 +196,9 @@ def reading_routes(opened: OpenResults, prefix: str, views_offered: Sequence[str
         for name, answer in documents.items()
     ]
     pictures = {
-        "window": partial(_window, opened),
+        "window": partial(_drawn_part, picture, opened),
         "addresses": partial(_addresses, opened),
-        "gantt": partial(gantt.gantt_view, opened),
+        "gantt": partial(_drawn_part, gantt.gantt_view, opened),
     }
     routes += [
         Route(f"{prefix}/api/{name}", partial(_drawn, answer=answer))
@@ -261,16 +265,52 @@ async def _run_action(request: "Request", *, act: play.Action) -> "Response":
         return _failed(error)
 
 
-def _window(opened: OpenResults, query: Query) -> Picture:
-    run = opened.run(text(query, "key"), text(query, "run"))
+def _text(query: Query, name: str) -> str:
+    """Return a word in the query of an address."""
+    value = query.get(name)
+    if not value:
+        raise UsageError(
+            "A parameter is missing in the address",
+            where=name,
+            allowed="a text",
+            action="open the page from the list",
+        )
+    return value
+
+
+def _number(query: Query, name: str) -> float:
+    """Return a number in the query of an address, at most as large as the largest count."""
+    given = query.get(name, "")
+    try:
+        value = float(given)
+    except ValueError:
+        value = float("nan")
+    if not abs(value) <= MAX_NUMBER:
+        raise UsageError(
+            "A number in the address is not valid"
+            if given
+            else "A number is missing in the address",
+            where=name,
+            got=given or "nothing",
+            allowed=f"a number of at most {MAX_NUMBER:g}",
+            action="open the page from the list",
+        )
+    return value
+
+
+def _drawn_part(
+    draw: Callable[[OpenRun, Axis, float, float, int], Picture], opened: OpenResults, query: Query
+) -> Picture:
+    """Draw the requested part of a run."""
+    run = opened.run(_text(query, "key"), _text(query, "run"))
     axis = next((each for each in AXES if each == query.get("axis")), AXES[0])
-    low, high = number(query, "from"), number(query, "to")
-    return picture(run, axis, low, high, int(number(query, "columns")))
+    low, high = _number(query, "from"), _number(query, "to")
+    return draw(run, axis, low, high, int(_number(query, "columns")))
 
 
 def _addresses(opened: OpenResults, query: Query) -> Picture:
-    run = opened.run(text(query, "key"), text(query, "run"))
-    return addresses(run, int(number(query, "from")), int(number(query, "to")))
+    run = opened.run(_text(query, "key"), _text(query, "run"))
+    return addresses(run, int(_number(query, "from")), int(_number(query, "to")))
 
 
 def _not_found(*_: object) -> "Response":
@@ -305,7 +345,7 @@ def _list(opened: OpenResults, listing: Listing, sweeps: Sweeps) -> api_types.Re
 
 
 def _rows(listing: Listing, query: Query) -> api_types.Rows:
-    keys = text(query, "keys").split(",")[:MAX_ROWS]
+    keys = _text(query, "keys").split(",")[:MAX_ROWS]
     return {"rows": [_row_or_error(listing, key) for key in keys]}
 
 
@@ -317,7 +357,7 @@ def _row_or_error(listing: Listing, key: str) -> api_types.WarningRow | api_type
 
 
 def _io(opened: OpenResults, query: Query) -> api_io_types.Io:
-    run, position = opened.run(text(query, "key"), text(query, "run")), number(query, "number")
+    run, position = opened.run(_text(query, "key"), _text(query, "run")), _number(query, "number")
     if not 0 <= position < run.io_count:
         raise UsageError(
             "There is no such I/O",
@@ -332,16 +372,21 @@ def _io(opened: OpenResults, query: Query) -> api_io_types.Io:
     return view
 
 
+def _operation(opened: OpenResults, query: Query) -> api_io_types.Operation:
+    _, lanes = gantt.lanes_of(opened, _text(query, "key"), _text(query, "run"))
+    return gantt.operation(lanes, int(_number(query, "row")))
+
+
 def _slowest(opened: OpenResults, query: Query) -> api_io_types.Slowest:
-    run = opened.run(text(query, "key"), text(query, "run"))
-    start, stop = int(number(query, "from")), int(number(query, "to"))
+    run = opened.run(_text(query, "key"), _text(query, "run"))
+    start, stop = int(_number(query, "from")), int(_number(query, "to"))
     if "few" in query:
         return slowest(run, start, stop, 1, traits=False)
     return slowest(run, start, stop)
 
 
 def _compare(opened: OpenResults, query: Query) -> api_types.ComparisonView:
-    keys = list(dict.fromkeys(text(query, "keys").split(",")))
+    keys = list(dict.fromkeys(_text(query, "keys").split(",")))
     if not 2 <= len(keys) <= MAX_COMPARED:
         raise UsageError(
             "A comparison needs two to eight results",

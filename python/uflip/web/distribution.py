@@ -1,22 +1,24 @@
 """Distribution of the response times of an experiment: all its runs together, without start-up."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from uflip.web.api_io_types import Spread
 from uflip.web.open_results import OpenResults
 from uflip.web.open_run import CLASSES, PIECE_IOS, classes_of, edges_ns
-from uflip.web.query import Query, text
 
 
-def distribution(opened: OpenResults, query: Query) -> Spread:
-    """Return the number of I/Os of the requested runs in each class of response time.
+def distribution(opened: OpenResults, key: str, names: Sequence[str]) -> Spread:
+    """Return the number of I/Os of an experiment in each class of response time, without start-up.
 
-    Raises
-    ------
-    UsageError
-        If the run does not exist.
+    Parameters
+    ----------
+    opened : OpenResults
+        The results.
+    key, names
+        A result, and the runs of the experiment.
     """
-    key, names = text(query, "key"), text(query, "runs").split(",")
     counts, longest = np.zeros(CLASSES, np.int64), 0
     for run in [opened.run(key, name) for name in names]:
         for low in range(0, run.io_count, PIECE_IOS):

@@ -36,7 +36,6 @@ from uflip.results.device_log import (
 from uflip.web.api_io_types import DieOperation, Flash, Lane, Operation, OperationGroup, Share, Wait
 from uflip.web.open_results import OpenResults
 from uflip.web.open_run import OpenRun
-from uflip.web.query import Query, number, text
 from uflip.web.window import AXES, RAW, Arrays, Axis, Header, Picture
 
 PROGRAM_CODE = OPERATION_NAMES.index(NAMES_BY_PURPOSE[HOST_WRITE, PROGRAM])
@@ -257,21 +256,12 @@ def gantt(
     return Picture({"kind": "shares", "columns": columns, **header}, {"shares": shares})
 
 
-def gantt_view(opened: OpenResults, query: Query) -> Picture:
-    """Return the requested picture."""
-    run = opened.run(text(query, "key"), text(query, "run"))
+def gantt_view(run: OpenRun, axis: Axis, low: float, high: float, columns: int) -> Picture:
+    """Return the picture of a part of a run; it is empty if no operations were recorded."""
     lanes = _recorded_lanes(run)
     if lanes is None:
         return Picture({"kind": "nothing"}, {})
-    axis = next((each for each in AXES if each == query.get("axis")), AXES[0])
-    low, high = number(query, "from"), number(query, "to")
-    return gantt(run, lanes, axis, (low, high), int(number(query, "columns")))
-
-
-def operation_view(opened: OpenResults, query: Query) -> Operation:
-    """Return the requested operation and its waits."""
-    _, lanes = lanes_of(opened, text(query, "key"), text(query, "run"))
-    return operation(lanes, int(number(query, "row")))
+    return gantt(run, lanes, axis, (low, high), columns)
 
 
 def flash_view(run: OpenRun, number: int) -> Flash | None:
