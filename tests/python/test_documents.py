@@ -25,8 +25,8 @@ from uflip.data.summary import Summary
 from uflip.errors import ResultsError, UflipError, UsageError
 from uflip.report.text import render
 from uflip.results import Results, summary
-from uflip.web.listing import Listing
 from uflip.web.open_results import Folders, OpenResults
+from uflip.web.views import Listing
 
 HOSTILE_VALUES: list[Any] = [
     None, True, -1, 0, 1.5, 1e308, 2**63, 2**64, -(2**63) - 1, "", "x", "x" * 20_000, "\x00",

@@ -35,7 +35,7 @@ from uflip.results.integrity import examine as verify_folder
 from uflip.results.integrity import run_checks
 from uflip.results.result_dir import run_file
 from uflip.site.upload_files import COMPLETE, unfinished_error
-from uflip.web.listing import run_counts
+from uflip.web.views import run_counts
 
 MEMORY_BYTES = 2 << 30
 SECONDS = 300

@@ -22,14 +22,13 @@ from uflip._native import __version__
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError
 from uflip.play.stage import Stage
 from uflip.report.key_row import COLUMNS, note
-from uflip.web import api_io_types, api_types, distribution, gantt, play, served_devices, views
-from uflip.web.channel import channel
+from uflip.web import api_io_types, api_types, gantt, play, served_devices, views
 from uflip.web.device_log import device_log_view
-from uflip.web.listing import Listing
 from uflip.web.open_results import Folders, OpenResults
 from uflip.web.open_run import OpenRun
 from uflip.web.slow_ios import io_view, slowest
 from uflip.web.sweeps import Sweeps
+from uflip.web.views import Listing
 from uflip.web.window import AXES, Axis, Picture, addresses, picture
 
 if TYPE_CHECKING:
@@ -184,9 +183,9 @@ def reading_routes(opened: OpenResults, prefix: str, views_offered: Sequence[str
         "io": lambda query: _io(opened, query),
         "operation": lambda query: _operation(opened, query),
         "inside": lambda query: device_log_view(opened, _text(query, "key"), _text(query, "run")),
-        "channel": lambda query: channel(opened, _text(query, "key")),
+        "channel": lambda query: views.channel(opened, _text(query, "key")),
         "slowest": lambda query: _slowest(opened, query),
-        "spread": lambda query: distribution.distribution(
+        "spread": lambda query: views.distribution(
             opened, _text(query, "key"), _text(query, "runs").split(",")
         ),
         "compare": lambda query: _compare(opened, query),

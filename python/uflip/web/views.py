@@ -1,33 +1,177 @@
-"""A result, a run, and a comparison, as plain data with the texts of the report.
+"""Views of the explorer as plain data, with the texts of the report.
 
-Names are untrusted text: the page shows them only as text.
+The list of results, a result, a run, a comparison, an open-channel device, a distribution.
+
+Names are untrusted text: the page shows them only as text. A thousand folders are listed within a
+second, from their manifests; the columns about runs follow in batches.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Annotated, cast
 
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from uflip.benchmarks import summary
+from uflip.data import manifest
 from uflip.data import summary as summary_types
-from uflip.data.document import plain
+from uflip.data.bounded_read import read_document
+from uflip.data.device import DeviceInfo
+from uflip.data.document import MAX_RUNS, MAX_WARNINGS, plain
+from uflip.data.manifest import Manifest
 from uflip.data.spec_base import PLURALS
 from uflip.data.summary import ExperimentSummary, Summary, WarningSummary
 from uflip.durability import describe_durability
+from uflip.errors import ResultsError, UflipError, UsageError
 from uflip.hints import advise
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.labels import PATTERN_NAMES, by_pattern, format_value, parameter_name
+from uflip.microbench.open_channel.oc1 import Oc1
+from uflip.microbench.open_channel.scaling import Scaling
+from uflip.microbench.open_channel.series import ResponseSeries
+from uflip.oc.contract import Rule
+from uflip.oc.figures import TOP_PERCENTILE
+from uflip.oc.result_dir import OpenChannelResult
 from uflip.report.figures.axes import positions_of
 from uflip.report.findings import finding, headline
-from uflip.report.key_row import COLUMNS, has_characteristics, note
+from uflip.report.key_row import COLUMNS, cells, has_characteristics, note, numbers
 from uflip.report.labels import axis_name, cause_name, counter_name, title
 from uflip.results import Results, StoredRun
 from uflip.results.comparison import VERDICTS, compare
 from uflip.results.reader import repeated
-from uflip.results.summary_document import describe_device
-from uflip.web import api_types
-from uflip.web.listing import run_counts
-from uflip.web.open_results import OpenResults
-from uflip.web.open_run import edges_ns
+from uflip.results.summary_document import describe_device, experiments_of
+from uflip.web import api_io_types, api_types
+from uflip.web.open_results import FORMER, Latest, OpenResults, ResultFolder, refuse_names, stamp_of
+from uflip.web.open_run import CLASSES, PIECE_IOS, classes_of, edges_ns
+
+ROWS = 20_000
+"""Maximum number of cached rows."""
+MAX_DOTS = 3000
+LINE_POINTS = 600
+
+
+class _Warned(Struct, frozen=True):
+    code: str
+
+
+class _StoredState(Struct, frozen=True):
+    state: str = "unknown"
+
+
+class _Glance(Struct, frozen=True):
+    """The fields of a manifest that a row shows; only its format is checked."""
+
+    format: str
+    format_version: int
+    uflip_version: str
+    created_utc: str
+    status: str
+    device: DeviceInfo
+    scale: str
+    plan: Annotated[list[msgspec.Raw], Meta(max_length=MAX_RUNS)]
+    warnings: Annotated[list[_Warned], Meta(max_length=MAX_WARNINGS)]
+    durability: str | None = None
+    state: _StoredState = _StoredState()
+    repetitions: int = 1
+
+
+class Listing:
+    """Rows of results, each cached until its folder changes.
+
+    Parameters
+    ----------
+    opened : OpenResults
+        The folders.
+    """
+
+    def __init__(self, opened: OpenResults) -> None:
+        self._opened = opened
+        self._glances: Latest[api_types.Glance | api_types.Failed] = Latest(ROWS)
+        self._rows: Latest[api_types.WarningRow | api_types.Failed] = Latest(ROWS)
+
+    def glances(self) -> list[api_types.Glance | api_types.Failed]:
+        """Return the row of every folder, from its manifest."""
+        return [
+            self._glances.get(folder.key, stamp_of(folder), partial(_glance, folder))
+            for folder in self._opened.folders.scan()
+        ]
+
+    def row(self, key: str) -> api_types.WarningRow | api_types.Failed:
+        """Return the runs of a folder: its row of Table 3, and the number of converged means."""
+        folder = self._opened.folder(key)
+        return self._rows.get(key, stamp_of(folder), partial(_row, folder))
+
+
+def _glance(folder: ResultFolder) -> api_types.Glance | api_types.Failed:
+    try:
+        refuse_names(folder)
+        path = folder.path / manifest.FILE_NAME
+        if not path.exists() and (folder.path / FORMER).exists():
+            raise ResultsError(
+                "The explorer does not support results of an older uFLIP-OC",
+                action="`uflip oc show` prints them",
+            )
+        document = _read(path, read_document(path, manifest.KIND))
+    except UflipError as error:
+        return {"key": folder.key, "name": folder.name, "error": error.parts()}
+    return {
+        "key": folder.key,
+        "name": folder.name,
+        "device": describe_device(document.device),
+        "simulated": document.device.simulated,
+        "created_utc": document.created_utc,
+        "scale": document.scale,
+        "state": document.state.state,
+        "durability": document.durability or "",
+        "status": document.status,
+        "repetitions": document.repetitions,
+        "planned": len(document.plan),
+        "warnings": [each.code for each in document.warnings],
+        "uflip_version": document.uflip_version,
+    }
+
+
+def _read(path: Path, content: bytes) -> _Glance | Manifest:
+    """Parse the fields of a row; if that fails, parse the whole manifest, or raise an error."""
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        document = msgspec.json.decode(content, type=_Glance)
+        if (document.format, document.format_version) == (manifest.FORMAT, manifest.FORMAT_VERSION):
+            return document
+    return manifest.parse(path, content)
+
+
+def _row(folder: ResultFolder) -> api_types.WarningRow | api_types.Failed:
+    try:
+        results = Results.load(folder.path)
+        return {"key": folder.key, **run_counts(summary(results))}
+    except UflipError as error:
+        return {"key": folder.key, "error": error.parts()}
+
+
+def run_counts(document: Summary) -> api_types.RunCountsWithWarnings:
+    """Return the part of a row that comes from a summary."""
+    converged = [
+        run["together"]["converged"]
+        for _, run in experiments_of(document)
+        if run["together"]["converged"] is not None
+    ]
+    row = document["key_characteristics"]
+    return {
+        "status": document["status"],
+        "finished": document["runs_finished"],
+        "planned": document["runs_planned"],
+        "warnings": [each["code"] for each in document["warnings"]],
+        "experiments": len(converged),
+        "known": sum(map(bool, converged)),
+        "cells": None if row is None else cells(row),
+        "numbers": None if row is None else numbers(row),
+        "baselines_ms": document["baselines_ms"],
+    }
 
 
 def result(opened: OpenResults, key: str) -> api_types.ResultView:
@@ -254,3 +398,118 @@ def _compared(first: Summary, second: Summary) -> api_types.ComparedPair:
     ]
     devices = {name: list(map(str, both)) for name, both in document["devices"].items()}
     return {**document, "rows": rows, "devices": devices}
+
+
+def channel(opened: OpenResults, key: str) -> api_io_types.Channel:
+    """Return the findings of a uFLIP-OC folder: bands, LUNs, wear, parallelism, rules.
+
+    The numbers are those of `uflip.oc`, which the report draws too. Long series are thinned out by
+    an odd step, so that no position of a mix is always left out.
+
+    Raises
+    ------
+    UsageError
+        If the folder is of another benchmark.
+    """
+    results = opened.results(key)
+    if not results.is_open_channel:
+        raise UsageError(
+            "Not an open-channel device",
+            where=opened.folder(key).name,
+            got="a block device",
+            allowed="results of uFLIP-OC",
+            action="open it as a result",
+        )
+    result = OpenChannelResult(results)
+    phases = result.measured
+    scaling = {**(phases.oc2 or {}), **(phases.oc3.scaling if phases.oc3 else {})}
+    return {
+        "bands": _bands(phases.oc0.mixes, phases.oc0.throughput) if phases.oc0 else [],
+        "shares": _bands(phases.oc3.mixes, phases.oc3.throughput) if phases.oc3 else [],
+        "luns": None
+        if phases.oc0 is None
+        else {
+            "write_mb_per_s": phases.oc0.write_mb_per_s.tolist(),
+            "read_mb_per_s": phases.oc0.read_mb_per_s.tolist(),
+        },
+        "wear": None if phases.oc1 is None else _wear(phases.oc1),
+        "scaling": [_scaling(name, line) for name, line in scaling.items()],
+        "rules": [_rule(rule) for rule in result.rules],
+    }
+
+
+def _bands(
+    mixes: Mapping[str, ResponseSeries], throughput: Mapping[str, float]
+) -> list[api_io_types.ResponseBands]:
+    bands: list[api_io_types.ResponseBands] = []
+    for mix, series in mixes.items():
+        step = max(1, len(series.op) // MAX_DOTS) | 1
+        at = np.arange(0, len(series.op), step)
+        bands.append(
+            {
+                "mix": mix,
+                "ios": len(series.op),
+                "at": at.tolist(),
+                "op": series.op[at].tolist(),
+                "ms": np.round(series.response_time_ms[at], 6).tolist(),
+                "top_ms": float(np.percentile(series.response_time_ms, TOP_PERCENTILE)),
+                "mb_per_s": throughput[mix],
+            }
+        )
+    return bands
+
+
+def _wear(worn: Oc1) -> api_io_types.BlockWear:
+    cycles = worn.cycles - worn.erase_failed
+    at = np.unique(np.linspace(0, max(cycles - 1, 0), LINE_POINTS).astype(np.int64))
+    return {
+        "block": ":".join(map(str, worn.block)),
+        "cycles": worn.cycles,
+        "at": (at + 1).tolist(),
+        "erase_ms": worn.erase_ms[at].tolist(),
+        "write_ms": worn.write_ms[at].tolist(),
+        "read_ms": worn.read_ms[at].tolist(),
+        "failing_share": worn.failing_share()[at].tolist(),
+        "first_failure": worn.first_failure(),
+        "erase_failed": bool(worn.erase_failed),
+    }
+
+
+def _scaling(name: str, one: Scaling) -> api_io_types.ScalingCurve:
+    return {
+        "name": name,
+        "over": one.over,
+        "degrees": list(one.mb_per_s),
+        "mb_per_s": list(one.mb_per_s.values()),
+    }
+
+
+def _rule(rule: Rule) -> api_io_types.RuleVerdict:
+    return {
+        "name": rule.name,
+        "says": rule.says,
+        "verdict": rule.verdict,
+        "evidence": rule.evidence,
+    }
+
+
+def distribution(opened: OpenResults, key: str, names: Sequence[str]) -> api_io_types.Spread:
+    """Return the number of I/Os of some runs in each class of response time, without start-up."""
+    counts, longest = np.zeros(CLASSES, np.int64), 0
+    for each in [opened.run(key, name) for name in names]:
+        for low in range(0, each.io_count, PIECE_IOS):
+            high = min(low + PIECE_IOS, each.io_count)
+            times = each.column("response_time_ns", low, high)
+            if each.has("ignored"):
+                times = times[each.column("ignored", low, high) == 0]
+            counts += np.bincount(classes_of(times), minlength=CLASSES)
+            longest = max(longest, int(times.max(initial=0)))
+    used = np.flatnonzero(counts)
+    first, stop = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0)
+    return {
+        "runs": len(names),
+        "count": int(counts.sum()),
+        "counts": counts[first:stop].tolist(),
+        "edges_ns": edges_ns()[first : stop + 1].tolist(),
+        "longest_ns": longest,
+    }
