@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from uflip._native import Trace, __version__
     from uflip.analysis import analyse
-    from uflip.api import compare, load, pattern, plan, resume, run
+    from uflip.api import compare, load, pattern, plan, replay, resume, run
     from uflip.device.catalogue import inspect_device, known_devices
     from uflip.device.handle import Device
     from uflip.device.opener import open_device
@@ -52,6 +52,7 @@ __all__ = [
     "parallel",
     "pattern",
     "plan",
+    "replay",
     "resume",
     "run",
     "sweep",
@@ -65,6 +66,7 @@ _HOMES = {
     "load": "api",
     "pattern": "api",
     "plan": "api",
+    "replay": "api",
     "resume": "api",
     "run": "api",
     "sweep": "sweeping",

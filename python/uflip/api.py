@@ -1,17 +1,23 @@
-"""The Python interface: one function for each verb of the command line.
+"""The Python interface: a function for each verb of the command line, with the same options.
 
 >>> import uflip
 >>> result = uflip.run("sim:demo?blocks_per_die=64", "demo", scale="quick", only=["order"])
 >>> uflip.load("demo").frame().num_rows
 10
+
+Sizes are bytes or texts such as "4k"; durations are nanoseconds or texts such as "100ms".
 """
 
-from os import PathLike
+import inspect
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any, Unpack, overload
+from typing import ParamSpec, TypeVar, overload
 
+from uflip import options
 from uflip._native import Trace
-from uflip.benchmark import OnEvent, Plan, begin, ignore
+from uflip.benchmark import BenchmarkRequest, OnEvent, Plan, begin, ignore
+from uflip.benchmark import replay as replays
 from uflip.benchmark import resume as resume_session
 from uflip.benchmark.open_channel import plan_jobs
 from uflip.data.document import Table
@@ -19,19 +25,63 @@ from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError, unknown_name
-from uflip.options import DeviceOptions, Duration, Options, read_options, request
-from uflip.pattern_options import NAMES, only_given, parse_pattern
+from uflip.options import (
+    Duration,
+    PathName,
+    Size,
+    command_line,
+    parse_options,
+)
+from uflip.pattern_options import OPENED, PATTERN, STOPPING, only_given, parse_pattern
 from uflip.result import Comparison, Result
 from uflip.spec import Pattern
-from uflip.units import parse_duration, parse_path
+from uflip.units import parse_path
+
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
 
 
+def known_keywords(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+    """Let an unknown keyword raise a `UsageError` that names the nearest one."""
+    known = inspect.signature(function).parameters
+
+    @wraps(function)
+    def call(*arguments: Parameters.args, **keywords: Parameters.kwargs) -> Returned:
+        for name in keywords.keys() - known.keys():
+            raise unknown_name("option", name, known, where=f"uflip.{function.__name__}")
+        return function(*arguments, **keywords)
+
+    return call
+
+
+@known_keywords
 def run(
     device: str,
-    out: str | PathLike[str] | None = None,
+    out: PathName | None = None,
     *,
+    suite: str | None = None,
+    scale: str | None = None,
+    only: str | Sequence[str] | None = None,
+    seed: int | None = None,
+    io_size: Size | None = None,
+    pause: Duration | None = None,
+    repetitions: int | None = None,
+    method: str | None = None,
+    max_bytes_written: Size | None = None,
+    max_time: Duration | None = None,
+    plan: PathName | None = None,
+    inside: bool = False,
+    state: str | None = None,
+    target_size: Size | None = None,
+    record: PathName | None = None,
+    durability: str | None = None,
+    completion: str | None = None,
+    size: Size | None = None,
+    buffered: bool = False,
+    data: str = "random",
+    destroy: str | None = None,
+    io_timeout: Duration = "60s",
     on_event: OnEvent = ignore,
-    **options: Unpack[Options],
 ) -> Result:
     """Run the micro-benchmarks on a device and store the results in a new folder.
 
@@ -41,10 +91,54 @@ def run(
         As on the command line: "sim:demo", "file:PATH", "/dev/NAME", "null".
     out : path, optional
         The folder; by default one under `results/`, named by device and time.
+    suite : str, optional
+        "uflip" (the micro-benchmarks of the papers), the default; "today" (later questions) or
+        "zones".
+    scale : str, optional
+        "standard" (the ranges and counts of uFLIP §5.1), the default; or "quick".
+    only : str or sequence of str, optional
+        Names of micro-benchmarks; by default all that the device supports.
+    seed : int, optional
+        Seed of all random patterns; by default 1.
+    io_size : str or int, optional
+        Size of the I/Os of the baselines [bytes]; by default 32 KiB as in the paper.
+    pause : str or int, optional
+        Pause before each run [ns]; by default 1 s, and 100 ms for quick on real devices.
+    repetitions : int, optional
+        Minimum number of repetitions of each run; by default three as in the paper, one in quick.
+    method : str, optional
+        How long runs are: "auto", until their mean has converged; "startup" or "paper".
+    max_bytes_written : str or int, optional
+        Skip runs beyond this amount of written data [bytes]. The result reports skipped runs.
+    max_time : str or int, optional
+        Skip runs beyond this time [ns].
+    plan : path, optional
+        A plan that `uflip plan --out` wrote; it replaces the options of a plan.
+    inside : bool
+        Record internal events of a simulated device with each run.
+    state : str, optional
+        State of the device before the runs (uFLIP §4.1): "random", "sequential" or "as-is".
+    target_size : str or int, optional
+        Use only this much of the device, from its beginning [bytes].
+    record : path, optional
+        The file that records the state of the device.
+    durability : str, optional
+        When a write is complete: "cached", the default; "fua", the default with `buffered`; or
+        "flush:N".
+    completion : str, optional
+        How completions of queued I/Os are detected: "auto", the default; "interrupt" or "polled".
+    size : str or int, optional
+        For a file: create it, or enlarge it, to this size; for the null device its size [bytes].
+    buffered : bool
+        Accept I/O through the page cache.
+    data : str
+        The written data: "random" or "zeros".
+    destroy : str, optional
+        Token of a block device, or path of a file of another owner, that may be overwritten.
+    io_timeout : str or int
+        Maximum time of an I/O on a real device [ns]; 0: no limit.
     on_event : callable
         Called with every event, see `uflip.benchmark.events`.
-    **options
-        See `Options`.
 
     Returns
     -------
@@ -54,7 +148,7 @@ def run(
     Raises
     ------
     UsageError
-        An option that is unknown, out of range, or does not fit the device.
+        A value that is unknown, out of range, or does not fit the device.
     RefusedError
         A block device or file that was not released for writing, or that is in use.
     DeviceError
@@ -70,16 +164,26 @@ def run(
     >>> len(result.runs), result.device.simulated
     (13, True)
     """
-    new = None if out is None else parse_path(out, "out")
-    folder = begin(request(device, **options), new, on_event)
-    return Result.load(folder)
+    given = locals()
+    request = BenchmarkRequest(device=device, **parse_options(options.RUN, given))
+    folder = None if out is None else parse_path(out, "out")
+    command = command_line("run", [device, *_typed_out(folder)], options.RUN, given)
+    return Result.load(begin(request, folder, on_event, command=command))
 
 
+def _typed_out(folder: Path | None) -> list[str]:
+    return [] if folder is None else ["--out", str(folder)]
+
+
+@known_keywords
 def resume(
-    folder: str | PathLike[str],
+    folder: PathName,
     *,
+    device: str | None = None,
     destroy: str | None = None,
+    record: PathName | None = None,
     max_time: Duration | None = None,
+    io_timeout: Duration = "60s",
     on_event: OnEvent = ignore,
 ) -> Result:
     """Make the remaining runs of an interrupted benchmark.
@@ -88,10 +192,16 @@ def resume(
     ----------
     folder : path
         The result folder.
+    device : str, optional
+        The device, as a check: the results contain its name.
     destroy : str, optional
         The token of its block device.
+    record : path, optional
+        The file that records the state of the device.
     max_time : str or int, optional
         Start no run after this time [ns].
+    io_timeout : str or int
+        Maximum time of an I/O on a real device [ns]; 0: no limit.
     on_event : callable
         Called with every event.
 
@@ -102,6 +212,8 @@ def resume(
 
     Raises
     ------
+    UsageError
+        For a value that cannot be parsed.
     ResultsError
         If the folder is not a result, is complete, is being written, or was damaged.
     DeviceError
@@ -111,21 +223,42 @@ def resume(
     InterruptedRun
         After Ctrl-C; `resume` continues from there.
     """
-    max_time_ns = None if max_time is None else parse_duration(max_time, where="max_time")
+    parsed = parse_options(options.RESUME, locals())
     path = parse_path(folder, "folder")
-    resume_session(path, destroy=destroy, max_time_ns=max_time_ns, on_event=on_event)
+    resume_session(path, device=device, on_event=on_event, **parsed)
     return Result.load(folder)
 
 
-def plan(device: str, **options: Unpack[Options]) -> Plan:
+@known_keywords
+def plan(
+    device: str,
+    *,
+    suite: str | None = None,
+    scale: str | None = None,
+    only: str | Sequence[str] | None = None,
+    seed: int | None = None,
+    io_size: Size | None = None,
+    pause: Duration | None = None,
+    repetitions: int | None = None,
+    method: str | None = None,
+    max_bytes_written: Size | None = None,
+    max_time: Duration | None = None,
+    state: str | None = None,
+    target_size: Size | None = None,
+    record: PathName | None = None,
+    size: Size | None = None,
+    buffered: bool = False,
+    durability: str | None = None,
+    plan: PathName | None = None,
+) -> Plan:
     """Return the plan that `run` would carry out; the device is not written to.
 
     Parameters
     ----------
-    device : str
+    device, suite, scale, only, seed, io_size, pause, repetitions, method
         As for `run`.
-    **options
-        See `Options`.
+    max_bytes_written, max_time, state, target_size, record, size, buffered, durability, plan
+        As for `run`.
 
     Returns
     -------
@@ -136,7 +269,7 @@ def plan(device: str, **options: Unpack[Options]) -> Plan:
     Raises
     ------
     UsageError
-        An option that is unknown, out of range, or does not fit the device.
+        A value that is unknown, out of range, or does not fit the device.
     DeviceError
         If the device does not exist, or cannot be inspected.
 
@@ -145,13 +278,88 @@ def plan(device: str, **options: Unpack[Options]) -> Plan:
     >>> len(plan("sim:demo", scale="quick", only=["pause"]).runs)
     15
     """
-    benchmark = request(device, **options)
-    if benchmark.is_open_channel:
-        return plan_jobs(benchmark)[1]
-    return benchmark.plan(benchmark.inspect())
+    request = BenchmarkRequest(device=device, **parse_options(options.PLAN, locals()))
+    return plan_jobs(request)[1] if request.is_open_channel else request.plan(request.inspect())
 
 
-def load(path: str | PathLike[str]) -> Result:
+@known_keywords
+def replay(
+    trace: PathName,
+    device: str,
+    out: PathName | None = None,
+    *,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    fit: str = "refuse",
+    speed: float | None = None,
+    queue_depth: int | None = None,
+    durability: str | None = None,
+    completion: str | None = None,
+    size: Size | None = None,
+    buffered: bool = False,
+    data: str = "random",
+    destroy: str | None = None,
+    io_timeout: Duration = "60s",
+    on_event: OnEvent = ignore,
+) -> Result:
+    r"""Replay the I/Os of a trace on a device and store the results in a new folder.
+
+    Parameters
+    ----------
+    trace : path
+        A trace of fio, blkparse, MSR Cambridge, or a run of a result.
+    device : str
+        As for `run`.
+    out : path, optional
+        The folder; by default one under `results/`, named by device and time.
+    format : str, optional
+        "fio", "blkparse", "msr" or "uflip"; by default detected.
+    fit : str
+        Treatment of I/Os beyond the end of the device: "refuse" the trace, "wrap" to the
+        beginning, or "scale" all offsets in proportion.
+    speed : float, optional
+        Speed-up factor of an open loop: 1 submits I/Os at their recorded times. By default each
+        I/O follows the one before.
+    queue_depth : int, optional
+        Maximum number of I/Os in flight; by default 1, in an open loop the limit of the device.
+    durability, completion, size, buffered, data, destroy, io_timeout, on_event
+        As for `run`.
+
+    Returns
+    -------
+    Result
+        One run, with a warning for each change of the trace.
+
+    Raises
+    ------
+    UsageError
+        A value that is unknown or out of range, or a trace that does not fit the device.
+    RefusedError
+        A block device or file that was not released for writing, or that is in use.
+    DeviceError
+        The device fails, or does not answer in time.
+    ResultsError
+        The trace cannot be read; or the folder exists already, or cannot be written.
+    InterruptedRun
+        After Ctrl-C.
+
+    Examples
+    --------
+    >>> _ = Path("trace.csv").write_text("1,host,0,Write,0,4096,0\n20,host,0,Read,0,4096,0\n")
+    >>> replay("trace.csv", "sim:demo?blocks_per_die=64", "replayed", format="msr").status
+    'complete'
+    """
+    given = locals()
+    fitted = parse_options(options.FIT, given)
+    path = parse_path(trace, "trace")
+    request = BenchmarkRequest(device=device, **parse_options(OPENED, given))
+    folder = None if out is None else parse_path(out, "out")
+    arguments = [path, device, *_typed_out(folder)]
+    command = command_line("replay", arguments, options.REPLAY, given)
+    replay_request = replays.ReplayRequest(trace=path, **fitted)
+    return Result.load(replays.replay(request, replay_request, folder, on_event, command=command))
+
+
+def load(path: PathName) -> Result:
     """Open a result folder, finished or not, or a result on a results site.
 
     Parameters
@@ -180,21 +388,105 @@ def load(path: str | PathLike[str]) -> Result:
     return Result.load(path)
 
 
-def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
+@known_keywords
+def pattern(
+    device: str,
+    pattern: str | Pattern | None = None,
+    *,
+    mode: str | None = None,
+    location: str | None = None,
+    time: str | None = None,
+    io_size: Size | None = None,
+    io_shift: Size | None = None,
+    target_offset: Size | None = None,
+    target_size: Size | None = None,
+    partitions: int | None = None,
+    incr: int | None = None,
+    skew_percent: int | None = None,
+    hot_space_percent: int | None = None,
+    hot_io_percent: int | None = None,
+    write_stream: int | None = None,
+    hot_write_stream: int | None = None,
+    pause: Duration | None = None,
+    burst: int | None = None,
+    interval: Duration | None = None,
+    parallel_degree: int | None = None,
+    queue_depth: int | None = None,
+    io_count: int | None = None,
+    io_ignore: int | None = None,
+    seed: int | None = None,
+    mix: str | None = None,
+    ratio: int | None = None,
+    first_percent: int | None = None,
+    until_converged: bool = False,
+    confidence: float | None = None,
+    half_width: float | None = None,
+    min_ios: int | None = None,
+    max_ios: int | None = None,
+    max_time: Duration | None = None,
+    max_bytes_written: Size | None = None,
+    durability: str | None = None,
+    completion: str | None = None,
+    size: Size | None = None,
+    buffered: bool = False,
+    data: str = "random",
+    destroy: str | None = None,
+    io_timeout: Duration = "60s",
+) -> Trace:
     """Open a device, run one pattern on it, and close it.
+
+    A pattern is a baseline (`pattern`), a mode and a location, or a specification. Parameters that
+    are not given have the defaults of uFLIP Table 1.
 
     Parameters
     ----------
     device : str
         As for `run`.
-    pattern : str, Basic, Mix or Parallel
-        SR, RR, SW or RW (uFLIP Table 1), or a specification made by `uflip.basic`, `uflip.mix`,
-        `uflip.parallel`.
-    **options
-        Options of the device: size, durability, destroy, ..., see `uflip.options.DeviceOptions`.
-        For a pattern given by name, also the options of `uflip pattern`: io_size, io_count,
-        target_size, ...; mix and ratio or first_percent; until_converged with max_time, max_ios,
-        ....
+    pattern : str, Basic, Mix or Parallel, optional
+        SR, RR, SW or RW: mode and location in one; or a specification made by `uflip.basic`,
+        `uflip.mix`, `uflip.parallel`, which excludes all parameters from `mode` to
+        `max_bytes_written`.
+    mode : str, optional
+        Operation of the I/Os: "read", "write", "trim", ....
+    location : str, optional
+        Order of the addresses: "sequential", "random", "ordered", "partitioned", "zipf",
+        "hotcold".
+    time : str, optional
+        When I/Os are submitted: "consecutive", "pause", "burst", "fixed", "poisson".
+    io_size, io_shift : str or int, optional
+        Size of an I/O, and shift of every address against its multiples [bytes].
+    target_offset, target_size : str or int, optional
+        Start and size of the target space [bytes].
+    partitions, incr : int, optional
+        Partitions of the target ("partitioned"); increment in I/Os, also negative ("ordered").
+    skew_percent, hot_space_percent, hot_io_percent : int, optional
+        Zipf's θ in hundredths; hot share of the target, and of the I/Os [%].
+    write_stream, hot_write_stream : int, optional
+        Write stream of the I/Os, and of the hot area.
+    pause, interval : str or int, optional
+        Length of a pause; mean time between arrivals [ns].
+    burst : int, optional
+        I/Os between two pauses.
+    parallel_degree, queue_depth : int, optional
+        Number of processes, each in its part of the target; I/Os of each in flight.
+    io_count, io_ignore : int, optional
+        I/Os of each process, and how many at the start the statistics ignore.
+    seed : int, optional
+        Seed of random addresses.
+    mix : str, optional
+        Mix in a second baseline, by `ratio` or `first_percent`.
+    ratio, first_percent : int, optional
+        I/Os of the first pattern for each of the second; or the probability of the first [%].
+    until_converged : bool
+        Run until the mean has converged, instead of `io_count` I/Os.
+    confidence, half_width : float, optional
+        Confidence of the interval, and its required half-width relative to the mean.
+    min_ios, max_ios : int, optional
+        Minimum and maximum number of I/Os of a run until convergence.
+    max_time, max_bytes_written : str or int, optional
+        Maximum time [ns] and amount of written data [bytes] of a run until convergence.
+    durability, completion, size, buffered, data, destroy, io_timeout
+        As for `run`.
 
     Returns
     -------
@@ -205,8 +497,8 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
     Raises
     ------
     UsageError
-        A name or value that is unknown, or does not fit the device; options of a pattern together
-        with a specification. Nothing was touched.
+        A value that is unknown, or does not fit the device; parameters of a pattern together with
+        a specification. Nothing was touched.
     DeviceError
         If the device cannot be opened, or an I/O fails.
     RefusedError
@@ -216,39 +508,36 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
 
     Examples
     --------
-    >>> len(pattern("null", "RR", io_size="4k", io_count=100))
+    >>> trace = pattern("sim:demo", pattern="RW", io_size="4k", io_count=100)
+    >>> len(trace)
     100
     >>> trace = pattern("file:new.bin", "RW", size="1MiB", buffered=True, io_count=10)
     """
-    device_options = {name: options.pop(name) for name in [*options] if name in _DEVICE_OPTIONS}
-    chosen = only_given(options)
-    spec = _pattern_by_name(pattern, chosen) if not isinstance(pattern, Pattern) else pattern
-    if chosen and spec is pattern:
-        raise UsageError(
-            "A specification cannot be combined with options of a pattern",
-            where="uflip.pattern",
-            got=", ".join(chosen),
-            allowed=", ".join(_DEVICE_OPTIONS),
-            action="give the options where the specification is made, or to its method `but`",
-        )
-    parsed = read_options(device_options)
+    given = locals()
+    opening = parse_options(OPENED, given)
+    spec = _specification(given)
     # Check everything before anything is created or opened for writing.
-    size, buffered = parsed.get("size"), parsed.get("buffered", False)
-    resolve(spec, inspect_device(device, size=size, buffered=buffered))
-    with open_device(device, writable=spec.writes or size is not None, **parsed) as opened:
+    parsed_size = opening.get("size")
+    resolve(spec, inspect_device(device, size=parsed_size, buffered=buffered))
+    with open_device(device, writable=spec.writes or parsed_size is not None, **opening) as opened:
         return opened.run(spec)
 
 
-_DEVICE_OPTIONS = tuple(DeviceOptions.__annotations__)
-
-
-def _pattern_by_name(name: str, chosen: Table) -> Pattern:
-    """Return the specification of a pattern that is given by name and options."""
-    allowed = [each for each in NAMES if each not in ("pattern", "mode", "location")]
-    for each in chosen:
-        if each not in allowed:
-            raise unknown_name("option", each, [*allowed, *_DEVICE_OPTIONS], where="uflip.pattern")
-    return parse_pattern({"pattern": name, **chosen})
+def _specification(given: Table) -> Pattern:
+    """Return the specification that the arguments of `pattern` describe."""
+    described, pattern = (*PATTERN, *STOPPING), given["pattern"]
+    if not isinstance(pattern, Pattern):
+        return parse_pattern(only_given(parse_options(described, given)))
+    chosen = only_given({option.name: given[option.name] for option in described[1:]})
+    if chosen:
+        raise UsageError(
+            "A specification cannot be combined with parameters of a pattern",
+            where="uflip.pattern",
+            got=", ".join(chosen),
+            allowed=", ".join(option.name for option in OPENED),
+            action="give them where the specification is made, or to its method `but`",
+        )
+    return pattern
 
 
 @overload

@@ -1,18 +1,26 @@
-"""Options that describe a pattern, shared by `uflip pattern`, `uflip sweep` and `uflip.pattern`."""
+"""Options that describe a pattern: of `uflip pattern`, `uflip sweep` and `uflip.pattern`.
 
-from collections.abc import Mapping
+The parameters of a pattern are those of the paper (Table 1), under its names.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import cast
 
+from uflip.benchmark_options import MAX_IOS
+from uflip.data.document import Table
 from uflip.errors import UsageError
+from uflip.options import COMPLETION, DURABILITY, OPENING, Option, parse_switch, parse_text
 from uflip.spec import (
+    BASELINES,
     LOCATIONS,
     MIX_ARRIVALS,
     MIX_PARAMETERS,
     MODES,
     OPEN_TIMES,
-    PARAMETERS,
     SIZES,
     STOP,
+    TIMES,
     Basic,
     Functions,
     Mix,
@@ -21,19 +29,84 @@ from uflip.spec import (
     mix,
     until_converged,
 )
+from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, parse_size
 
 Parameters = dict[str, str | int]
 """The given parameters of a pattern."""
+
+
+def _size(name: str, text: str) -> Option:
+    return Option(name, "SIZE", text, parse_size)
+
+
+def _count(name: str, text: str, least: int = 0, most: int = UNSIGNED) -> Option:
+    return Option(name, "N", text, partial(parse_count, least=least, most=most))
+
+
+def _one_of(name: str, known: Iterable[str], text: str) -> Option:
+    return Option(name, "|".join(known), text, parse_text)
+
+
+PATTERN = (
+    _one_of("pattern", BASELINES, "A baseline: mode and location in one."),
+    _one_of("mode", MODES, "Operation of the I/Os."),
+    _one_of("location", LOCATIONS, "Order of the addresses."),
+    _one_of("time", TIMES, "When I/Os are submitted."),
+    _size("io_size", "Size of an I/O."),
+    _size("io_shift", "Shift of every address against multiples of the I/O size."),
+    _size("target_offset", "Start of the target space."),
+    _size("target_size", "Size of the target space."),
+    _count("partitions", "Partitions of the target; partitioned only."),
+    _count(
+        "incr", "Increment in I/Os, also 0 and negative; ordered only.",
+        least=-(2**63), most=2**63 - 1,
+    ),
+    _count("skew_percent", "Zipf's θ in hundredths; zipf only."),
+    _count("hot_space_percent", "Share of the target that is hot; hotcold only."),
+    _count("hot_io_percent", "Share of the I/Os to the hot area; hotcold only."),
+    _count("write_stream", "Write stream of the I/Os; 0 by default."),
+    _count("hot_write_stream", "Write stream of the hot area; hotcold only."),
+    Option("pause", "DURATION", "Length of a pause; pause and burst only.", parse_duration),
+    _count("burst", "I/Os between two pauses; burst only."),
+    Option(
+        "interval", "DURATION", "Mean time between arrivals; fixed and poisson only.",
+        parse_duration,
+    ),
+    _count("parallel_degree", "Processes, each in its part of the target."),
+    _count("queue_depth", "I/Os of each process in flight."),
+    _count(
+        "io_count", "I/Os of each process; of the rarer pattern in a mix.", least=1, most=MAX_IOS
+    ),
+    _count("io_ignore", "I/Os at the start that the statistics ignore."),
+    _count("seed", "Seed of random addresses."),
+    _one_of("mix", BASELINES, "Mix in a second baseline."),
+    _count("ratio", "I/Os of the first pattern for each one of the second."),
+    _count("first_percent", "Instead: probability of the first pattern, for each I/O."),
+)  # fmt: skip
+
+STOPPING = (
+    Option(
+        "until_converged", "",
+        "Run until the mean has converged; determines --io-count and --io-ignore.", parse_switch,
+    ),
+    Option("confidence", "P", "Confidence of the interval.", parse_number),
+    Option(
+        "half_width", "SHARE", "Required half-width of the interval, relative to the mean.",
+        parse_number,
+    ),
+    _count("min_ios", "Minimum number of I/Os."),
+    _count("max_ios", "Maximum number of I/Os, as --io-count counts them."),
+    Option("max_time", "DURATION", "Maximum time.", parse_duration),
+    _size("max_bytes_written", "Maximum of bytes written."),
+)  # fmt: skip
+"""The required precision of the mean, and the budget; see `uflip.spec.until_converged`."""
 STOP_RULE_OPTIONS = {name.removesuffix("_ns"): name for name in STOP}
 """Stopping rules of a run: option -> parameter of `until_converged`."""
-NAMES = (
-    "pattern", "mode", "location", *PARAMETERS, "mix", "ratio", "first_percent", "until_converged",
-    *STOP_RULE_OPTIONS,
-)  # fmt: skip
-"""The options of a pattern."""
+OPENED = (DURABILITY, COMPLETION, *OPENING)
+"""Options for opening the device of a pattern."""
 
 
-def only_given(options: Mapping[str, str | int | float | None]) -> dict[str, str | int | float]:
+def only_given(options: Mapping[str, object]) -> Table:
     """Drop options that were not given: None, and False of a flag, but not 0."""
     return {name: each for name, each in options.items() if each is not None and each is not False}
 
@@ -44,8 +117,8 @@ def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
     Parameters
     ----------
     typed : mapping
-        The given ones of `NAMES`: sizes and durations as texts with a unit, or in bytes and
-        nanoseconds.
+        The given ones of `PATTERN` and `STOPPING`: sizes and durations as texts with a unit, or in
+        bytes and nanoseconds.
 
     Returns
     -------
@@ -77,14 +150,6 @@ def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
                 action="give --until-converged as well",
             )
         return _basic_or_mix(parameters)
-    if (switch := typed["until_converged"]) not in (True,):
-        raise UsageError(
-            "`until_converged` must be true or false",
-            where="until_converged",
-            got=repr(switch),
-            allowed="True, False",
-            action="give one of them; half_width sets the precision of the mean",
-        )
     for name in ("io_count", "io_ignore"):
         if name in parameters:
             option = "--" + name.replace("_", "-")

@@ -263,7 +263,7 @@ def _small(path: Path) -> Path:
         ({"speed": 3}, "io_size"),
         ({"io_size": "4q"}, "io_size"),
         ({"pause": "soon"}, "pause"),
-        ({"plan_file": "nowhere.toml"}, "nowhere.toml"),
+        ({"plan": "nowhere.toml"}, "nowhere.toml"),
         ({"only": ["ordre"]}, "order"),
         ({"repetitions": 0}, "repetitions"),
     ],
@@ -320,10 +320,12 @@ def test_numpy_numbers_are_accepted(tmp_path: Path) -> None:
 
 
 def test_spec_cannot_be_combined_with_options() -> None:
-    with pytest.raises(UsageError, match="io_size, nope"):
-        uflip.pattern("null", uflip.baseline("RR", io_count=10), io_size="64k", nope=3)
-    with pytest.raises(UsageError, match="SR, RR, SW, RW"):
-        uflip.pattern("null", None)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="io_size, seed"):
+        uflip.pattern("null", uflip.baseline("RR", io_count=10), io_size="64k", seed=0)
+    with pytest.raises(UsageError, match="'nope'"):
+        uflip.pattern("null", uflip.baseline("RR", io_count=10), nope=3)  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match=r"SR\|RR\|SW\|RW"):
+        uflip.pattern("null", None)
     with pytest.raises(UsageError, match="two basic patterns"):
         uflip.mix("RR", "RW", 2)  # type: ignore[arg-type]
 
@@ -376,8 +378,8 @@ RW = uflip.baseline("RW")
 
 def test_invalid_arguments_raise_usage_errors() -> None:
     cases: list[tuple[str, Callable[[], Any]]] = [
-        ("did you mean io_count", lambda: uflip.pattern(DEVICE, "RW", io_cuont=3)),
-        ("Unknown option", lambda: uflip.pattern(DEVICE, "RW", location="sequential")),
+        ("did you mean io_count", lambda: uflip.pattern(DEVICE, "RW", io_cuont=3)),  # type: ignore[call-arg]
+        ("determines the location", lambda: uflip.pattern(DEVICE, "RW", location="sequential")),
         ("Unknown parameter", lambda: uflip.baseline("RW", mode="read")),
         ("did you mean io_count", lambda: uflip.baseline("RW").but(io_cuont=3)),
         ("did you mean 'sim:demo'", lambda: uflip.run(Path("sim:demo"))),  # type: ignore[arg-type]

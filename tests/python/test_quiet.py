@@ -6,8 +6,8 @@ import click
 import pytest
 from command_line import uflip
 
-from uflip.cli.common import quiet_option
 from uflip.cli.main import VERBS, cli
+from uflip.cli.options import quiet_option
 
 SMALL_SIM = "sim:demo?blocks_per_die=64"
 RUN = (SMALL_SIM, "--scale", "quick", "--only", "order", "--state", "as-is")

@@ -25,8 +25,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"_native"},
     "stats": set(),
     "accuracy": {
-        "_native", "api", "data", "device", "executors", "footprint", "microbench", "options",
-        "results", "units",
+        "_native", "api", "data", "device", "executors", "footprint", "microbench", "results",
+        "units",
     },
     "analysis": {"_native", "data", "errors", "units"},
     "units": {"_native", "errors"},
@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "models": {"errors"},
     "profiles": {"_native", "data", "errors"},
     "spec": {"data", "errors", "units"},
-    "pattern_options": {"errors", "spec"},
+    "pattern_options": {"benchmark_options", "data", "errors", "options", "spec", "units"},
     "startup": {"data"},
     "flash_waits": {"_native", "data", "startup"},
     "executors": {"_native", "device", "signals", "errors"},
@@ -53,10 +53,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "arrow_table", "benchmarks", "data", "errors", "report", "results", "site",
         "units",
     },
-    "options": {"benchmark", "data", "errors", "units"},
+    "options": {"_native", "benchmark_options", "data", "device", "durability", "errors", "units"},
     "api": {
         "_native", "benchmark", "data", "device", "errors", "options", "pattern_options", "result",
-        "results", "spec", "units",
+        "spec", "units",
     },
     "experiment": {"data", "errors", "spec", "units"},
     "microbench": {

@@ -14,7 +14,6 @@ from uflip.accuracy.claims import (
 )
 from uflip.accuracy.long_run import LongRunSpec, long_run
 from uflip.executors import OnStep, ignore, on_all
-from uflip.options import Options
 from uflip.results import Results, summary
 
 SUITES = ("uflip", "today")
@@ -47,10 +46,10 @@ class TableEntry:
     def make(self) -> Path:
         """Make the result, unless it exists; return its folder."""
         if not self.folder.exists():
-            options: Options = {"suite": self.suite, "scale": self.scale, "seed": self.seed}
-            if self.only is not None:
-                options["only"] = self.only
-            api.run(self.device, self.folder, **options)
+            api.run(
+                self.device, self.folder,
+                suite=self.suite, scale=self.scale, seed=self.seed, only=self.only,
+            )  # fmt: skip
         return self.folder
 
 

@@ -14,7 +14,7 @@ import csv
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -213,6 +213,8 @@ def replay(
     replay_request: ReplayRequest,
     out: Path | None = None,
     on_event: OnEvent = ignore,
+    *,
+    command: Sequence[str] | None = None,
 ) -> Path:
     """Replay a trace on a device and store the response times.
 
@@ -226,6 +228,8 @@ def replay(
         New folder for the results; without it one under `results/`.
     on_event : callable
         Receives events about everything that takes time.
+    command : sequence of str, optional
+        The command line to store; without it, that of this process.
 
     Returns
     -------
@@ -273,9 +277,9 @@ def replay(
         device.set_replay_ios(ios)
         record = record_of(device.info, request.device, request.record) if writable else None
         initial_state = known_state(device.info, None, record) or AS_IS
-        new_benchmark_run(device, plan, folder, initial_state, record=record).carry_out(
-            None, on_event
-        )
+        new_benchmark_run(
+            device, plan, folder, initial_state, record=record, command=command
+        ).carry_out(None, on_event)
     return folder
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import ANY_PATH, echo_pairs, float_parser, json_option
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.options import ANY_PATH, float_parser, json_option
+from uflip.cli.terminal import echo, echo_json, echo_pairs
 from uflip.units import format_count, format_duration_ns
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.common import echo_table, json_option
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.options import json_option
+from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.device import cache
 from uflip.device.opener import inspect_snapshot
 from uflip.errors import UflipError

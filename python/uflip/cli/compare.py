@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip._native import __version__
-from uflip.cli.common import ANY_PATH, force_option, json_option, option_name
+from uflip.cli.options import ANY_PATH, force_option, json_option, option_name
 from uflip.cli.terminal import echo, echo_json, error_document
 from uflip.errors import SlowerError, UflipError, UsageError
 from uflip.escape import escape_line

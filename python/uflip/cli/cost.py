@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import ANY_PATH, int_parser, json_option, read_size
+from uflip.cli.options import ANY_PATH, int_parser, json_option, read_size
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
 

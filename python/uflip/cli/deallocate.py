@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from uflip.cli.common import (
+from uflip.cli.options import (
     device_argument,
     force_option,
     json_option,
@@ -74,7 +74,7 @@ def command(
     buffered: bool,
     data: str,
     destroy: str | None,
-    io_timeout: int,
+    io_timeout_ns: int,
     dry_run: bool,
     quiet: bool,
     as_json: bool,
@@ -90,7 +90,7 @@ def command(
     else:
         check_target_allowed(device, **target)
     from uflip.benchmark.prepare import split_into_trims
-    from uflip.cli.common import check_saving
+    from uflip.cli.options import check_saving
     from uflip.cli.terminal import echo, echo_json
     from uflip.device.catalogue import inspect_device
     from uflip.units import format_duration_ns, format_size
@@ -112,7 +112,14 @@ def command(
         text = f"{extent} would be deallocated, in {count} trims"
     else:
         times_ns = _deallocate(
-            device, info, trims, target, io_timeout, save=save, force=force, quiet=quiet or as_json
+            device,
+            info,
+            trims,
+            target,
+            io_timeout_ns,
+            save=save,
+            force=force,
+            quiet=quiet or as_json,
         )
         total_ns, longest_ns = sum(times_ns), max(times_ns)
         document |= {"elapsed_ns": total_ns, "longest_ns": longest_ns}
@@ -140,7 +147,7 @@ def _deallocate(
     """Run the trims, and store a snapshot if requested; return their response times [ns]."""
     from uflip import signals
     from uflip.benchmark.prepare import open_watched, valid_record
-    from uflip.cli.common import save_device
+    from uflip.cli.options import save_device
     from uflip.cli.progress_events import Watching
 
     with (

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from uflip import signals
-from uflip.cli.common import ANY_PATH, int_parser
+from uflip.cli.options import ANY_PATH, int_parser
 from uflip.cli.terminal import echo
 from uflip.errors import UsageError
 

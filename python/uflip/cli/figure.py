@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import ANY_PATH, force_option
+from uflip.cli.options import ANY_PATH, force_option
 from uflip.cli.terminal import echo
 from uflip.data.sweep import FILE_NAME as SWEEP
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import to_builtins
 
-from uflip.cli.common import ANY_PATH, float_parser, int_parser, json_option
+from uflip.cli.options import ANY_PATH, float_parser, int_parser, json_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
 from uflip.escape import plain

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.common import ANY_PATH, json_option, quiet_option
+from uflip.cli.options import ANY_PATH, json_option, quiet_option
 from uflip.cli.replay import show_results
 from uflip.errors import unknown_name
 

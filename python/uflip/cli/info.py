@@ -6,29 +6,22 @@ from typing import Any
 import click
 
 from uflip.benchmark import describe_used, wear_of
-from uflip.cli.common import (
-    buffered_option,
-    device_argument,
-    echo_pairs,
-    echo_table,
-    json_option,
-    size_option,
-)
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.options import add_options, device_argument, json_option
+from uflip.cli.terminal import echo, echo_json, echo_pairs, echo_table
 from uflip.data.document import Table, plain
 from uflip.device.catalogue import inspect_device, report_block
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import UsageError
 from uflip.escape import escape_line
 from uflip.microbench import micro_benchmarks_for
+from uflip.options import BUFFERED, SIZE
 from uflip.profiles import ConstantSource, profile_names, profile_sources
 from uflip.units import format_duration_ns, format_size
 
 
 @click.command("info")
 @device_argument
-@size_option
-@buffered_option
+@add_options(SIZE, BUFFERED)
 @click.option(
     "--sources",
     is_flag=True,

@@ -9,10 +9,8 @@ import click
 
 from uflip.benchmark.multi_device import DeviceOutcome, begin_all, resume_all
 from uflip.benchmark.request import BenchmarkRequest
-from uflip.cli.common import echo_table
-from uflip.cli.executor_options import with_time_left
-from uflip.cli.progress_bars import Sink, display
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.progress_bars import Sink, display, with_time_left
+from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.errors import UsageError
 
 # A line has space for this number of names.

@@ -7,26 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from uflip.cli.common import (
+from uflip.cli.options import (
     ANY_PATH,
     check_saving,
     device_argument,
-    echo_pairs,
-    echo_table,
     force_option,
     int_parser,
     json_option,
+    parsed_by,
     quiet_option,
     read_duration,
     save_device,
     save_option,
-    split_names,
 )
 from uflip.cli.progress_bars import display
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.terminal import echo, echo_json, echo_pairs, echo_table
 from uflip.data.spec import Job, table_of
 from uflip.errors import UsageError
 from uflip.escape import plain
+from uflip.options import parse_names
 
 if TYPE_CHECKING:
     from uflip._native import FlashTrace
@@ -92,6 +91,7 @@ def command() -> None:
     "--only",
     metavar="NAMES",
     multiple=True,
+    callback=parsed_by(parse_names),
     help="Only some of oc0, oc1, oc2, oc3, separated by commas.",
 )
 @click.option(
@@ -116,7 +116,7 @@ def run(
     device: str,
     *,
     scale: str,
-    only: tuple[str, ...],
+    only: tuple[str, ...] | None,
     sacrifice: str | None,
     out: Path | None,
     inside: bool,
@@ -130,9 +130,8 @@ def run(
     from uflip.oc.device import open_flash_device
     from uflip.results import Results
 
-    names = split_names(only)
     request = BenchmarkRequest(
-        device=device, scale=scale, only=names, sacrifice=sacrifice, inside=inside
+        device=device, scale=scale, only=only, sacrifice=sacrifice, inside=inside
     )
     if not request.is_open_channel:
         open_flash_device(device)  # raises an error for a device of another kind

@@ -1,30 +1,23 @@
 """`uflip pattern`: one run of one pattern on a device, as with fio."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
-from uflip.cli.common import (
+from uflip.cli.options import (
     ANY_PATH,
+    add_options,
     check_saving,
-    completion_option,
     device_argument,
-    durability_option,
     force_option,
     json_option,
-    open_options,
+    no_cache_option,
     quiet_option,
     save_device,
     save_option,
-)
-from uflip.cli.pattern_options import (
-    OptionValue,
-    pattern_options,
-    requested_pattern,
-    spec_option,
-    stop_options,
 )
 from uflip.cli.pattern_output import print_run, spool_folder, trace_output_path, write_trace
 from uflip.cli.pattern_preset import (
@@ -37,9 +30,12 @@ from uflip.cli.pattern_preset import (
     run_preset,
 )
 from uflip.cli.terminal import echo, echo_json
+from uflip.data.bounded_read import DocumentKind, read_document
+from uflip.data.document import Table, decode
 from uflip.device.guard import check_target_allowed
 from uflip.errors import UsageError
-from uflip.spec import Functions
+from uflip.pattern_options import OPENED, PATTERN, STOPPING, only_given, parse_pattern
+from uflip.spec import Functions, Replay, read_spec
 
 if TYPE_CHECKING:
     from uflip._native import Trace
@@ -68,6 +64,22 @@ A read-only pattern opens the device for reading only.
 """
 
 
+SPEC = DocumentKind(
+    "specification",
+    1 << 20,
+    'write a JSON object such as {"kind": "basic", "mode": "read", "location": "random"}; '
+    '`uflip pattern ... --json` prints a complete one under "spec"',
+    UsageError,
+)
+
+OptionValue = str | int | float | None
+"""The parsed value of an option; None, or False of a flag, if it was not given."""
+
+spec_option = click.option(
+    "--spec", "spec_file", metavar="FILE|-", help="Read the pattern as JSON instead."
+)
+
+
 class _PatternTarget(TypedDict):
     size: int | None
     buffered: bool
@@ -78,8 +90,7 @@ class _PatternTarget(TypedDict):
 
 @click.command("pattern", epilog=EPILOG)
 @device_argument
-@pattern_options
-@stop_options
+@add_options(*PATTERN, *STOPPING)
 @spec_option
 @preset_options
 @click.option(
@@ -97,9 +108,8 @@ class _PatternTarget(TypedDict):
 )
 @save_option
 @force_option
-@durability_option
-@completion_option
-@open_options
+@add_options(*OPENED)
+@no_cache_option
 @quiet_option
 @json_option
 def command(
@@ -118,7 +128,7 @@ def command(
     completion: str | None,
     data: str,
     destroy: str | None,
-    io_timeout: int,
+    io_timeout_ns: int,
     quiet: bool,
     as_json: bool,
     **parameters: Any,
@@ -152,7 +162,7 @@ def command(
         with Watching(quiet=quiet or as_json) as watch:
             opened = open_watched(
                 device, info, watch,
-                durability=durability, writable=writable, io_timeout_ns=io_timeout, **target,
+                durability=durability, writable=writable, io_timeout_ns=io_timeout_ns, **target,
             )  # fmt: skip
         with opened, run_display(quiet=quiet or as_json, simulated=info.simulated) as show:
             info = opened.info
@@ -257,3 +267,51 @@ def _check_trace_file(path: Path | None, force: bool) -> None:
 
     outputs.check_ending(path, "trace", "--trace", (".csv", ".parquet"))
     trace_output_path(path, force)
+
+
+def requested_pattern(spec_file: str | None, parameters: Mapping[str, OptionValue]) -> Functions:
+    """Return the specification of the given options."""
+    chosen = only_given(parameters)
+    return parse_pattern(chosen) if spec_file is None else _read_spec(spec_file, chosen)
+
+
+def _read_spec(name: str, chosen: Mapping[str, object]) -> Functions:
+    if chosen:
+        first = next(iter(chosen)).replace("_", "-")
+        raise UsageError(
+            "--spec cannot be combined with options of the pattern",
+            where="--spec",
+            got=f"--spec with --{first}",
+            action=f"omit --{first}, or write it into the specification",
+        )
+    path = Path(name)
+    content = _read_stdin() if name == "-" else read_document(path, SPEC)
+    spec = read_spec(decode(path, SPEC, content, Table))
+    if isinstance(spec, Replay):
+        raise UsageError(
+            "The list of I/Os of this replay is missing",
+            where="--spec",
+            got="a replay",
+            allowed="basic, mix, parallel",
+            action="replay the trace itself: `uflip replay TRACE DEVICE`",
+        )
+    return spec
+
+
+def _read_stdin() -> bytes:
+    if sys.stdin is None:
+        raise SPEC.unreadable(Path("-"), "a standard input that is closed")
+    try:
+        content = sys.stdin.buffer.read(SPEC.limit_bytes + 1)
+    except OSError as error:
+        raise SPEC.unreadable(Path("-"), error.strerror or str(error)) from error
+    if len(content) > SPEC.limit_bytes:
+        raise SPEC.unreadable(Path("-"), f"more than {SPEC.limit_bytes} bytes")
+    return content
+
+
+# Options that select the executor of many points: threads, processes or a cluster.
+
+
+# Threads of one process; processes of one machine.
+MAX_JOBS, MAX_WORKERS = 1024, 1024

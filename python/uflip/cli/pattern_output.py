@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uflip._native import Trace
-from uflip.cli.common import echo_pairs
-from uflip.cli.terminal import echo
+from uflip.cli.terminal import echo, echo_pairs
 from uflip.data.device import DeviceInfo
 from uflip.data.single_run import ModeDocument, Numbers, OneRun, SeriesDocument, StopDocument
 from uflip.data.spec_base import PLURALS

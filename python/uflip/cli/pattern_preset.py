@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import combine_options, echo_pairs, int_parser
-from uflip.cli.pattern_options import OptionValue
+from uflip.cli.options import combine_options, int_parser
 from uflip.cli.pattern_output import trace_output_path, write_trace
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.terminal import echo, echo_json, echo_pairs
 from uflip.durability import FUA
 from uflip.errors import UsageError
 from uflip.pattern_options import only_given
@@ -37,19 +36,17 @@ MIN_SERIES_SHARE = 0.5
 MAX_BATCHES = 10_000
 
 preset_options = combine_options(
-    [
-        click.option(
-            "--preset",
-            type=click.Choice(PRESETS),
-            help="Random writes of 4 KiB in batches of 100,000, with latency classes.",
-        ),
-        click.option(
-            "--batches",
-            metavar="N",
-            callback=int_parser(1, MAX_BATCHES),
-            help="Batches of a preset.  [default: 5]",
-        ),
-    ]
+    click.option(
+        "--preset",
+        type=click.Choice(PRESETS),
+        help="Random writes of 4 KiB in batches of 100,000, with latency classes.",
+    ),
+    click.option(
+        "--batches",
+        metavar="N",
+        callback=int_parser(1, MAX_BATCHES),
+        help="Batches of a preset.  [default: 5]",
+    ),
 )
 
 
@@ -90,7 +87,9 @@ def refuse_batches(batches: int | None) -> None:
         )
 
 
-def preset_batch(spec_file: str | None, parameters: Mapping[str, OptionValue]) -> "Basic":
+def preset_batch(
+    spec_file: str | None, parameters: Mapping[str, str | int | float | None]
+) -> "Basic":
     """Return the first batch; only its length and seed can be chosen."""
     from uflip.benchmark.myers_sinclair import batch
 

@@ -19,24 +19,13 @@ from uflip.benchmark import (
 )
 from uflip.benchmark.order import REFRESH_TIMES
 from uflip.benchmark.prepare import known_state, record_of
-from uflip.cli.common import (
-    ANY_PATH,
-    FILE_PATH,
-    buffered_option,
-    device_argument,
-    durability_option,
-    echo_table,
-    force_option,
-    json_option,
-    size_option,
-)
-from uflip.cli.plan_options import plan_options
+from uflip.cli.options import ANY_PATH, add_options, device_argument, force_option, json_option
 from uflip.cli.progress import format_value
 from uflip.cli.progress_events import announce_state
-from uflip.cli.state import state_option, target_options
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.data.document import plain
 from uflip.durability import CACHED, describe_durability
+from uflip.options import PLAN
 from uflip.results import outputs
 from uflip.spec import Spec
 from uflip.units import format_count, format_duration_ns, format_size
@@ -55,19 +44,7 @@ HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about"
 
 @click.command("plan", epilog=EPILOG)
 @device_argument
-@plan_options
-@state_option
-@target_options
-@size_option
-@buffered_option
-@durability_option
-@click.option(
-    "--plan",
-    "plan_file",
-    metavar="FILE",
-    type=FILE_PATH,
-    help="Show the plan in this file, as `uflip run --plan` would execute it.",
-)
+@add_options(*PLAN)
 @click.option(
     "--out",
     metavar="FILE",
@@ -80,7 +57,6 @@ HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about"
 def command(
     *,
     device: str,
-    record: Path | None,
     out: Path | None,
     force: bool,
     list_runs: bool,
@@ -88,7 +64,7 @@ def command(
     **options: Any,
 ) -> None:
     """Show what `uflip run` would do on DEVICE: runs, I/Os, bytes, time. Touches nothing."""
-    request = BenchmarkRequest(device=device, record=record, **options)
+    request = BenchmarkRequest(device=device, **options)
     if request.is_open_channel:
         from uflip.cli.plan_jobs import show
 
@@ -99,7 +75,7 @@ def command(
     info = request.inspect()
     plan = request.plan(info)
     estimated = estimate(plan)
-    in_state = known_state(info, plan.state, record_of(info, device, record)) is not None
+    in_state = known_state(info, plan.state, record_of(info, device, request.record)) is not None
     state_bytes = 0 if in_state or plan.state is None else plan.state.bytes_written
     wear, written = wear_of(info), state_bytes + estimated.bytes_written
     if out is not None:

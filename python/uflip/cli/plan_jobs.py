@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from uflip.benchmark import Plan
 from uflip.benchmark.open_channel import plan_jobs
 from uflip.benchmark.request import BenchmarkRequest
-from uflip.cli.common import echo_table
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.data.document import plain
 from uflip.data.job import Job, JobTotals
 from uflip.durability import describe_durability

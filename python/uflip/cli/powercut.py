@@ -3,21 +3,20 @@
 import click
 
 from uflip.benchmark_options import MAX_IOS, MAX_IOS_IN_FLIGHT
-from uflip.cli.common import (
+from uflip.cli.options import (
+    add_options,
     device_argument,
-    durability_option,
-    echo_pairs,
-    echo_table,
     int_parser,
     json_option,
     read_duration,
     read_size,
 )
 from uflip.cli.progress_bars import display
-from uflip.cli.terminal import echo_json
+from uflip.cli.terminal import echo_json, echo_pairs, echo_table
 from uflip.data.document import plain
 from uflip.data.power import PowerLoss
 from uflip.device.catalogue import with_power_loss
+from uflip.options import DURABILITY
 from uflip.spec import BASELINES, baseline
 from uflip.units import UNSIGNED, format_count, format_duration_ns
 
@@ -83,7 +82,7 @@ HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "
     show_default=True,
     help="Seed of random I/Os.",
 )
-@durability_option
+@add_options(DURABILITY)
 @json_option
 def command(
     *,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.common import (
+from uflip.cli.options import (
+    add_options,
     device_argument,
     force_option,
     int_parser,
@@ -17,9 +18,9 @@ from uflip.cli.common import (
     quiet_option,
     save_option,
 )
-from uflip.cli.state import target_options
 from uflip.device.guard import check_options, check_target_allowed
 from uflip.device.url import parse_url
+from uflip.options import TARGET
 
 EPILOG = """\b
 Examples:
@@ -49,7 +50,7 @@ Ctrl-C stops it; the same command continues from there.
     show_default=True,
     help="Seed of sizes and positions.",
 )
-@target_options
+@add_options(*TARGET)
 @save_option
 @force_option
 @open_options
@@ -72,7 +73,7 @@ def command(
     buffered: bool,
     data: str,
     destroy: str | None,
-    io_timeout: int,
+    io_timeout_ns: int,
     again: bool,
     dry_run: bool,
     quiet: bool,
@@ -102,7 +103,7 @@ def command(
         buffered=buffered,
         data=data,
         destroy=destroy,
-        io_timeout_ns=io_timeout,
+        io_timeout_ns=io_timeout_ns,
         again=again,
         dry_run=dry_run,
         quiet=quiet,

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from uflip import _native
-from uflip.cli.common import ANY_PATH, device_argument, force_option, json_option
+from uflip.cli.options import ANY_PATH, device_argument, force_option, json_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.data.bounded_read import DocumentKind, read_text
 from uflip.device.catalogue import HEAD, profile_text

@@ -9,12 +9,13 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from uflip.escape import escape_line
-from uflip.units import parse_number
+from uflip.units import format_duration_ns, parse_number
 
 INTERVAL = "UFLIP_PROGRESS"
 """The seconds between two lines without a terminal."""
@@ -75,6 +76,38 @@ def interval_s() -> float:
         If the value is not a number in range.
     """
     return parse_number(os.environ.get(INTERVAL, str(INTERVAL_S)), INTERVAL, 0, MAX_INTERVAL_S)
+
+
+def with_time_left(
+    sink: Sink, total: int, clock_s: Callable[[], float] = time.monotonic
+) -> Callable[[float, str], None]:
+    """Return a function that draws the number of finished points and the time left.
+
+    Examples
+    --------
+    >>> class Paper(list):
+    ...     def draw(self, done, text):
+    ...         self.append(f"{done} {text}")
+    >>> seconds, paper = iter([0.0, 2.0, 4.0]), Paper()
+    >>> draw = with_time_left(paper, 10, lambda: next(seconds))
+    >>> draw(4, "stored rows")
+    >>> draw(5, "gc=greedy")
+    >>> paper
+    ['4 stored rows', '5 20 s left  gc=greedy']
+    """
+    began: list[Any] = [clock_s()]
+
+    def draw(done: float, text: str) -> None:
+        if len(began) == 1:
+            # Stored points took no time now.
+            began.append(done if done > 1 else 0)
+        elapsed_s, finished = clock_s() - began[0], done - began[1]
+        if finished > 0:
+            left_ns = round(elapsed_s / finished * (total - done) * 1e9)
+            text = f"{format_duration_ns(left_ns)} left  {text}"
+        sink.draw(done, text)
+
+    return draw
 
 
 class _Nothing:

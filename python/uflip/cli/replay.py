@@ -6,23 +6,18 @@ from typing import Any
 
 import click
 
-from uflip._native import recording_formats
-from uflip.cli.common import (
+from uflip.cli.options import (
     ANY_PATH,
+    add_options,
     check_resume_options,
-    completion_option,
-    durability_option,
-    float_parser,
-    int_parser,
     json_option,
+    no_cache_option,
     no_device,
-    open_options,
     quiet_option,
 )
 from uflip.cli.terminal import echo, echo_json
 from uflip.escape import plain
-
-FITS = "refuse|wrap|scale"
+from uflip.options import FIT, REPLAY
 
 EPILOG = """\b
 Examples:
@@ -43,33 +38,6 @@ their recorded times, and response times count from the arrival.
 @click.argument("trace", type=ANY_PATH)
 @click.argument("device", required=False)
 @click.option(
-    "--format",
-    "trace_format",
-    metavar="|".join(recording_formats()),
-    help="Format of the trace.  [default: detected]",
-)
-@click.option(
-    "--fit",
-    metavar=FITS,
-    default="refuse",
-    show_default=True,
-    help="I/Os beyond the end of the device: refuse the trace; wrap to the beginning; scale all "
-    "offsets in proportion.",
-)
-@click.option(
-    "--speed",
-    metavar="FACTOR",
-    callback=float_parser(0.0, 1e6),
-    help="Speed-up factor of an open loop: 1 submits I/Os at their recorded times; 10 replays the "
-    "trace in a tenth of its time.",
-)
-@click.option(
-    "--queue-depth",
-    metavar="N",
-    callback=int_parser(1, 1024),
-    help="Maximum I/Os in flight.  [default: 1; in an open loop the limit of the device]",
-)
-@click.option(
     "--out",
     type=ANY_PATH,
     help="New folder for the results.  [default: results/DEVICE-TIME]",
@@ -81,22 +49,16 @@ their recorded times, and response times count from the arrival.
     help="Resume the interrupted replay in this folder, with the same TRACE, --fit, --speed and "
     "--queue-depth.",
 )
-@durability_option
-@completion_option
-@open_options
+@add_options(*REPLAY)
+@no_cache_option
 @quiet_option
 @json_option
 def command(
     *,
     trace: Path,
     device: str | None,
-    trace_format: str | None,
-    fit: str,
-    speed: float | None,
-    queue_depth: int | None,
     out: Path | None,
     resume: Path | None,
-    io_timeout: int,
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -109,11 +71,10 @@ def command(
     from uflip.benchmark import BenchmarkRequest, replay
     from uflip.cli.progress_events import Watching
 
-    replay_request = replay.ReplayRequest(
-        trace=trace, format=trace_format, fit=fit, speed=speed, queue_depth=queue_depth
-    )
+    fit = {option.field: options.pop(option.field) for option in FIT}
+    replay_request = replay.ReplayRequest(trace=trace, **fit)
     if resume is not None:
-        destroy = options.pop("destroy")
+        destroy, io_timeout_ns = options.pop("destroy"), options.pop("io_timeout_ns")
         options.pop("data")  # its default looks like a given value; it follows from the results
         check_resume_options(
             {"out": out} | options,
@@ -126,14 +87,14 @@ def command(
                 replay_request,
                 device=device,
                 destroy=destroy,
-                io_timeout_ns=io_timeout,
+                io_timeout_ns=io_timeout_ns,
                 on_event=watch,
             )
         show_results(resume, quiet=quiet, as_json=as_json)
         return
     if device is None:
         raise no_device("replay")
-    request = BenchmarkRequest(device=device, io_timeout_ns=io_timeout, **options)
+    request = BenchmarkRequest(device=device, **options)
     with Watching(quiet=quiet or as_json) as watch:
         folder = replay.replay(request, replay_request, out, watch)
     show_results(folder, quiet=quiet, as_json=as_json)

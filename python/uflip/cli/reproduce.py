@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import (
+from uflip.cli.options import (
     ANY_PATH,
-    echo_table,
+    executor_options,
     force_option,
     json_option,
+    on_executor,
+    parsed_by,
     quiet_option,
-    split_names,
 )
-from uflip.cli.executor_options import executor_options, on_executor, with_time_left
-from uflip.cli.progress_bars import display
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.progress_bars import display, with_time_left
+from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.errors import UsageError, unknown_name
+from uflip.options import parse_names
 
 if TYPE_CHECKING:
     from uflip.reproduce import ReproductionOutcome, ReproductionRow
@@ -62,6 +63,7 @@ MAX_NAMED_CONSTANTS = 4
     "--without",
     metavar="COLUMNS",
     multiple=True,
+    callback=parsed_by(parse_names),
     help="With --refit: hold these columns out together.  [default: each alone]",
 )
 @click.option(
@@ -86,7 +88,7 @@ def command(
     force: bool,
     ablate: str | None,
     refit: str | None,
-    without: tuple[str, ...],
+    without: tuple[str, ...] | None,
     leave: str | None,
     jobs: int | None,
     workers: int | None,
@@ -168,13 +170,13 @@ def _ablate(profile: str, *, quiet: bool, as_json: bool) -> None:
 
 
 def _refit(
-    profile: str, without: tuple[str, ...], leave: str, *, quiet: bool, as_json: bool
+    profile: str, without: tuple[str, ...] | None, leave: str, *, quiet: bool, as_json: bool
 ) -> None:
     from uflip.device.catalogue import inspect_device
     from uflip.reproduce import refit, table3
 
     refit.published_row(profile)
-    held_out = refit.check_columns(split_names(without, "--without") or ())
+    held_out = refit.check_columns(without or ())
     column_groups = [held_out] if held_out else [(column,) for column in table3.COLUMNS]
     rows = [row.profile for row in table3.TABLE]
     values = {name: refit.values_of(inspect_device(f"sim:{name}")) for name in rows}

@@ -6,24 +6,23 @@ from typing import Any
 
 import click
 
-from uflip.cli.common import (
+from uflip.cli.options import (
     ANY_PATH,
-    FILE_PATH,
+    add_options,
     check_resume_options,
-    completion_option,
-    durability_option,
+    click_option,
+    executor_options,
     json_option,
+    no_cache_option,
     no_device,
-    open_several_options,
+    on_executor,
     quiet_option,
 )
-from uflip.cli.executor_options import executor_options, on_executor
-from uflip.cli.plan_options import plan_options
-from uflip.cli.state import state_option, target_options
 from uflip.cli.terminal import echo, echo_json
 from uflip.device.guard import check_target_allowed
 from uflip.errors import InterruptedRun, UsageError
 from uflip.escape import plain
+from uflip.options import DESTROY, RESUME, RUN
 
 EPILOG = """\b
 Examples:
@@ -46,9 +45,7 @@ a terminal, progress is a line every 5 seconds; UFLIP_PROGRESS changes the inter
 """
 
 TARGET_OPTIONS = ("size", "buffered", "data", "destroy", "completion")
-# Options that --resume accepts. The data follow from the results, but --data has a default that
-# cannot be distinguished from a given value.
-RESUME_OPTIONS = ("destroy", "record", "max_time_ns", "io_timeout_ns", "data")
+RESUME_FIELDS = tuple(option.field for option in RESUME)
 
 
 @click.command("run", epilog=EPILOG)
@@ -63,31 +60,21 @@ RESUME_OPTIONS = ("destroy", "record", "max_time_ns", "io_timeout_ns", "data")
     is_flag=True,
     help="Measure several real devices at the same time; they must not disturb each other.",
 )
-@executor_options
-@plan_options
-@click.option(
-    "--plan",
-    "plan_file",
-    metavar="FILE",
-    type=FILE_PATH,
-    help="Execute the plan in this file, see `uflip plan --out`.",
-)
 @click.option(
     "--resume",
     metavar="FOLDER",
     type=ANY_PATH,
     help="Resume the interrupted benchmark in this folder.",
 )
-@click.option(
-    "--inside",
-    is_flag=True,
-    help="Record internal events of a simulated device, for the explorer.",
+@executor_options
+@add_options(*(option for option in RUN if option is not DESTROY))
+@click_option(
+    DESTROY,
+    multiple=True,
+    callback=None,
+    help=f"{DESTROY.help} Repeat it for each device that needs it.",
 )
-@state_option
-@target_options
-@durability_option
-@completion_option
-@open_several_options
+@no_cache_option
 @quiet_option
 @json_option
 def command(
@@ -100,7 +87,6 @@ def command(
     jobs: int | None,
     workers: int | None,
     scheduler: str | None,
-    io_timeout: int,
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -111,7 +97,6 @@ def command(
     state is unknown is brought into a well-defined state first (see `uflip prepare`). All data on a
     block device, and in a file, is overwritten.
     """
-    options["io_timeout_ns"] = io_timeout
     executor_chosen = jobs or workers or scheduler
     if together or executor_chosen or len(devices) > 1 or _has_several_devices(resume):
         from uflip.benchmark import BenchmarkRequest
@@ -162,7 +147,7 @@ def _resume_one(folder: Path, device: str | None, *, quiet: bool, **options: Any
     from uflip.benchmark import resume as resume_benchmark
     from uflip.cli.progress_events import Watching
 
-    values = {name: options[name] for name in RESUME_OPTIONS if name != "data"}
+    values = {name: options[name] for name in RESUME_FIELDS}
     with Watching(quiet=quiet) as watch:
         resume_benchmark(folder, device=device, on_event=watch, **values)
 
@@ -182,8 +167,10 @@ def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: 
 
 def _check_options_of_resume(**options: Any) -> None:
     """Reject options that cannot be changed on --resume."""
+    # The data follow from the results, but --data has a default that looks like a given value.
+    allowed = (*RESUME_FIELDS, "data")
     check_resume_options(
-        {name: value for name, value in options.items() if name not in RESUME_OPTIONS},
+        {name: value for name, value in options.items() if name not in allowed},
         "--resume FOLDER, with --max-time, --destroy, --record, --io-timeout, --quiet, --json; "
         "of several devices with --together, --jobs, --workers, --scheduler",
     )

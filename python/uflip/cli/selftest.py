@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import echo_table, json_option, quiet_option
-from uflip.cli.executor_options import executor_options, on_executor, with_time_left
-from uflip.cli.progress_bars import display
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.options import executor_options, json_option, on_executor, quiet_option
+from uflip.cli.progress_bars import display, with_time_left
+from uflip.cli.terminal import echo, echo_json, echo_table
 
 if TYPE_CHECKING:
     from uflip.selftest import SelfTestRow

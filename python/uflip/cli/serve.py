@@ -13,7 +13,7 @@ import click
 from uflip import _native, signals
 from uflip.benchmark_options import STATES
 from uflip.cli import subprocess_runner
-from uflip.cli.common import (
+from uflip.cli.options import (
     ANY_PATH,
     check_saving,
     float_parser,

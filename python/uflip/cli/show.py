@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.common import ANY_PATH, json_option
+from uflip.cli.options import ANY_PATH, json_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.escape import plain
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip import signals
-from uflip.cli.common import ANY_PATH, FOLDER_PATH, int_parser, json_option, quiet_option
+from uflip.cli.options import ANY_PATH, FOLDER_PATH, int_parser, json_option, quiet_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import DeviceError, UsageError
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import ANY_PATH, json_option, quiet_option
+from uflip.cli.options import ANY_PATH, json_option, quiet_option
 from uflip.cli.progress_bars import display
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import RefusedError

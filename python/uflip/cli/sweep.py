@@ -10,25 +10,27 @@ import click
 
 from uflip import signals
 from uflip.benchmark_options import MAX_WARM_UP
-from uflip.cli.common import (
+from uflip.cli.options import (
     ANY_PATH,
+    add_options,
     check_resume_options,
-    durability_option,
+    executor_options,
     float_parser,
     force_option,
     int_parser,
     json_option,
     no_cache_option,
+    on_executor,
+    parsed_by,
     quiet_option,
 )
-from uflip.cli.executor_options import executor_options, on_executor, with_time_left
-from uflip.cli.pattern_options import pattern_options, requested_pattern, spec_option, stop_options
-from uflip.cli.progress_bars import display
+from uflip.cli.pattern import requested_pattern, spec_option
+from uflip.cli.progress_bars import display, with_time_left
 from uflip.cli.sweep_axes import FORMS, read_sample, read_varied
 from uflip.cli.sweep_findings import (
+    FindingOptions,
     check_finding_options,
     draw,
-    finding_options,
     findings,
     print_findings,
 )
@@ -42,6 +44,8 @@ from uflip.cli.sweep_output import (
 from uflip.cli.terminal import echo, echo_error, echo_json, error_document
 from uflip.durability import durability_or_default
 from uflip.errors import InterruptedRun, UflipError, UsageError
+from uflip.options import DURABILITY, parse_names
+from uflip.pattern_options import PATTERN, STOPPING
 
 if TYPE_CHECKING:
     from uflip.cli.sweep_findings import SweepFindings
@@ -94,10 +98,9 @@ cores; the rows are in order, and the same on every executor.
     callback=int_parser(),
     help="Seed of the sample.  [default: 0]",
 )
-@pattern_options
-@stop_options
+@add_options(*PATTERN, *STOPPING)
 @spec_option
-@durability_option
+@add_options(DURABILITY)
 @click.option(
     "--warm-up",
     metavar="TIMES",
@@ -148,6 +151,7 @@ cores; the rows are in order, and the same on every executor.
     "--pareto",
     metavar="MEASURE,...",
     multiple=True,
+    callback=parsed_by(parse_names),
     help="Print the points that no other beats in all of these: measures as for --best, and costs "
     "of a point: spare_bytes, memory_bytes.",
 )
@@ -178,7 +182,7 @@ def command(
     out: Path | None,
     table: Path | None,
     by: str | None,
-    pareto: tuple[str, ...],
+    pareto: tuple[str, ...] | None,
     sensitivity: str | None,
     force: bool,
     quiet: bool,
@@ -206,7 +210,7 @@ def command(
         design = Design(str(device), spec, varied, sampling, durability, warm_up, not untimed)
         planned = plan(design, data)
     design = planned.design
-    requested = finding_options(by, pareto, sensitivity)
+    requested = FindingOptions(by, pareto, sensitivity)
     check_finding_options(requested, planned)
     check_table(table, force)
     if out is not None:

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uflip.cli.common import echo_table, split_names
 from uflip.cli.sweep_output import print_rows
-from uflip.cli.terminal import echo
+from uflip.cli.terminal import echo, echo_table
 from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns, format_size
 
@@ -62,14 +61,6 @@ class SweepFindings:
             measure, indices = self.sensitivity
             content["sensitivity"] = {"of": measure, "indices": indices, "doubt": self.doubt}
         return content
-
-
-def finding_options(
-    best: str | None, pareto: tuple[str, ...], sensitivity: str | None
-) -> FindingOptions:
-    """Return the options as they were typed."""
-    names = split_names(pareto, "--pareto")
-    return FindingOptions(best, None if names is None else tuple(names), sensitivity)
 
 
 def check_finding_options(requested: FindingOptions, planned: "PlannedSweep") -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uflip.cli.common import echo_table
+from uflip.cli.terminal import echo_table
 from uflip.data.spec_base import MODES, PLURALS
 from uflip.units import format_count, format_duration_ns, format_size
 

@@ -5,12 +5,15 @@
 
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from uflip import table
 from uflip.errors import UflipError
-from uflip.escape import escape_json, escape_text
+from uflip.escape import escape_json, escape_line, escape_text, plain
+from uflip.table import Table
 
 if TYPE_CHECKING:
     from uflip.data.comparison import ComparisonFailure
@@ -31,6 +34,21 @@ def echo(text: object = "", *, err: bool = False, newline: bool = True, **style:
     """Print text for people; `style` is that of `click.style`."""
     safe = escape_text(str(text))
     click.echo(click.style(safe, **style) if style else safe, err=err, nl=newline)
+
+
+def echo_pairs(pairs: Iterable[tuple[str, str]], indent: str = "") -> None:
+    """Print names and values in two columns; pairs without a value are omitted."""
+    for line in table.pairs([(escape_line(n), escape_line(v)) for n, v in pairs if v], indent):
+        echo(line)
+
+
+def echo_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
+    """Print a table; the first `left` columns are left-aligned, the others right-aligned."""
+    text_table = Table(plain(list(head)), [plain(list(row)) for row in rows], "l" * left + "r")
+    first, *others = text_table.lines()
+    echo(first, bold=True)
+    for line in others:
+        echo(line)
 
 
 def echo_json(document: Any) -> None:

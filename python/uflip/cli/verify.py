@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import ANY_PATH, json_option, quiet_option
+from uflip.cli.options import ANY_PATH, json_option, quiet_option
 from uflip.cli.terminal import echo, echo_error, echo_json, error_document
 from uflip.errors import ResultsError, UflipError
 from uflip.escape import escape_line

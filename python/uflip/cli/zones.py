@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from uflip.cli.common import (
+from uflip.cli.options import (
     Decorator,
-    Function,
     device_argument,
-    echo_table,
     force_option,
     json_option,
     open_options,
     save_option,
 )
+from uflip.cli.terminal import echo_table
 from uflip.device.guard import check_options, check_target_allowed
 from uflip.device.url import parse_url
 from uflip.errors import UsageError
@@ -47,7 +46,7 @@ class ZoneCommand(NamedTuple):
     zone: int
 
 
-def _zones_option(command: str, effect: str) -> Decorator[Function]:
+def _zones_option(command: str, effect: str) -> Decorator:
     return click.option(
         f"--{command}",
         metavar="ZONES",
@@ -81,7 +80,7 @@ def command(
     buffered: bool,
     data: str,
     destroy: str | None,
-    io_timeout: int,
+    io_timeout_ns: int,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -96,7 +95,7 @@ def command(
         check_target_allowed(device, size=size, buffered=buffered, data=data, destroy=destroy)
     else:
         check_options(parse_url(device), size, data, destroy, buffered=buffered)
-    from uflip.cli.common import check_saving, save_device
+    from uflip.cli.options import check_saving, save_device
     from uflip.cli.terminal import echo, echo_json
     from uflip.device.catalogue import inspect_device
     from uflip.device.opener import open_device
@@ -111,7 +110,7 @@ def command(
         data=data,
         writable=changes and not dry_run,
         destroy=destroy,
-        io_timeout_ns=io_timeout,
+        io_timeout_ns=io_timeout_ns,
     ) as opened:
         took_ns = [] if dry_run else _carry_out(opened, commands)
         report = opened.zones()
@@ -220,7 +219,7 @@ def _limit(most: int) -> str:
 
 def _echo_zones(report: "ZoneReport", *, everything: bool) -> None:
     """Print the properties of all zones, and a table of the zones that are not empty."""
-    from uflip.cli.common import echo_pairs
+    from uflip.cli.terminal import echo_pairs
     from uflip.units import format_size
 
     states = ", ".join(f"{count} {_in_words(state)}" for state, count in report.states.items())
