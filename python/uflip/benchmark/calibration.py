@@ -7,7 +7,7 @@ the device under test. The time per I/O is the error that every response time ma
 
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,19 +24,10 @@ from uflip.experiment import PlannedRun
 from uflip.flash_waits import quickest_ns
 from uflip.microbench import BASELINE, has_own_length
 from uflip.microbench.layout import LABELS
+from uflip.results import ResultsWriter
 from uflip.spec import Spec, baseline
 
 RESPONSE = "response_time_ns"
-
-
-class FindingStore(Protocol):
-    """Storage of findings and finished runs; `uflip.results.ResultsWriter` is one."""
-
-    def note(self, key: str, value: Phases | Interference) -> None:
-        """Store a finding durably."""
-
-    def trace_of(self, run_id: str) -> Trace | None:
-        """Read a finished run; return None if it is missing."""
 
 
 class Calibration:
@@ -46,7 +37,7 @@ class Calibration:
     ----------
     plan : Plan
         The plan that is executed.
-    store : FindingStore
+    writer : ResultsWriter
         Source of finished runs, and storage of findings.
     lingering : mapping or None
         A stored interference result.
@@ -55,12 +46,12 @@ class Calibration:
     def __init__(
         self,
         plan: Plan,
-        store: FindingStore,
+        writer: ResultsWriter,
         lingering: Interference | None = None,
     ) -> None:
         self._plan = plan
         self._number = {run.id: number for number, run in enumerate(plan.runs)}
-        self._store = store
+        self._writer = writer
         self._phases: dict[tuple[str, ...], Phases | None] = {}
         self._lingering = lingering
 
@@ -130,7 +121,7 @@ class Calibration:
         if longest is None:
             return None
         reads = self._ids_of(BASELINE, self._plan.runs).get("RR")
-        trace = None if reads is None else self._store.trace_of(reads)
+        trace = None if reads is None else self._writer.trace_of(reads)
         read_ns = None if trace is None else quickest_ns(np.asarray(trace.column(RESPONSE)))
         if not run_lengths.was_buffered(made[0], read_ns):
             return None
@@ -157,11 +148,11 @@ class Calibration:
         if not first and not again:
             return None
         phases = find_phases(first, again) if first else find_phases(again)
-        self._store.note("phases", phases)
+        self._writer.note("phases", phases)
         return phases
 
     def _times_of(self, ids: Mapping[str, str]) -> dict[str, NDArray[Any]]:
-        traces = {label: self._store.trace_of(ids[label]) for label in LABELS if label in ids}
+        traces = {label: self._writer.trace_of(ids[label]) for label in LABELS if label in ids}
         return {
             label: np.asarray(trace.column("response_time_ns"))
             for label, trace in traces.items()
@@ -196,7 +187,7 @@ class Calibration:
             device_busy_ns=device_busy_ns,
         )
         self._lingering = effect.as_dict()
-        self._store.note("interference", self._lingering)
+        self._writer.note("interference", self._lingering)
 
 
 # Enough to hide the granularity of the clock; takes some ten milliseconds.

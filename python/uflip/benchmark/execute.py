@@ -29,7 +29,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
 
 import msgspec
 from msgspec import structs
@@ -55,7 +54,7 @@ from uflip.benchmark.interference import Numbered, group_unpaused
 from uflip.benchmark.order import SEQUENTIAL, STAGES, ends_of_stages, refresh_spec
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.prepare import AS_IS
-from uflip.benchmark.rounds import RepetitionSource, next_round
+from uflip.benchmark.rounds import next_round
 from uflip.benchmark.state import History, OnState
 from uflip.data.device import DeviceInfo, DeviceWear, with_details
 from uflip.data.manifest import After, DeviceState
@@ -77,391 +76,6 @@ from uflip.microbench import has_rounds
 from uflip.results import ResultsWriter, host_provenance
 from uflip.results.initial_manifest import manifest_of, processor_time
 from uflip.results.state_record import StateRecord
-
-
-class PlanStore(RepetitionSource, Protocol):
-    """Storage of the growing plan; `uflip.results.ResultsWriter` is one."""
-
-    def grow(self, plan: Sequence[PlannedRun]) -> None:
-        """Store a plan with more runs."""
-
-
-def runs_to_make(plan: Plan, done: Collection[str], *, all_of_them: bool) -> list[Numbered]:
-    """Return the runs that are not stored, or all of them, with their indices."""
-    return [
-        (index, run)
-        for index, run in enumerate(plan.runs)
-        if all_of_them or run.id not in done or _is_needed_again(run, plan, done)
-    ]
-
-
-def _is_needed_again(run: PlannedRun, plan: Plan, done: Collection[str]) -> bool:
-    """Return whether a batch must be repeated because others of its experiment are missing."""
-    if run.micro_benchmark != interference.NAME:
-        return False
-    return any(
-        each.id not in done for each in plan.runs if each.micro_benchmark == interference.NAME
-    )
-
-
-def groups(
-    plan: Plan,
-    remaining: list[Numbered],
-    writer: PlanStore,
-    calibration: Calibration,
-    on_event: Callable[[Event], None],
-    *,
-    closed: bool,
-) -> Iterator[list[Numbered]]:
-    """Yield the groups of the plan, and of the rounds that are added after each stage.
-
-    The stages: runs that hardly disturb the state, random writes within a part of the device,
-    sequential writes.
-    """
-    made = 0
-    for stage in STAGES:
-        while True:
-            end = ends_of_stages(plan.runs, plan.target_size)[stage]
-            yield from group_unpaused([each for each in remaining if made <= each[0] < end])
-            made = end
-            grown = next_round(plan, made, writer, calibration.repetition_spec)
-            if grown is None or (closed and stage != SEQUENTIAL):
-                break
-            added = len(grown.runs) - len(plan.runs)
-            later_runs = [(index + added, run) for index, run in remaining if index >= made]
-            remaining = [*list(enumerate(grown.runs))[made : made + added], *later_runs]
-            plan = grown
-            calibration.update_plan(plan)
-            writer.grow(plan.runs)
-            on_event(PlanGrew(plan))
-    yield from group_unpaused([each for each in remaining if each[0] >= made])
-
-
-def disturbing_runs(plan: Plan) -> Sequence[PlannedRun]:
-    """Return the first run that disturbs the state, and all after it."""
-    indices = (index for index, run in enumerate(plan.runs) if run.spec.writes_sequentially)
-    return plan.runs[next(indices, len(plan.runs)) :]
-
-
-class Finisher(Protocol):
-    """Storage of finished runs; `uflip.results.ResultsWriter` is one."""
-
-    path: Path
-
-    def finish(self, status: str, warnings: Sequence[WarningSummary] = ()) -> None:
-        """Store the outcome of the plan: complete, interrupted or failed."""
-
-
-@dataclass
-class Tally:
-    """The progress of a benchmark, updated by its execution.
-
-    Attributes
-    ----------
-    finished : int
-        Number of stored runs.
-    planned : callable
-        Returns the number of planned runs; a plan may grow.
-    status : str
-        The outcome without an exception: "interrupted" if its time was over.
-    warnings : sequence of mapping
-        Warnings about the outcome.
-    """
-
-    finished: int
-    planned: Callable[[], int]
-    status: str = "complete"
-    warnings: Sequence[WarningSummary] = ()
-
-
-@contextmanager
-def store_outcome(writer: Finisher, tally: Tally, runs: str = "runs") -> Iterator[None]:
-    """Store the outcome of the enclosed work, and add the finished runs to an error message.
-
-    Parameters
-    ----------
-    writer : Finisher
-        `finish` is called on it in every case.
-    tally : Tally
-        Updated by the work.
-    runs : str
-        The word for its runs.
-
-    Raises
-    ------
-    InterruptedRun
-        After Ctrl-C.
-    UflipError
-        The error of the work, with a note on the finished runs.
-    """
-    try:
-        yield
-    except (KeyboardInterrupt, InterruptedRun):
-        writer.finish("interrupted")
-        raise InterruptedRun(
-            f"Interrupted after {tally.finished} of {tally.planned()} {runs}",
-            where=str(writer.path),
-            action=_next_step(tally.finished, runs, writer.path),
-        ) from None
-    except BaseException as error:
-        # The disk may be full: the first error then names the cause, and a second one adds nothing.
-        with suppress(ResultsError):
-            writer.finish("failed")
-        if isinstance(error, UflipError):
-            parts = (error.action, _next_step(tally.finished, runs, writer.path))
-            error.action = "\n".join(part for part in parts if part)
-        raise
-    writer.finish(tally.status, tally.warnings)
-
-
-def _next_step(finished: int, runs: str, path: Path) -> str:
-    one = runs.removesuffix("s")
-    if not finished:
-        return f"no {one} was finished"
-    subject = f"the finished {one} is" if finished == 1 else f"the {finished} finished {runs} are"
-    return f"{subject} kept, see `uflip show {path}`; `uflip run --resume {path}` makes the others"
-
-
-class Writer(PlanStore, Finisher, Protocol):
-    """Storage of finished runs; `uflip.results.ResultsWriter` is one."""
-
-    @property
-    def spool(self) -> Path:
-        """A folder for the I/Os of a long run during the run."""
-
-    def commit(self, run: PlannedRun, trace: Trace, extra: About) -> Any:
-        """Store a finished run durably."""
-
-    def trace_of(self, run_id: str) -> Trace | None:
-        """Read a finished run; return None if it is missing."""
-
-
-def execute(
-    plan: Plan,
-    device: Device,
-    writer: Writer,
-    on_event: Callable[[Event], None] = ignore,
-    *,
-    history: History,
-    calibration: Calibration,
-    max_time_ns: int | None = None,
-    done: Collection[str] = (),
-    replay: Callable[[PlannedRun, Trace], None] | None = None,
-) -> None:
-    """Make all runs of a plan and store them one by one.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    device : Device
-        The device, open for writing.
-    writer : Writer
-        Stores runs; `finish` is called on it in every case.
-    on_event : callable
-        Receives the start, the progress and the end of each run.
-    history : History
-        The state of the device, which runs change.
-    calibration : Calibration
-        Phases and pause, measured on the way or stored before.
-    max_time_ns : int, optional
-        After this wall-clock time no run begins [ns]: the plan ends as interrupted, with a
-        warning.
-    done : collection of str
-        Ids of runs that are stored already.
-    replay : callable, optional
-        For a rebuilt device: stored runs are repeated on it in their order and passed to this
-        function, which checks that they are the same. Without it stored runs are skipped.
-
-    Raises
-    ------
-    InterruptedRun
-        After Ctrl-C. Finished runs are stored.
-    UflipError
-        From the device or the writer. Finished runs are stored.
-    """
-    tally, started_ns = Tally(len(done), lambda: calibration.planned), time.monotonic_ns()
-    refresh_due: int | None = None
-    remaining = runs_to_make(plan, done, all_of_them=replay is not None)
-    with store_outcome(writer, tally):
-        # On a device with earlier runs, no new run may come before them.
-        closed = replay is None and any(run.id in done for run in disturbing_runs(plan))
-        status_before = undisturbed_since_open(device.target_status())
-        check_not_shrunk(status_before, device.info)
-        for group in groups(plan, remaining, writer, calibration, on_event, closed=closed):
-            signals.check()
-            index, run = group[0]
-            began = time.monotonic_ns()
-            if max_time_ns is not None and began - started_ns > max_time_ns:
-                tally.status = "interrupted"
-                tally.warnings = [_out_of_time(max_time_ns, tally.finished, calibration.planned)]
-                return
-            if run.reset_before:
-                _reset(plan, device, history, partial(_report_reset, on_event, index, run))
-                refresh_due = 0
-            elif refresh_due is None:
-                refresh_due = _refresh_after_stored(plan, index, writer)
-            refreshed = _refresh(plan, device, history, run, refresh_due)
-            on_event(RunStarted(index, run))
-            report_progress = partial(_report, on_event, index, run)
-            runs = [run for _, run in group]
-            made, status_before = _make(
-                runs,
-                device,
-                calibration,
-                history,
-                report_progress,
-                previous_status=status_before,
-                spool=writer.spool,
-            )
-            refresh_due = sum(
-                plan.refresh_bytes(each.run, each.trace.bytes_written) for each in made
-            )
-            made[0].about["refreshed_bytes"] = refreshed
-            for each in made:
-                tally.finished += _store(each, writer, done, replay)
-            taken_ns, ios = time.monotonic_ns() - began, sum(len(each.trace) for each in made)
-            for (number, _), each in zip(group, made, strict=True):
-                share = len(each.trace) / ios
-                on_event(RunFinished(number, each.run, round(taken_ns * share)))
-        calibration.phases()
-
-
-@dataclass(frozen=True)
-class _FinishedRun:
-    """A finished run, and its metadata."""
-
-    run: PlannedRun
-    trace: Trace
-    about: About
-
-
-def _make(
-    runs: Sequence[PlannedRun],
-    device: Device,
-    calibration: Calibration,
-    history: History,
-    on_progress: Callable[[int, int, int], None],
-    *,
-    previous_status: TargetStatus | None,
-    spool: Path,
-) -> tuple[list[_FinishedRun], TargetStatus | None]:
-    """Let the device idle, then make a run, or several without a pause between them.
-
-    `previous_status` is that of the target after the previous run; the new status is returned.
-    """
-    pause_ns = calibration.pause_before(runs[0])
-    if device.info.zoned:
-        device.prepare_zones(calibration.adapted_spec(runs[0]))
-    device.idle(pause_ns)
-    status_before = device.target_status()
-    check_target(previous_status, status_before, device.url)
-    if runs[0].micro_benchmark == interference.NAME:
-        busy_ns = interference.busy_after_writes(device, runs)
-        parts = device.run_series([run.spec for run in runs], on_progress)
-        calibration.evaluate_batches(runs, parts, busy_ns)
-        traces = [trace for _, trace in parts]
-    else:
-        (run,) = runs
-        spec = calibration.adapted_spec(run)
-        traces = [device.run(spec, on_progress, spool=spool, samples=has_rounds(run))]
-        while (longer := calibration.longer_baseline(run, traces)) is not None:
-            history.record_run(traces[-1], device.durability)
-            device.idle(pause_ns)
-            traces.append(device.run(longer, on_progress, spool=spool))
-    status_after = device.target_status()
-    check_target(status_before, status_after, device.url)
-    buffered = device.info.buffered
-    disturbances = count_disturbances(
-        status_before, status_after, traces, buffered=buffered, since=previous_status
-    )
-    if WRITTEN & disturbances.keys():
-        history.record_foreign_writes()
-    made: list[_FinishedRun] = []
-    for run, trace in zip(runs, traces[-len(runs) :], strict=True):
-        about: About = {"state_id": history.state_id, "pause_ns": 0 if made else pause_ns}
-        if disturbances:
-            about["disturbed"] = disturbances
-        if has_rounds(run):
-            about["samples"] = counter_samples(trace)
-            about["samples_only"] = not device.looks_inside
-        made.append(_FinishedRun(run, trace, about))
-        history.record_run(trace, device.durability)
-    return made, status_after
-
-
-def _store(
-    made: _FinishedRun,
-    writer: Writer,
-    done: Collection[str],
-    replay: Callable[[PlannedRun, Trace], None] | None,
-) -> int:
-    """Store a new run, or check a stored one; return the number of stored runs."""
-    if made.run.id not in done:
-        writer.commit(made.run, made.trace, made.about)
-        return 1
-    if replay is not None:
-        replay(made.run, made.trace)
-    return 0
-
-
-def _reset(plan: Plan, device: Device, history: History, on_state: OnState) -> None:
-    if plan.state is None:
-        raise UsageError(
-            "The plan resets a state but does not define one",
-            where="[state]",
-            got="as-is",
-            allowed="random, sequential",
-            action="give the plan a state, or take reset_before out of its runs",
-        )
-    history.enforce(device, plan.state, on_state)
-
-
-def _refresh(plan: Plan, device: Device, history: History, run: PlannedRun, size_bytes: int) -> int:
-    """Overwrite a part of the previous run's writes; return the number of bytes written."""
-    if not size_bytes:
-        return 0
-    seed = run_seed(plan.seed, "refresh", run.id, 0)
-    trace = device.run(refresh_spec(plan.target_size, size_bytes, seed))
-    history.record_run(trace, device.durability)
-    return size_bytes
-
-
-def _refresh_after_stored(plan: Plan, index: int, writer: Writer) -> int:
-    """Return the refresh that is due after the previous run, if that is stored already [bytes]."""
-    previous = plan.runs[index - 1] if index else None
-    trace = None if previous is None else writer.trace_of(previous.id)
-    if previous is None or trace is None:
-        return 0
-    return plan.refresh_bytes(previous, trace.bytes_written)
-
-
-def _report_reset(
-    on_event: Callable[[Event], None], index: int, run: PlannedRun, done: int, total: int
-) -> None:
-    on_event(ResetProgress(index, run, done, total))
-
-
-def _out_of_time(max_time_ns: int, finished: int, planned: int) -> WarningSummary:
-    return {
-        "code": "out_of_time",
-        "message": (f"The time limit of the plan was reached after {finished} of {planned} runs"),
-        "numbers": {
-            "max_time_ns": max_time_ns,
-            "runs_finished": finished,
-            "runs_planned": planned,
-        },
-        "advice": "continue with `uflip run --resume`, or give it more time (--max-time)",
-    }
-
-
-def _report(
-    on_event: Callable[[Event], None],
-    index: int,
-    run: PlannedRun,
-    *progress: int,
-) -> None:
-    on_event(RunProgress(index, run, *progress))
 
 
 @dataclass(frozen=True)
@@ -514,16 +128,6 @@ class BenchmarkRun:
             done=done,
             replay=self.replay,
         )
-
-
-def final_state(info: DeviceInfo, before: tuple[int, int]) -> After:
-    """Read temperature, wear and stolen time of a real device after its benchmark.
-
-    `before` is the result of `processor_time` before the first run.
-    """
-    stolen, demanded = (now - then for now, then in zip(processor_time(), before, strict=True))
-    share = round(stolen / demanded, 4) if demanded > 0 else None
-    return After(temperature_of(info), wear_of(info), share)
 
 
 def new_benchmark_run(
@@ -602,3 +206,355 @@ def store_run(device: Device, plan: Plan, trace: Trace, folder: Path) -> None:
     writer = new_benchmark_run(device, plan, folder, AS_IS).writer
     writer.commit(plan.runs[0], trace)
     writer.finish("complete")
+
+
+def final_state(info: DeviceInfo, before: tuple[int, int]) -> After:
+    """Read temperature, wear and stolen time of a real device after its benchmark.
+
+    `before` is the result of `processor_time` before the first run.
+    """
+    stolen, demanded = (now - then for now, then in zip(processor_time(), before, strict=True))
+    share = round(stolen / demanded, 4) if demanded > 0 else None
+    return After(temperature_of(info), wear_of(info), share)
+
+
+def execute(
+    plan: Plan,
+    device: Device,
+    writer: ResultsWriter,
+    on_event: Callable[[Event], None] = ignore,
+    *,
+    history: History,
+    calibration: Calibration,
+    max_time_ns: int | None = None,
+    done: Collection[str] = (),
+    replay: Callable[[PlannedRun, Trace], None] | None = None,
+) -> None:
+    """Make all runs of a plan and store them one by one.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    device : Device
+        The device, open for writing.
+    writer : ResultsWriter
+        Stores runs; `finish` is called on it in every case.
+    on_event : callable
+        Receives the start, the progress and the end of each run.
+    history : History
+        The state of the device, which runs change.
+    calibration : Calibration
+        Phases and pause, measured on the way or stored before.
+    max_time_ns : int, optional
+        After this wall-clock time no run begins [ns]: the plan ends as interrupted, with a
+        warning.
+    done : collection of str
+        Ids of runs that are stored already.
+    replay : callable, optional
+        For a rebuilt device: stored runs are repeated on it in their order and passed to this
+        function, which checks that they are the same. Without it stored runs are skipped.
+
+    Raises
+    ------
+    InterruptedRun
+        After Ctrl-C. Finished runs are stored.
+    UflipError
+        From the device or the writer. Finished runs are stored.
+    """
+    tally, started_ns = Tally(len(done), lambda: calibration.planned), time.monotonic_ns()
+    refresh_due: int | None = None
+    remaining = _runs_to_make(plan, done, all_of_them=replay is not None)
+    with store_outcome(writer, tally):
+        # On a device with earlier runs, no new run may come before them.
+        disturbing = (n for n, run in enumerate(plan.runs) if run.spec.writes_sequentially)
+        first_disturbing = next(disturbing, len(plan.runs))
+        closed = replay is None and any(run.id in done for run in plan.runs[first_disturbing:])
+        status_before = undisturbed_since_open(device.target_status())
+        check_not_shrunk(status_before, device.info)
+        for group in _groups(plan, remaining, writer, calibration, on_event, closed=closed):
+            signals.check()
+            index, run = group[0]
+            began = time.monotonic_ns()
+            if max_time_ns is not None and began - started_ns > max_time_ns:
+                tally.status = "interrupted"
+                tally.warnings = [_out_of_time(max_time_ns, tally.finished, calibration.planned)]
+                return
+            if run.reset_before:
+                _reset(plan, device, history, partial(_report, ResetProgress, on_event, index, run))
+                refresh_due = 0
+            elif refresh_due is None:
+                refresh_due = _refresh_after_stored(plan, index, writer)
+            refreshed = _refresh(plan, device, history, run, refresh_due)
+            on_event(RunStarted(index, run))
+            report_progress = partial(_report, RunProgress, on_event, index, run)
+            runs = [run for _, run in group]
+            made, status_before = _make(
+                runs,
+                device,
+                calibration,
+                history,
+                report_progress,
+                previous_status=status_before,
+                spool=writer.spool,
+            )
+            refresh_due = sum(
+                plan.refresh_bytes(each.run, each.trace.bytes_written) for each in made
+            )
+            made[0].about["refreshed_bytes"] = refreshed
+            for each in made:
+                tally.finished += _store(each, writer, done, replay)
+            taken_ns, ios = time.monotonic_ns() - began, sum(len(each.trace) for each in made)
+            for (number, _), each in zip(group, made, strict=True):
+                share = len(each.trace) / ios
+                on_event(RunFinished(number, each.run, round(taken_ns * share)))
+        calibration.phases()
+
+
+def _runs_to_make(plan: Plan, done: Collection[str], *, all_of_them: bool) -> list[Numbered]:
+    """Return the runs that are not stored, or all of them, with their indices.
+
+    A batch of the interference experiment is repeated if another one is missing.
+    """
+    batches = {run.id for run in plan.runs if run.micro_benchmark == interference.NAME}
+    again = set() if batches <= {*done} else batches
+    return [
+        (index, run)
+        for index, run in enumerate(plan.runs)
+        if all_of_them or run.id not in done or run.id in again
+    ]
+
+
+def _groups(
+    plan: Plan,
+    remaining: list[Numbered],
+    writer: ResultsWriter,
+    calibration: Calibration,
+    on_event: Callable[[Event], None],
+    *,
+    closed: bool,
+) -> Iterator[list[Numbered]]:
+    """Yield the groups of the plan, and of the rounds that are added after each stage.
+
+    The stages: runs that hardly disturb the state, random writes within a part of the device,
+    sequential writes.
+    """
+    made = 0
+    for stage in STAGES:
+        while True:
+            end = ends_of_stages(plan.runs, plan.target_size)[stage]
+            yield from group_unpaused([each for each in remaining if made <= each[0] < end])
+            made = end
+            grown = next_round(plan, made, writer, calibration.repetition_spec)
+            if grown is None or (closed and stage != SEQUENTIAL):
+                break
+            added = len(grown.runs) - len(plan.runs)
+            later_runs = [(index + added, run) for index, run in remaining if index >= made]
+            remaining = [*list(enumerate(grown.runs))[made : made + added], *later_runs]
+            plan = grown
+            calibration.update_plan(plan)
+            writer.grow(plan.runs)
+            on_event(PlanGrew(plan))
+    yield from group_unpaused([each for each in remaining if each[0] >= made])
+
+
+@dataclass(frozen=True)
+class _FinishedRun:
+    """A finished run, and its metadata."""
+
+    run: PlannedRun
+    trace: Trace
+    about: About
+
+
+def _make(
+    runs: Sequence[PlannedRun],
+    device: Device,
+    calibration: Calibration,
+    history: History,
+    on_progress: Callable[[int, int, int], None],
+    *,
+    previous_status: TargetStatus | None,
+    spool: Path,
+) -> tuple[list[_FinishedRun], TargetStatus | None]:
+    """Let the device idle, then make a run, or several without a pause between them.
+
+    `previous_status` is that of the target after the previous run; the new status is returned.
+    """
+    pause_ns = calibration.pause_before(runs[0])
+    if device.info.zoned:
+        device.prepare_zones(calibration.adapted_spec(runs[0]))
+    device.idle(pause_ns)
+    status_before = device.target_status()
+    check_target(previous_status, status_before, device.url)
+    if runs[0].micro_benchmark == interference.NAME:
+        busy_ns = interference.busy_after_writes(device, runs)
+        parts = device.run_series([run.spec for run in runs], on_progress)
+        calibration.evaluate_batches(runs, parts, busy_ns)
+        traces = [trace for _, trace in parts]
+    else:
+        (run,) = runs
+        spec = calibration.adapted_spec(run)
+        traces = [device.run(spec, on_progress, spool=spool, samples=has_rounds(run))]
+        while (longer := calibration.longer_baseline(run, traces)) is not None:
+            history.record_run(traces[-1], device.durability)
+            device.idle(pause_ns)
+            traces.append(device.run(longer, on_progress, spool=spool))
+    status_after = device.target_status()
+    check_target(status_before, status_after, device.url)
+    buffered = device.info.buffered
+    disturbances = count_disturbances(
+        status_before, status_after, traces, buffered=buffered, since=previous_status
+    )
+    if WRITTEN & disturbances.keys():
+        history.record_foreign_writes()
+    made: list[_FinishedRun] = []
+    for run, trace in zip(runs, traces[-len(runs) :], strict=True):
+        about: About = {"state_id": history.state_id, "pause_ns": 0 if made else pause_ns}
+        if disturbances:
+            about["disturbed"] = disturbances
+        if has_rounds(run):
+            about["samples"] = counter_samples(trace)
+            about["samples_only"] = not device.looks_inside
+        made.append(_FinishedRun(run, trace, about))
+        history.record_run(trace, device.durability)
+    return made, status_after
+
+
+def _store(
+    made: _FinishedRun,
+    writer: ResultsWriter,
+    done: Collection[str],
+    replay: Callable[[PlannedRun, Trace], None] | None,
+) -> int:
+    """Store a new run, or check a stored one; return the number of stored runs."""
+    if made.run.id not in done:
+        writer.commit(made.run, made.trace, made.about)
+        return 1
+    if replay is not None:
+        replay(made.run, made.trace)
+    return 0
+
+
+def _reset(plan: Plan, device: Device, history: History, on_state: OnState) -> None:
+    if plan.state is None:
+        raise UsageError(
+            "The plan resets a state but does not define one",
+            where="[state]",
+            got="as-is",
+            allowed="random, sequential",
+            action="give the plan a state, or take reset_before out of its runs",
+        )
+    history.enforce(device, plan.state, on_state)
+
+
+def _refresh_after_stored(plan: Plan, index: int, writer: ResultsWriter) -> int:
+    """Return the refresh that is due after the previous run, if that is stored already [bytes]."""
+    previous = plan.runs[index - 1] if index else None
+    trace = None if previous is None else writer.trace_of(previous.id)
+    if previous is None or trace is None:
+        return 0
+    return plan.refresh_bytes(previous, trace.bytes_written)
+
+
+def _refresh(plan: Plan, device: Device, history: History, run: PlannedRun, size_bytes: int) -> int:
+    """Overwrite a part of the previous run's writes; return the number of bytes written."""
+    if not size_bytes:
+        return 0
+    seed = run_seed(plan.seed, "refresh", run.id, 0)
+    trace = device.run(refresh_spec(plan.target_size, size_bytes, seed))
+    history.record_run(trace, device.durability)
+    return size_bytes
+
+
+def _report(
+    kind: type[ResetProgress | RunProgress],
+    on_event: Callable[[Event], None],
+    index: int,
+    run: PlannedRun,
+    *progress: int,
+) -> None:
+    on_event(kind(index, run, *progress))
+
+
+def _out_of_time(max_time_ns: int, finished: int, planned: int) -> WarningSummary:
+    return {
+        "code": "out_of_time",
+        "message": (f"The time limit of the plan was reached after {finished} of {planned} runs"),
+        "numbers": {
+            "max_time_ns": max_time_ns,
+            "runs_finished": finished,
+            "runs_planned": planned,
+        },
+        "advice": "continue with `uflip run --resume`, or give it more time (--max-time)",
+    }
+
+
+@dataclass
+class Tally:
+    """The progress of a benchmark, updated by its execution.
+
+    Attributes
+    ----------
+    finished : int
+        Number of stored runs.
+    planned : callable
+        Returns the number of planned runs; a plan may grow.
+    status : str
+        The outcome without an exception: "interrupted" if its time was over.
+    warnings : sequence of mapping
+        Warnings about the outcome.
+    """
+
+    finished: int
+    planned: Callable[[], int]
+    status: str = "complete"
+    warnings: Sequence[WarningSummary] = ()
+
+
+@contextmanager
+def store_outcome(writer: ResultsWriter, tally: Tally, runs: str = "runs") -> Iterator[None]:
+    """Store the outcome of the enclosed work, and add the finished runs to an error message.
+
+    Parameters
+    ----------
+    writer : ResultsWriter
+        `finish` is called on it in every case.
+    tally : Tally
+        Updated by the work.
+    runs : str
+        The word for its runs.
+
+    Raises
+    ------
+    InterruptedRun
+        After Ctrl-C.
+    UflipError
+        The error of the work, with a note on the finished runs.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, InterruptedRun):
+        writer.finish("interrupted")
+        raise InterruptedRun(
+            f"Interrupted after {tally.finished} of {tally.planned()} {runs}",
+            where=str(writer.path),
+            action=_next_step(tally.finished, runs, writer.path),
+        ) from None
+    except BaseException as error:
+        # The disk may be full: the first error then names the cause, and a second one adds nothing.
+        with suppress(ResultsError):
+            writer.finish("failed")
+        if isinstance(error, UflipError):
+            parts = (error.action, _next_step(tally.finished, runs, writer.path))
+            error.action = "\n".join(part for part in parts if part)
+        raise
+    writer.finish(tally.status, tally.warnings)
+
+
+def _next_step(finished: int, runs: str, path: Path) -> str:
+    one = runs.removesuffix("s")
+    if not finished:
+        return f"no {one} was finished"
+    subject = f"the finished {one} is" if finished == 1 else f"the {finished} finished {runs} are"
+    return f"{subject} kept, see `uflip show {path}`; `uflip run --resume {path}` makes the others"

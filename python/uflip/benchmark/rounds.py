@@ -35,7 +35,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Protocol
 
 from uflip import _native
 from uflip.benchmark import interference
@@ -56,6 +55,7 @@ from uflip.data.summary import Certainty
 from uflip.device.resolve import resolve
 from uflip.experiment import PlannedRun
 from uflip.microbench import BASELINE, has_own_length
+from uflip.results import ResultsWriter
 from uflip.spec import Mix, Spec
 
 # Two looks at three and at five repetitions are wrong more often than at three and at eight: the
@@ -72,18 +72,6 @@ MIN_WRITERS_PER_PASS = 8
 CONFIDENCE = 0.98
 
 Key = tuple[str, str, str, int]
-
-
-class RepetitionSource(Protocol):
-    """Statistics of finished runs; `uflip.results.ResultsWriter` is one."""
-
-    def experiment_statistics(
-        self, experiments: Sequence[tuple[str, Sequence[str]]], slowest_ns: float | None
-    ) -> Sequence[Certainty]:
-        """Return the statistics of the repetitions of each experiment."""
-
-    def ios_of(self, run_id: str) -> int:
-        """Return the number of I/Os of a finished run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +97,7 @@ _Passes = list[list[tuple[_Candidate, int]]]
 def next_round(
     plan: Plan,
     finished: int,
-    source: RepetitionSource,
+    writer: ResultsWriter,
     repetition_spec: Callable[[PlannedRun], Spec],
 ) -> Plan | None:
     """Return the plan with another round; None if nothing is left to repeat, or no budget.
@@ -121,8 +109,8 @@ def next_round(
     finished : int
         Number of finished runs: all of a stage and of those before. The round belongs to that
         stage, and comes before the next.
-    source : RepetitionSource
-        Statistics of the finished runs.
+    writer : ResultsWriter
+        Has the finished runs.
     repetition_spec : callable
         Returns the specification of another repetition, by the phases of the baselines.
     """
@@ -134,8 +122,8 @@ def next_round(
         return None
     experiments = _experiments(plan, done)
     granted: list[_Candidate] = []
-    remaining_ios = _remaining_ios(plan, source, experiments, repetition_spec)
-    candidates = _candidates(plan, source, experiments, repetition_spec, _slowest_ns(done, source))
+    remaining_ios = _remaining_ios(plan, writer, experiments, repetition_spec)
+    candidates = _candidates(plan, writer, experiments, repetition_spec, _slowest_ns(done, writer))
     candidates = [
         candidate for candidate in candidates if stage_of(candidate.spec, plan.target_size) == stage
     ]
@@ -147,7 +135,7 @@ def next_round(
         remaining_ios -= candidate.ios
         granted.append(candidate)
     others = [candidate for candidate in candidates if candidate not in granted]
-    most_bytes = _unwritten_bytes(plan, done, source)
+    most_bytes = _unwritten_bytes(plan, done, writer)
     new_runs = _fit_byte_limit(
         plan, done, granted, lambda some: _passes(some, others, remaining_ios), most_bytes
     )
@@ -186,9 +174,9 @@ def _experiments(plan: Plan, runs: Sequence[PlannedRun]) -> dict[Key, list[Plann
     return experiments
 
 
-def _slowest_ns(runs: Sequence[PlannedRun], source: RepetitionSource) -> float | None:
+def _slowest_ns(runs: Sequence[PlannedRun], writer: ResultsWriter) -> float | None:
     each = [(run.id, [run.id]) for run in runs if run.micro_benchmark == BASELINE]
-    means = (row["mean_ns"] for row in source.experiment_statistics(each, None))
+    means = (row["mean_ns"] for row in writer.experiment_statistics(each, None))
     return max((mean for mean in means if mean is not None), default=None)
 
 
@@ -198,7 +186,7 @@ def _totals(plan: Plan, spec: Spec) -> Totals:
 
 def _remaining_ios(
     plan: Plan,
-    source: RepetitionSource,
+    writer: ResultsWriter,
     experiments: Mapping[Key, Sequence[PlannedRun]],
     repetition_spec: Callable[[PlannedRun], Spec],
 ) -> int:
@@ -207,17 +195,17 @@ def _remaining_ios(
     for runs in experiments.values():
         least = _totals(plan, repetition_spec(runs[0])).total_ios
         planned = sum(run.repetition <= plan.repetitions for run in runs)
-        remaining += TWICE * planned * least - sum(source.ios_of(run.id) for run in runs)
+        remaining += TWICE * planned * least - sum(writer.ios_of(run.id) for run in runs)
     return remaining
 
 
-def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], source: RepetitionSource) -> float:
+def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], writer: ResultsWriter) -> float:
     """Return the bytes that the plan may still write; resets are as planned."""
     unwritten = 0.0
     for run in done:
         totals = _totals(plan, run.spec)
         most = totals.bytes_written
-        made = round(source.ios_of(run.id) / totals.total_ios * most)
+        made = round(writer.ios_of(run.id) / totals.total_ios * most)
         if run.repetition <= plan.repetitions:
             unwritten += most + plan.refresh_bytes(run, most)
         elif run.reset_before and plan.state is not None:
@@ -228,7 +216,7 @@ def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], source: RepetitionS
 
 def _candidates(
     plan: Plan,
-    source: RepetitionSource,
+    writer: ResultsWriter,
     experiments: Mapping[Key, Sequence[PlannedRun]],
     repetition_spec: Callable[[PlannedRun], Spec],
     slowest_ns: float | None,
@@ -237,7 +225,7 @@ def _candidates(
     sorted_runs = [
         (" ".join(key[:2]), [run.id for run in runs]) for key, runs in experiments.items()
     ]
-    every = source.experiment_statistics(sorted_runs, slowest_ns)
+    every = writer.experiment_statistics(sorted_runs, slowest_ns)
     for runs, certainty in zip(experiments.values(), every, strict=True):
         made = len(runs)
         more = max((repetitions_for(certainty, made) or 0) - made, 0)

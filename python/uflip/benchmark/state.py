@@ -19,7 +19,6 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from uflip._native import Trace
 from uflip.benchmark.cost import cost_of
@@ -32,6 +31,7 @@ from uflip.device.resolve import resolve_state
 from uflip.durability import CACHED
 from uflip.errors import InterruptedRun, UsageError, unknown_name
 from uflip.footprint import written_sequentially
+from uflip.results.state_record import StateRecord
 
 OVERWRITES = 3
 # Enough for the run lengths of the paper.
@@ -73,13 +73,6 @@ class Enforcement:
         least = self.request["random_bytes"]
         is_enough = request["random_bytes"] >= least
         return is_enough and self.request == {**request, "random_bytes": least}
-
-
-class EnforcementLog(Protocol):
-    """Storage of the progress of an enforcement; `uflip.results.StateRecord` is one."""
-
-    def save_progress(self, done_ios: int) -> None:
-        """Store the number of writes made so far, durably."""
 
 
 def plan_state(
@@ -147,7 +140,7 @@ def plan_request(info: DeviceInfo, requested: Mapping[str, object]) -> Enforceme
 def enforce_state(
     device: Device,
     enforcement: Enforcement,
-    log: EnforcementLog,
+    record: StateRecord | None,
     done_ios: int = 0,
     on_state: OnState | None = None,
 ) -> None:
@@ -159,7 +152,7 @@ def enforce_state(
         Open for writing.
     enforcement : Enforcement
         From `plan_state`.
-    log : EnforcementLog
+    record : StateRecord or None
         Receives the progress now and then, and at the end.
     done_ios : int
         Writes of an earlier attempt, which are not repeated.
@@ -178,8 +171,8 @@ def enforce_state(
     def progress(done: int, _total: int, _response_ns: int) -> None:
         nonlocal made, saved_at
         made = done_ios + done
-        if time.monotonic() - saved_at > SAVE_EVERY_S:
-            log.save_progress(made)
+        if record is not None and time.monotonic() - saved_at > SAVE_EVERY_S:
+            record.save_progress(made)
             saved_at = time.monotonic()
         if on_state is not None:
             on_state(made, enforcement.total_ios)
@@ -193,7 +186,8 @@ def enforce_state(
             action="give the same command again: it continues from there",
         ) from None
     finally:
-        log.save_progress(made)
+        if record is not None:
+            record.save_progress(made)
 
 
 def default_state(info: DeviceInfo) -> str:
@@ -252,45 +246,6 @@ def _digest(content: Mapping[str, object]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-class StateStore(Protocol):
-    """Storage for the state of a device; `uflip.results.StateRecord` is one."""
-
-    def begin(self, request: StateRequest, total_ios: int) -> int:
-        """Record that enforcement begins; return the number of writes made already."""
-
-    def save_progress(self, done_ios: int) -> None:
-        """Record the number of its writes made so far."""
-
-    def save_enforced(self, state_id: str) -> None:
-        """Record that the state is enforced."""
-
-    def save_run(self, state_id: str | None, written_bytes: int, used_bytes: int) -> None:
-        """Record the state after a run."""
-
-    def forget(self) -> None:
-        """Record that the state is unknown."""
-
-
-class NoStateStore:
-    """A record without storage, for devices that end with the process."""
-
-    def begin(self, request: StateRequest, total_ios: int) -> int:  # noqa: ARG002
-        """Return 0: begin at the first write."""
-        return 0
-
-    def save_progress(self, done_ios: int) -> None:
-        """Do nothing."""
-
-    def save_enforced(self, state_id: str) -> None:
-        """Do nothing."""
-
-    def save_run(self, state_id: str | None, written_bytes: int, used_bytes: int) -> None:
-        """Do nothing."""
-
-    def forget(self) -> None:
-        """Do nothing."""
-
-
 class History:
     """Tracks the state of a device through enforcements and runs.
 
@@ -298,14 +253,14 @@ class History:
     ----------
     state_id : str or None
         The initial state; None if unknown.
-    store : StateStore, optional
-        Stores each change.
+    record : StateRecord, optional
+        Stores each change; None for a device that ends with the process.
     """
 
-    def __init__(self, state_id: str | None, store: StateStore | None = None) -> None:
+    def __init__(self, state_id: str | None, record: StateRecord | None = None) -> None:
         self.state_id = state_id
         """The current state of the device."""
-        self._store = NoStateStore() if store is None else store
+        self._record = record
 
     def enforce(
         self, device: Device, enforcement: Enforcement, on_state: OnState | None = None
@@ -317,10 +272,12 @@ class History:
         UflipError
             From `enforce_state`; the writes made so far are recorded.
         """
-        done_ios = self._store.begin(enforcement.request, enforcement.total_ios)
+        record = self._record
+        done_ios = record.begin(enforcement.request, enforcement.total_ios) if record else 0
         self.state_id = None
-        enforce_state(device, enforcement, self._store, done_ios, on_state)
-        self._store.save_enforced(enforcement.state_id)
+        enforce_state(device, enforcement, record, done_ios, on_state)
+        if record:
+            record.save_enforced(enforcement.state_id)
         self.state_id = enforcement.state_id
 
     def record_interruption(self, spec: Spec, durability: str = CACHED) -> None:
@@ -331,7 +288,8 @@ class History:
     def record_foreign_writes(self) -> None:
         """Record writes by other processes: the state of the device is unknown."""
         self.state_id = None
-        self._store.forget()
+        if self._record:
+            self._record.forget()
 
     def record_run(self, trace: Trace, durability: str = CACHED) -> None:
         """Record a finished run; reads do not change the state of a device."""
@@ -339,8 +297,10 @@ class History:
         if not spec.writes:
             return
         self.state_id = next_state_id(self.state_id, spec, len(trace), durability)
+        if self._record is None:
+            return
         if trace.bytes_trimmed:
             # A known state must be one that a benchmark may begin in.
-            self._store.forget()
+            self._record.forget()
             return
-        self._store.save_run(self.state_id, trace.bytes_written, written_sequentially(spec).end)
+        self._record.save_run(self.state_id, trace.bytes_written, written_sequentially(spec).end)
