@@ -1,10 +1,8 @@
 // The explorer: selects the view of a URL.
 
 import { Failure } from "./api";
-import { fill, h } from "./dom";
-import { errorNotice } from "./problem";
-import { read, type Route } from "./route";
-import { leave } from "./cleanup";
+import { errorNotice, fill, h } from "./dom";
+import { leave, read, type Route } from "./route";
 import * as compare from "./compare";
 import * as play from "./play";
 import * as result from "./result";

@@ -4,7 +4,7 @@
 import { fetchJson, type Plain } from "./api";
 import { color, h, table, type Child } from "./dom";
 import { heat } from "./heat";
-import { onLeave } from "./cleanup";
+import { onLeave } from "./route";
 import { Plot } from "./plot";
 import { saveCsv } from "./save";
 import { count, linearTicks, threeDigits } from "./format";

@@ -1,13 +1,12 @@
 // Compared results: their properties, and the experiments that differ, the largest difference first.
 
 import { fetchJson, type Plain } from "./api";
-import { color, facts, fill, h, table, type Child } from "./dom";
+import { color, errorNotice, facts, fill, h, table, type Child } from "./dom";
 import type { Pen } from "./pen";
 import { Plot, type Plane, type Range } from "./plot";
-import { errorNotice } from "./problem";
 import { link, updateQuery, type Route } from "./route";
 import { saveCsv } from "./save";
-import { tails } from "./tails";
+import { tails } from "./distribution";
 import { count, duration, logTicks, withSpacing, threeDigits, dateText } from "./format";
 
 const WORDS: Record<string, string> = { slower: "slower", faster: "faster", same: "the same", not_apart: "not apart", unknown: "unknown" };

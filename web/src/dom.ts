@@ -1,5 +1,7 @@
 // Elements of the page. Text from results enters it here, and only as text: there is no innerHTML.
 
+import { Failure } from "./api";
+
 export type Child = Node | string | number | null | undefined | false | Child[];
 type Props = Record<string, unknown>;
 
@@ -87,4 +89,14 @@ export function debounce(ms: number, call: () => void): () => void {
     clearTimeout(timer);
     timer = window.setTimeout(call, ms);
   };
+}
+
+/** An error in its four parts. */
+export function errorNotice(error: unknown): HTMLElement {
+  if (!(error instanceof Failure)) console.error(error); // a bug in the page, with its stack
+  const problem = error instanceof Failure ? error.problem : { what: "The page failed", got: String(error) };
+  return h("div", { class: "notice", role: "alert" },
+    h("h1", {}, problem.what),
+    facts([["where", problem.where ?? ""], ["got", problem.got ?? ""], ["allowed", problem.allowed ?? ""], ["do", problem.action ?? ""]]),
+    h("p", {}, h("a", { href: "#/results" }, "To the list of results")));
 }

@@ -28,3 +28,17 @@ export function updateQuery(changes: Record<string, string | number | null>): vo
   const { view, parts, query } = read();
   history.replaceState(null, "", link(view, parts, { ...query, ...changes }));
 }
+
+// Clean-up of a view: pending requests, resize observers, timers.
+let callbacks: (() => void)[] = [];
+
+/** Registers a callback for leaving this view. */
+export function onLeave(call: () => void): void {
+  callbacks.push(call);
+}
+
+export function leave(): void {
+  const calls = callbacks;
+  callbacks = [];
+  for (const each of calls) each();
+}

@@ -8,14 +8,12 @@ import { color, facts, fill, h, debounce, table, type Child } from "./dom";
 import { Gantt } from "./gantt";
 import { COLOURS, coloured, ends, paint, type Axis, type Colour } from "./paint";
 import { Inside } from "./inside";
-import { onLeave } from "./cleanup";
-import { Plot, type Plane, type Range } from "./plot";
+import { link, onLeave, updateQuery, type Route } from "./route";
+import { onTouch, Plot, type Plane, type Range } from "./plot";
 import { rail } from "./result";
-import { link, updateQuery, type Route } from "./route";
 import { saveCsv } from "./save";
 import * as slow from "./slow";
-import * as spread from "./spread";
-import { onTouch } from "./touch";
+import * as spread from "./distribution";
 import { bytes, count, duration, linearTicks, logTicks, modeName, tickOf } from "./format";
 
 const HUES: Record<string, string> = { SR: "sr", RR: "rr", SW: "sw", RW: "rw" };

@@ -2,9 +2,8 @@
 // their flash. Polled once a second; rates are differences between two answers.
 
 import { fetchJson, type Plain } from "./api";
-import { facts, fill, h, table, type Child } from "./dom";
-import { onLeave } from "./cleanup";
-import { errorNotice } from "./problem";
+import { errorNotice, facts, fill, h, table, type Child } from "./dom";
+import { onLeave } from "./route";
 import { bytes, count, duration, percent, threeDigits } from "./format";
 
 const POLL_MS = 1000;

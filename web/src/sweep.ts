@@ -4,10 +4,8 @@
 import { fetchJson, type Plain } from "./api";
 import { facts, fill, h } from "./dom";
 import { HEAT } from "./heat";
-import { onLeave } from "./cleanup";
-import { front } from "./pareto";
+import { link, onLeave, updateQuery, type Route } from "./route";
 import { Parallel, Scale, valueText, type Axis, type Brush, type Line } from "./parallel";
-import { link, updateQuery, type Route } from "./route";
 import { saveCsv } from "./save";
 import { count, dateText } from "./format";
 
@@ -150,4 +148,19 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     node.checked = only;
     return node;
   }
+}
+
+/** The Pareto front, of points for which no other is at least as good in all objectives and better in
+    one: indices of rows; lower is better for every number, and rows with a missing number are excluded. */
+function front(rows: (number | null)[][]): number[] {
+  const complete = rows.map((row, index) => ({ row: row as number[], index })).filter(({ row }) => row.every((value) => value !== null));
+  // In this order no point is beaten by a later one.
+  complete.sort((a, b) => {
+    const i = a.row.findIndex((value, j) => value !== b.row[j]);
+    return i < 0 ? a.index - b.index : a.row[i]! - b.row[i]!;
+  });
+  const best: typeof complete = [];
+  for (const one of complete)
+    if (!best.some((other) => other.row.every((value, i) => value <= one.row[i]!) && other.row.some((value, i) => value !== one.row[i]))) best.push(one);
+  return best.map(({ index }) => index);
 }
