@@ -147,8 +147,8 @@ def _deallocate(
     """Run the trims, and store a snapshot if requested; return their response times [ns]."""
     from uflip import signals
     from uflip.benchmark.prepare import open_watched, valid_record
+    from uflip.cli.benchmark_progress import Watching
     from uflip.cli.options import save_device
-    from uflip.cli.progress_events import Watching
 
     with (
         Watching(quiet=quiet) as watch,

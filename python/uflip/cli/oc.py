@@ -126,7 +126,7 @@ def run(
     """Run the four micro-benchmarks of uFLIP-OC on DEVICE, and store the results."""
     from uflip.benchmark import BenchmarkRequest, begin
     from uflip.benchmarks import summary
-    from uflip.cli.progress_events import Watching
+    from uflip.cli.benchmark_progress import Watching
     from uflip.oc.device import open_flash_device
     from uflip.results import Results
 

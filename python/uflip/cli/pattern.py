@@ -145,8 +145,7 @@ def command(
         check_target_allowed(device, **target)
     from uflip import signals
     from uflip.benchmark.prepare import open_watched
-    from uflip.cli.progress import run_display
-    from uflip.cli.progress_events import Watching
+    from uflip.cli.benchmark_progress import Watching, run_display
     from uflip.device.catalogue import inspect_device
     from uflip.device.identity import check_target, count_disturbances
     from uflip.device.resolve import resolve

@@ -19,9 +19,8 @@ from uflip.benchmark import (
 )
 from uflip.benchmark.order import REFRESH_TIMES
 from uflip.benchmark.prepare import known_state, record_of
+from uflip.cli.benchmark_progress import announce_state, format_value
 from uflip.cli.options import ANY_PATH, add_options, device_argument, force_option, json_option
-from uflip.cli.progress import format_value
-from uflip.cli.progress_events import announce_state
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.data.document import plain
 from uflip.durability import CACHED, describe_durability

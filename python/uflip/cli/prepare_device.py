@@ -9,8 +9,8 @@ from uflip.benchmark.plan import check_has_states
 from uflip.benchmark.prepare import Opening
 from uflip.benchmark.prepare import prepare as carry_out
 from uflip.benchmark_options import STATES
+from uflip.cli.benchmark_progress import Watching, announce_state
 from uflip.cli.options import check_saving, save_device
-from uflip.cli.progress_events import Watching, announce_state
 from uflip.cli.terminal import echo, echo_json
 from uflip.data.device import DeviceInfo
 from uflip.data.document import plain

@@ -69,7 +69,7 @@ def command(
     opens the device for reading only.
     """
     from uflip.benchmark import BenchmarkRequest, replay
-    from uflip.cli.progress_events import Watching
+    from uflip.cli.benchmark_progress import Watching
 
     fit = {option.field: options.pop(option.field) for option in FIT}
     replay_request = replay.ReplayRequest(trace=trace, **fit)

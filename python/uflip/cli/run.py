@@ -145,7 +145,7 @@ def _has_several_devices(folder: Path | None) -> bool:
 
 def _resume_one(folder: Path, device: str | None, *, quiet: bool, **options: Any) -> None:
     from uflip.benchmark import resume as resume_benchmark
-    from uflip.cli.progress_events import Watching
+    from uflip.cli.benchmark_progress import Watching
 
     values = {name: options[name] for name in RESUME_FIELDS}
     with Watching(quiet=quiet) as watch:
@@ -158,7 +158,7 @@ def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: 
     # Refuse a protected target before plans and numpy are loaded.
     check_target_allowed(device, **{name: options[name] for name in TARGET_OPTIONS})
     from uflip.benchmark import BenchmarkRequest, begin
-    from uflip.cli.progress_events import Watching
+    from uflip.cli.benchmark_progress import Watching
 
     request = BenchmarkRequest(device=device, **options)
     with Watching(quiet=quiet) as watch:

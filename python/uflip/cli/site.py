@@ -222,7 +222,7 @@ def seed(
     A device that fails is reported, and does not stop the others. After Ctrl-C, or a kill, the same
     command continues.
     """
-    from uflip.cli.progress_events import Watching
+    from uflip.cli.benchmark_progress import Watching
     from uflip.site.seed import check, default_devices
     from uflip.site.seed import seed as seeded
 
