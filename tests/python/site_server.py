@@ -22,7 +22,7 @@ START_S = 60.0
 # Modules of a site at work; their import takes three quarters of its start.
 IMPORTED = (
     "alembic.command", "anyio._backends._asyncio", "jinja2", "rich.progress", "sqlite3",
-    "uflip.cli.progress_bars", "uflip.cli.site", "uflip.site.app", "uflip.site.publishing",
+    "uflip.cli.progress", "uflip.cli.site", "uflip.site.app", "uflip.site.publishing",
     "uflip.site.intake", "uflip.site.blob_refs", "uflip.web.connections",
     "uflip.web.connections", "uvicorn.lifespan.off", "uvicorn.loops.asyncio",
 )  # fmt: skip

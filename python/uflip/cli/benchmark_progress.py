@@ -34,7 +34,7 @@ from uflip.benchmark.events import (
     StateProgress,
     WearReport,
 )
-from uflip.cli.progress_bars import Sink, check_interval, display
+from uflip.cli.progress import Sink, check_interval, display
 from uflip.cli.terminal import echo
 from uflip.experiment import PlannedRun
 from uflip.native_wait import OnProgress
@@ -180,7 +180,7 @@ class Watching:
     Raises
     ------
     UsageError
-        As `uflip.cli.progress_bars.check_interval`.
+        As `uflip.cli.progress.check_interval`.
     """
 
     def __init__(self, *, quiet: bool) -> None:

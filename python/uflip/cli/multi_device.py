@@ -9,7 +9,7 @@ import click
 
 from uflip.benchmark.multi_device import DeviceOutcome, begin_all, resume_all
 from uflip.benchmark.request import BenchmarkRequest
-from uflip.cli.progress_bars import Sink, display, with_time_left
+from uflip.cli.progress import Sink, display, with_time_left
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.errors import UsageError
 

@@ -20,7 +20,7 @@ from uflip.cli.options import (
     save_device,
     save_option,
 )
-from uflip.cli.progress_bars import display
+from uflip.cli.progress import display
 from uflip.cli.terminal import echo, echo_json, echo_pairs, echo_table
 from uflip.data.spec import Job, table_of
 from uflip.errors import UsageError

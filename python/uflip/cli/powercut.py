@@ -11,7 +11,7 @@ from uflip.cli.options import (
     read_duration,
     read_size,
 )
-from uflip.cli.progress_bars import display
+from uflip.cli.progress import display
 from uflip.cli.terminal import echo_json, echo_pairs, echo_table
 from uflip.data.document import plain
 from uflip.data.power import PowerLoss

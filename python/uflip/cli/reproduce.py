@@ -17,7 +17,7 @@ from uflip.cli.options import (
     parsed_by,
     quiet_option,
 )
-from uflip.cli.progress_bars import display, with_time_left
+from uflip.cli.progress import display, with_time_left
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.errors import UsageError, unknown_name
 from uflip.options import parse_names

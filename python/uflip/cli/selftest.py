@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip.cli.options import executor_options, json_option, on_executor, quiet_option
-from uflip.cli.progress_bars import display, with_time_left
+from uflip.cli.progress import display, with_time_left
 from uflip.cli.terminal import echo, echo_json, echo_table
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip.cli.options import ANY_PATH, json_option, quiet_option
-from uflip.cli.progress_bars import display
+from uflip.cli.progress import display
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import RefusedError
 from uflip.escape import escape_line

@@ -25,7 +25,7 @@ from uflip.cli.options import (
     quiet_option,
 )
 from uflip.cli.pattern import requested_pattern, spec_option
-from uflip.cli.progress_bars import display, with_time_left
+from uflip.cli.progress import display, with_time_left
 from uflip.cli.sweep_axes import FORMS, read_sample, read_varied
 from uflip.cli.sweep_findings import (
     FindingOptions,
