@@ -1,6 +1,11 @@
 """`uflip serve`: serve a simulated device over NBD in real time."""
 
+from __future__ import annotations
+
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -12,7 +17,6 @@ import click
 
 from uflip import _native, signals
 from uflip.benchmark_options import STATES
-from uflip.cli import subprocess_runner
 from uflip.cli.options import (
     ANY_PATH,
     check_saving,
@@ -24,9 +28,8 @@ from uflip.cli.options import (
     save_device,
     save_option,
 )
-from uflip.cli.served_output import print_served
-from uflip.cli.terminal import echo
-from uflip.data.device_reports import ServedDocument
+from uflip.cli.terminal import echo, echo_error, echo_json, error_document
+from uflip.data.device_reports import ServedDocument, ServedExport
 from uflip.data.folder import refuse_results
 from uflip.device.catalogue import inspect_device
 from uflip.device.handle import Device
@@ -41,12 +44,190 @@ from uflip.device.serving import (
     server_result,
 )
 from uflip.device.url import parse_url
-from uflip.errors import InterruptedRun, UflipError, UsageError, interrupted_by, unknown_name
+from uflip.errors import (
+    DeviceError,
+    InterruptedRun,
+    UflipError,
+    UsageError,
+    interrupted_by,
+    unknown_name,
+)
+from uflip.escape import plain
 from uflip.native_wait import CANCEL_TIMEOUT_S, SLICE_S
-from uflip.units import format_duration_ns, format_size
+from uflip.table import Table
+from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
     from uflip.results.outputs import OutputPath
+
+
+# Final output of `uflip serve`: statistics, gaps of the recording, failures.
+
+
+def print_served(
+    document: ServedDocument,
+    errors: list[UflipError],
+    record: Path | None,
+    *,
+    quiet: bool,
+    as_json: bool,
+    err: bool,
+) -> None:
+    """Print the statistics and the failures; exit with the code of the first failure."""
+    if as_json:
+        error = {"error": error_document(errors[0])} if errors else {}
+        echo_json({**document, **error})
+    elif not quiet:
+        _print(document, err=err)
+        if record is not None:
+            _print_unrecorded(document, record, err=err)
+    for each in errors[1:]:
+        echo_error(each)
+    if errors and as_json:  # the first error is in the document already
+        click.get_current_context().exit(errors[0].exit_code)
+    if errors:
+        raise errors[0]
+
+
+def _print(document: ServedDocument, *, err: bool) -> None:
+    head = ["export", "reads", "writes", "flushes", "failed", "p50", "p99", "lag p50", "lag p99"]
+    rows = [_row(export) for export in document["exports"]]
+    for line in Table([*head, "lag max"], plain(rows), "l" + "r").lines():
+        echo(line, err=err)
+
+
+def _print_unrecorded(document: ServedDocument, record: Path, *, err: bool) -> None:
+    """Print how many flushes and trims the recording does not contain."""
+    flushes, trims = (
+        sum(export[name] for export in document["exports"]) for name in ("flushes", "trims")
+    )
+    if flushes or trims:
+        unrecorded = f"{format_count(flushes)} flushes, {format_count(trims)} trims"
+        echo(f"not in {plain(str(record))}, whose format lacks them: {unrecorded}", err=err)
+
+
+def _row(export: ServedExport) -> list[str]:
+    response, lag = export["response_time"], export["lag"]
+    counts = (export["reads"], export["writes"], export["flushes"], export["failed"])
+    times = [response["p50_ns"], response["p99_ns"], lag["p50_ns"], lag["p99_ns"], lag["max_ns"]]
+    count_cells = [f"{count:,}" for count in counts]
+    time_cells = ("–" if each is None else format_duration_ns(each) for each in times)
+    return [export["name"], *count_cells, *time_cells]
+
+
+# Run a shell command next to a server, in a process group of its own.
+#
+# A signal that ends `uflip` is forwarded to the whole group, so that no process of the command is
+# left over. The server continues meanwhile, so that the command can end in order::
+#
+#     Ctrl-C ─▶ uflip ─▶ group ─▶ over, or after a while SIGTERM ─▶ over, or left to itself
+#
+# Such a group is in the background of a terminal. If it waits for the terminal, it gets it until it
+# ends, as from a shell; Ctrl-C then goes to the command, and ends `uflip` if it ends the command.
+
+
+STOP_TIMEOUT_S = 5.0
+"""Maximum time for a command to end after a signal, before the next signal."""
+# Signals that stop a process that needs the terminal.
+STOPPED_BY = (signal.SIGTTIN, signal.SIGTTOU, signal.SIGTSTP)
+
+
+def run(program: str, uri: str, *, to_stderr: bool) -> None:
+    """Run a command with $UFLIP_URI set to `uri`, until it ends or a signal arrives.
+
+    Raises
+    ------
+    DeviceError
+        If the command fails.
+    """
+    process = subprocess.Popen(
+        program,
+        shell=True,
+        env=os.environ | {"UFLIP_URI": uri},
+        stdout=sys.__stderr__ if to_stderr else None,
+        process_group=0,
+    )
+    terminal = _Terminal(process.pid)
+    try:
+        while (code := _code(process, SLICE_S)) is None:
+            if (number := signals.received_signal()) is not None:
+                _end(process, number)
+                return
+            terminal.lend_if_needed()
+    finally:
+        terminal.reclaim()
+    if code == -signal.SIGINT and terminal.lent:
+        signal.raise_signal(signal.SIGINT)  # it was meant for this process, too
+    elif code != 0:
+        raise DeviceError(
+            "The command that used the device failed",
+            where=program,
+            got=f"exit code {code}" if code > 0 else f"signal {-code}",
+            allowed="exit code 0",
+            action="read its output, and try it on a device that is served without --run",
+        )
+
+
+def _code(process: subprocess.Popen[bytes], timeout_s: float) -> int | None:
+    try:
+        return process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _end(process: subprocess.Popen[bytes], number: int) -> None:
+    """Forward a signal; then SIGTERM, as commands in the background of a shell ignore SIGINT."""
+    for each in dict.fromkeys((number, signal.SIGTERM)):
+        _send(process.pid, each)
+        _send(process.pid, signal.SIGCONT)
+        _code(process, STOP_TIMEOUT_S)
+
+
+def _send(group: int, number: int) -> None:
+    with suppress(ProcessLookupError):  # no process of the group is left
+        os.killpg(group, number)
+
+
+class _Terminal:
+    """The terminal of this process, lent to a process group that waits for it."""
+
+    def __init__(self, group: int) -> None:
+        self._group = group
+        self._needed = False
+        self.lent = False
+
+    def lend_if_needed(self) -> None:
+        """Lend the terminal if the group waits for it and this process has it."""
+        status = os.waitid(os.P_PID, self._group, os.WSTOPPED | os.WNOHANG)
+        self._needed |= status is not None and status.si_status in STOPPED_BY
+        if self._needed and (self.lent or _hand_over(os.getpgrp(), self._group)):
+            self._needed, self.lent = False, True
+            _send(self._group, signal.SIGCONT)
+
+    def reclaim(self) -> None:
+        """Take the terminal back."""
+        if self.lent:
+            _hand_over(self._group, os.getpgrp())
+
+
+def _hand_over(giver: int, taker: int) -> bool:
+    """Transfer the terminal between groups; return whether the giver had it."""
+    # A background process would be stopped by SIGTTOU.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR)
+        try:
+            if os.tcgetpgrp(terminal) != giver:
+                return False
+            os.tcsetpgrp(terminal, taker)
+        finally:
+            os.close(terminal)
+    except OSError:  # no terminal
+        return False
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return True
+
 
 EPILOG = """\b
 Examples:
@@ -202,14 +383,14 @@ def command(
     print_served(document, errors, record, quiet=quiet, as_json=as_json, err=program is not None)
 
 
-def _output_path(record: Path, *, force: bool) -> "OutputPath":
+def _output_path(record: Path, *, force: bool) -> OutputPath:
     from uflip.results import outputs
 
     return outputs.check(record, outputs.TRACE, "--record", force=force)
 
 
 @contextmanager
-def _recording(output: "OutputPath | None") -> Iterator[Path | None]:
+def _recording(output: OutputPath | None) -> Iterator[Path | None]:
     """Return a temporary path for a recording; rename it at the end."""
     if output is None:
         yield None
@@ -278,7 +459,7 @@ def _enforce_state(device: Device, state: str) -> None:
 
 
 def _serve(
-    begin: Callable[[], "_native.Handle[ServerResult]"],
+    begin: Callable[[], _native.Handle[ServerResult]],
     listeners: list[_native.Listener],
     exports: list[Export],
     program: str | None,
@@ -301,14 +482,14 @@ def _serve(
                 _wait_for_signal(handle, quiet=quiet)
             else:
                 uri = _uri(listeners[0], exports[0], exports)
-                subprocess_runner.run(program, uri, to_stderr=as_json)
+                run(program, uri, to_stderr=as_json)
         finally:
             handle.cancel()
             handle.wait(CANCEL_TIMEOUT_S)
     return server_result(handle)
 
 
-def _wait_for_signal(handle: "_native.Handle[ServerResult]", *, quiet: bool) -> None:
+def _wait_for_signal(handle: _native.Handle[ServerResult], *, quiet: bool) -> None:
     if not quiet:
         echo("Ctrl-C ends it")
     while not handle.wait(SLICE_S):
