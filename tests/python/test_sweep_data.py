@@ -22,7 +22,7 @@ from command_line import uflip
 from pyarrow import parquet
 from scipy.stats import kstest
 
-from uflip.cli.sweep_axes import read_varied
+from uflip.cli.sweep import read_varied
 from uflip.data.sweep import Design, Range, Sample, Value, Varied
 from uflip.errors import ResultsError, UsageError
 from uflip.executors import Threads, using
