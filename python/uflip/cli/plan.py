@@ -65,9 +65,9 @@ def command(
     """Show what `uflip run` would do on DEVICE: runs, I/Os, bytes, time. Touches nothing."""
     request = BenchmarkRequest(device=device, **options)
     if request.is_open_channel:
-        from uflip.cli.plan_jobs import show
+        from uflip.cli.plan_jobs import _show_jobs
 
-        show(request, out=out, list_runs=list_runs, as_json=as_json)
+        _show_jobs(request, out=out, list_runs=list_runs, as_json=as_json)
         return
     if out is not None:
         _output_path(out, force)

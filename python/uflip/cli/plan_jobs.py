@@ -6,9 +6,8 @@ seconds.
 
 from collections.abc import Mapping, Sequence
 
-from uflip.benchmark import Plan
+from uflip.benchmark import BenchmarkRequest, Plan
 from uflip.benchmark.open_channel import plan_jobs
-from uflip.benchmark.request import BenchmarkRequest
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.data.document import plain
 from uflip.data.job import Job, JobTotals
@@ -16,10 +15,10 @@ from uflip.durability import describe_durability
 from uflip.errors import UsageError
 from uflip.units import format_count, format_size
 
-HEAD = ("jobs", "commands", "read", "written", "blocks erased")
+JOB_HEAD = ("jobs", "commands", "read", "written", "blocks erased")
 
 
-def show(request: BenchmarkRequest, *, out: object, list_runs: bool, as_json: bool) -> None:
+def _show_jobs(request: BenchmarkRequest, *, out: object, list_runs: bool, as_json: bool) -> None:
     """Print what `uflip run` would do on an open-channel device.
 
     Parameters
@@ -49,15 +48,18 @@ def show(request: BenchmarkRequest, *, out: object, list_runs: bool, as_json: bo
     device, plan = plan_jobs(request)
     totals = [device.resolve(job.spec).totals for job in plan.runs]
     if as_json:
-        echo_json(_document(plan, totals))
+        echo_json(_jobs_document(plan, totals))
         return
     names = list(dict.fromkeys(job.micro_benchmark for job in plan.runs))
     pairs = list(zip(plan.runs, totals, strict=True))
     rows = [
-        (name, *_amounts([job_totals for job, job_totals in pairs if job.micro_benchmark == name]))
+        (
+            name,
+            *_job_amounts([job_totals for job, job_totals in pairs if job.micro_benchmark == name]),
+        )
         for name in names
     ]
-    echo_table(("micro-benchmark", *HEAD), [*rows, ("total", *_amounts(totals))])
+    echo_table(("micro-benchmark", *JOB_HEAD), [*rows, ("total", *_job_amounts(totals))])
     echo(f"\ndurability {plan.durability}: {describe_durability(plan.durability)}")
     for job in plan.runs:
         spec = job.spec
@@ -67,11 +69,12 @@ def show(request: BenchmarkRequest, *, out: object, list_runs: bool, as_json: bo
     if list_runs:
         echo()
         echo_table(
-            ("job", *HEAD[1:]), [(job.id, *_amounts([job_totals])[1:]) for job, job_totals in pairs]
+            ("job", *JOB_HEAD[1:]),
+            [(job.id, *_job_amounts([job_totals])[1:]) for job, job_totals in pairs],
         )
 
 
-def _amounts(totals: Sequence[JobTotals]) -> tuple[str, ...]:
+def _job_amounts(totals: Sequence[JobTotals]) -> tuple[str, ...]:
     """Return the number of jobs, and their totals."""
     return (
         str(len(totals)),
@@ -82,7 +85,7 @@ def _amounts(totals: Sequence[JobTotals]) -> tuple[str, ...]:
     )
 
 
-def _document(plan: Plan, totals: Sequence[JobTotals]) -> Mapping[str, object]:
+def _jobs_document(plan: Plan, totals: Sequence[JobTotals]) -> Mapping[str, object]:
     return {
         "device": plan.device,
         "scale": plan.scale,
