@@ -1,5 +1,7 @@
 """`uflip plan`: show what `uflip run` would do, how much, and for how long; touches nothing."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,13 +19,16 @@ from uflip.benchmark import (
     wear_of,
     write_plan,
 )
+from uflip.benchmark.open_channel import plan_jobs
 from uflip.benchmark.order import REFRESH_TIMES
 from uflip.benchmark.prepare import known_state, record_of
 from uflip.cli.benchmark_progress import announce_state, format_value
 from uflip.cli.options import ANY_PATH, add_options, device_argument, force_option, json_option
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.data.document import plain
+from uflip.data.job import Job, JobTotals
 from uflip.durability import CACHED, describe_durability
+from uflip.errors import UsageError
 from uflip.options import PLAN
 from uflip.results import outputs
 from uflip.spec import Spec
@@ -65,8 +70,6 @@ def command(
     """Show what `uflip run` would do on DEVICE: runs, I/Os, bytes, time. Touches nothing."""
     request = BenchmarkRequest(device=device, **options)
     if request.is_open_channel:
-        from uflip.cli.plan_jobs import _show_jobs
-
         _show_jobs(request, out=out, list_runs=list_runs, as_json=as_json)
         return
     if out is not None:
@@ -244,6 +247,97 @@ def _document(plan: Plan, estimated: PlanEstimate, *, in_state: bool) -> Mapping
             "at_least": asdict(estimated.fewest),
             "assumptions": estimated.assumptions,
         },
+        "runs": list(plan.runs),
+        "skipped": list(plan.skipped),
+        "warnings": list(plan.warnings),
+    }
+
+
+# `uflip plan` for an open-channel device: its jobs, with pages read, written and erased.
+#
+# Their time depends on the device and is not estimated: running them on a simulated device takes
+# seconds.
+
+
+JOB_HEAD = ("jobs", "commands", "read", "written", "blocks erased")
+
+
+def _show_jobs(request: BenchmarkRequest, *, out: object, list_runs: bool, as_json: bool) -> None:
+    """Print what `uflip run` would do on an open-channel device.
+
+    Parameters
+    ----------
+    request : Request
+        The requested benchmark.
+    out : object
+        The value of `--out`; such plans have no file format.
+    list_runs : bool
+        List every job.
+    as_json : bool
+        Print JSON.
+
+    Raises
+    ------
+    UflipError
+        As `uflip run` would.
+    """
+    if out is not None:
+        raise UsageError(
+            "This option does not apply to an open-channel device",
+            where="--out",
+            got=str(out),
+            allowed="--scale, --only, --runs, --json",
+            action="omit it: jobs follow from the geometry and the scale",
+        )
+    device, plan = plan_jobs(request)
+    totals = [device.resolve(job.spec).totals for job in plan.runs]
+    if as_json:
+        echo_json(_jobs_document(plan, totals))
+        return
+    names = list(dict.fromkeys(job.micro_benchmark for job in plan.runs))
+    pairs = list(zip(plan.runs, totals, strict=True))
+    rows = [
+        (
+            name,
+            *_job_amounts([job_totals for job, job_totals in pairs if job.micro_benchmark == name]),
+        )
+        for name in names
+    ]
+    echo_table(("micro-benchmark", *JOB_HEAD), [*rows, ("total", *_job_amounts(totals))])
+    echo(f"\ndurability {plan.durability}: {describe_durability(plan.durability)}")
+    for job in plan.runs:
+        spec = job.spec
+        if isinstance(spec, Job) and spec.wears_out:
+            block = f"{spec.first_channel}:{spec.first_lun}:{spec.first_block}"
+            echo(f"{job.micro_benchmark} wears out block {block}: it ends when the block fails")
+    if list_runs:
+        echo()
+        echo_table(
+            ("job", *JOB_HEAD[1:]),
+            [(job.id, *_job_amounts([job_totals])[1:]) for job, job_totals in pairs],
+        )
+
+
+def _job_amounts(totals: Sequence[JobTotals]) -> tuple[str, ...]:
+    """Return the number of jobs, and their totals."""
+    return (
+        str(len(totals)),
+        format_count(sum(each.total_ios for each in totals)),
+        format_size(sum(each.bytes_read for each in totals)),
+        format_size(sum(each.bytes_written for each in totals)),
+        format_count(sum(each.blocks_erased for each in totals)),
+    )
+
+
+def _jobs_document(plan: Plan, totals: Sequence[JobTotals]) -> Mapping[str, object]:
+    return {
+        "device": plan.device,
+        "scale": plan.scale,
+        "seed": plan.seed,
+        "pause_ns": plan.pause_ns,
+        "repetitions": plan.repetitions,
+        "durability": plan.durability,
+        "totals": [plain(each) for each in totals],
         "runs": list(plan.runs),
         "skipped": list(plan.skipped),
         "warnings": list(plan.warnings),
