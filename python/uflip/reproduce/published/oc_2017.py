@@ -3,7 +3,7 @@
 from uflip.microbench.open_channel import oc0, oc3
 from uflip.reproduce.published.value import Paper, Value
 
-_value = Paper("oc", "uFLIP-OC (2017)", device="dfc").value
+_oc = Paper("oc", "uFLIP-OC (2017)", device="dfc").value
 
 
 def _table(
@@ -16,10 +16,10 @@ def _table(
             name = f"{table}/{kind}/{degree}".replace(" ", "_").replace(",", "")
             if factors:
                 quantity = f"{kind}, scaling factor at {degree} {over}"
-                values.append(_value(f"{name}/factor", where, quantity, printed))
+                values.append(_oc(f"{name}/factor", where, quantity, printed))
             else:
                 number = over if degree > 1 else over[:-1]
-                values.append(_value(name, where, f"{kind}, {degree} {number}", printed, "MB/s"))
+                values.append(_oc(name, where, f"{kind}, {degree} {number}", printed, "MB/s"))
     return values
 
 
@@ -61,62 +61,62 @@ _F2, _F3, _F4, _F5 = (
     "Figure 2, §5.1.1", "Figure 3, §5.1.2", "Figure 4, §5.1.3", "Figure 5, §5.2.2",
 )  # fmt: skip
 
-VALUES = (
+UFLIP_OC_2017 = (
     *_table("table2", "Table 2", "LUNs", TABLE_2, factors=False),
     *_table("table2", "Table 2", "LUNs", FACTORS_2, factors=True),
     *_table("table3", "Table 3", "channels", TABLE_3, factors=False),
     *_table("table3", "Table 3", "channels", FACTORS_3, factors=True),
     *(
-        _value(f"table3/32_threads/{word}", "§5.2.2", f"{word}, 32 threads", printed, "MB/s")
+        _oc(f"table3/32_threads/{word}", "§5.2.2", f"{word}, 32 threads", printed, "MB/s")
         for word, printed in ALL_LUNS.items()
     ),
-    _value("fig2/high_pages", _F2, "100 % writes, share from 2.2 to 3.0 ms", "a band"),
-    _value("fig2/low_pages", _F2, "100 % writes, share from 1.0 to 1.3 ms", "a band"),
-    _value("fig2/third", _F2, "100 % writes, share around 0.8 ms", "a third band"),
-    _value(
+    _oc("fig2/high_pages", _F2, "100 % writes, share from 2.2 to 3.0 ms", "a band"),
+    _oc("fig2/low_pages", _F2, "100 % writes, share from 1.0 to 1.3 ms", "a band"),
+    _oc("fig2/third", _F2, "100 % writes, share around 0.8 ms", "a third band"),
+    _oc(
         "fig2/outside", _F2, "100 % writes, share outside of the bands", "none named", "",
         ("fig2/high_pages", "fig2/low_pages", "fig2/third"),
     ),
-    _value("fig2/stable", _F2, "100 % reads, 99th over 1st percentile", "stable"),
+    _oc("fig2/stable", _F2, "100 % reads, 99th over 1st percentile", "stable"),
     # A page of both planes at the rate of one LUN takes 0.88 ms.
-    _value(
+    _oc(
         "fig2/median", _F2, "100 % reads, median", "much above 0.15 ms", "ms", (ONE_LUN["reads"],)
     ),
     *(
-        _value(f"fig2/{mix}", _F2, f"{mix}, share of writes around 0.8 ms",
+        _oc(f"fig2/{mix}", _F2, f"{mix}, share of writes around 0.8 ms",
                "any mix reinforces the third band")
         for mix in MIXES
     ),
-    _value("fig2/slowest_write", _F2, "slowest write from 50 % reads on", "stable below 1.0 ms",
+    _oc("fig2/slowest_write", _F2, "slowest write from 50 % reads on", "stable below 1.0 ms",
            "ms"),
-    _value("fig2/slowest_read", _F2, "slowest read at 50 % reads", "can reach above 4 ms", "ms"),
+    _oc("fig2/slowest_read", _F2, "slowest read at 50 % reads", "can reach above 4 ms", "ms"),
     # The rates of one LUN again, rounded.
-    _value("fig3/writes", _F3, "writes, one LUN", "16", "MB/s", (ONE_LUN["writes"],)),
-    _value("fig3/reads", _F3, "reads, one LUN", "38", "MB/s", (ONE_LUN["reads"],)),
-    _value("fig3/writes_spread", _F3, "writes, spread over LUNs", "little"),
-    _value("fig3/reads_spread", _F3, "reads, spread over LUNs", "little"),
-    _value("fig4/first_failure", _F4, "first failing read", "5,872", "erases"),
-    _value(
+    _oc("fig3/writes", _F3, "writes, one LUN", "16", "MB/s", (ONE_LUN["writes"],)),
+    _oc("fig3/reads", _F3, "reads, one LUN", "38", "MB/s", (ONE_LUN["reads"],)),
+    _oc("fig3/writes_spread", _F3, "writes, spread over LUNs", "little"),
+    _oc("fig3/reads_spread", _F3, "reads, spread over LUNs", "little"),
+    _oc("fig4/first_failure", _F4, "first failing read", "5,872", "erases"),
+    _oc(
         "fig4/earliest", _F4, "first failing read, earliest of the seeds",
         "well beyond the rated 3,000", "erases", ("fig4/first_failure",),
     ),
-    _value("fig4/tenth", _F4, "a tenth of the reads fails", "17,000", "erases"),
-    _value("fig4/erase_steps", _F4, "different erase times in 17,000 cycles",
+    _oc("fig4/tenth", _F4, "a tenth of the reads fails", "17,000", "erases"),
+    _oc("fig4/erase_steps", _F4, "different erase times in 17,000 cycles",
            "a stepwise increase"),
-    _value("fig4/erase_growth", _F4, "erase after 17,000 cycles over the first",
+    _oc("fig4/erase_growth", _F4, "erase after 17,000 cycles over the first",
            "increases regularly"),
-    _value("fig4/write_time", _F4, "change of the mean write time", "constant"),
-    _value("fig4/failed_writes", _F4, "failed writes", "failures are only identified on reads"),
+    _oc("fig4/write_time", _F4, "change of the mean write time", "constant"),
+    _oc("fig4/failed_writes", _F4, "failed writes", "failures are only identified on reads"),
     *(
-        _value(
+        _oc(
             f"fig5/{share.split()[0]}", _F5,
             f"reads at {share}, 99th percentile over that of reads alone",
             "low, stable, unaffected by writes",
         )
         for share in SHARES
     ),
-    _value("fig5/predictable", _F5, "writes alone, standard deviation over that at 50 % writes",
+    _oc("fig5/predictable", _F5, "writes alone, standard deviation over that at 50 % writes",
            "much less predictable"),
-    _value("fig5/throughput", _F5, "writes alone, mean over that at 50 % writes",
+    _oc("fig5/throughput", _F5, "writes alone, mean over that at 50 % writes",
            "throughput is not affected"),
 )  # fmt: skip

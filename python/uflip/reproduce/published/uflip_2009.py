@@ -78,7 +78,7 @@ _FIG3, _FIG4, _FIG5, _FIG6 = (
     "fig3/mtron/", "fig4/kingston-dti/", "fig5/mtron/", "fig6/memoright/",
 )  # fmt: skip
 
-VALUES = (
+UFLIP_2009 = (
     *(value for row in table3.TABLE for value in _of_table(row)),
     # §4.1. A device out of the box was never written to.
     _value("4.1/samsung/fresh", "§4.1", SAMSUNG, "16 KB random write out of the box", "around 1",
