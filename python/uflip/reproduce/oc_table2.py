@@ -16,7 +16,7 @@ from uflip.microbench.open_channel.scaling import Scaling
 from uflip.oc import figures
 from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
-from uflip.reproduce.published.oc_2017 import FACTORS_2, TABLE_2
+from uflip.reproduce.published import FACTORS_2, TABLE_2
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import ReproductionRow
 

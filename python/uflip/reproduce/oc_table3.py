@@ -18,7 +18,7 @@ from uflip.microbench.open_channel.scaling import Scaling
 from uflip.oc import figures
 from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
-from uflip.reproduce.published.oc_2017 import ALL_LUNS, FACTORS_3, TABLE_3
+from uflip.reproduce.published import ALL_LUNS, FACTORS_3, TABLE_3
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import ReproductionRow
 
