@@ -19,20 +19,20 @@ from uflip.device.opener import open_device
 from uflip.profiles import profile_names, profile_sources, read_profile
 from uflip.reproduce import (
     REPRODUCTIONS,
-    evidence,
     figure,
     fits,
     ofc_fig5a,
     ofc_fig7,
+    reproduction,
     traffic,
     uflip_table3,
 )
-from uflip.reproduce.criterion import above
 from uflip.reproduce.published import PUBLISHED, with_determining_values
-from uflip.reproduce.row import (
+from uflip.reproduce.reproduction import (
     RULES,
     ReproductionRow,
     WiderTolerance,
+    above,
     compare_printed,
     compare_stated,
     equation,
@@ -182,7 +182,7 @@ def test_value_between_two_fits_is_labelled_fitted() -> None:
     at_0, at_30 = 17.0, 8.5
     for value in (at_30, at_0 + (at_30 - at_0) * 27 / 30):
         assert compare_printed("ofc/relocating_27", value, wider=ofc_fig5a.INTERPOLATED).within
-    assert evidence.kind_of("ofc/relocating_27") == "fitted"
+    assert reproduction.kind_of("ofc/relocating_27") == "fitted"
 
 
 def test_all_fits_are_printed_and_agree(reproduced: Run) -> None:
@@ -359,11 +359,11 @@ def test_row_kind_follows_from_profile_sources(name: str, reproduced: Run) -> No
 
 def test_settings_outside_profiles_affect_kind() -> None:
     faulty = "fast-1gb?compat=flashsim2010"
-    assert evidence.kind_of("ms/fig4/n_data", faulty) == "fitted"
-    assert evidence.kind_of("ms/fig4/n_data") == "prediction"
-    assert evidence.fitted_by("ofc/random_reads") == ("outstanding requests",)
-    assert evidence.kind_of("ofc/raw_reads", "ofc?bus_bytes_per_s=100000000") == "prediction"
-    for sources in evidence.SETTINGS.values():
+    assert reproduction.kind_of("ms/fig4/n_data", faulty) == "fitted"
+    assert reproduction.kind_of("ms/fig4/n_data") == "prediction"
+    assert reproduction.fitted_by("ofc/random_reads") == ("outstanding requests",)
+    assert reproduction.kind_of("ofc/raw_reads", "ofc?bus_bytes_per_s=100000000") == "prediction"
+    for sources in reproduction.SETTINGS.values():
         for source in sources.values():
             assert set(source.values) <= set(PUBLISHED)
 
@@ -374,7 +374,7 @@ def test_uninfluenced_table_cells_are_predictions() -> None:
         (row.profile, column)
         for row in uflip_table3.table3.TABLE
         for column in uflip_table3.table3.COLUMNS
-        if evidence.kind_of(uflip_table3.value_id(row.profile, column)) == "prediction"
+        if reproduction.kind_of(uflip_table3.value_id(row.profile, column)) == "prediction"
     }
     assert predicted == {
         ("memoright", "In-place"),

@@ -32,8 +32,12 @@ from uflip.reproduce import (
     uflip_table3,
     uflip_traces,
 )
-from uflip.reproduce.reproduction import Reproduction, ReproductionOutcome, carry_out
-from uflip.reproduce.row import ReproductionRow
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionOutcome,
+    ReproductionRow,
+    carry_out,
+)
 
 REPRODUCTIONS: dict[str, Reproduction[Any]] = {
     reproduction.id: reproduction

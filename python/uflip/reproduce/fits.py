@@ -19,7 +19,7 @@ from typing import Any
 
 from uflip.reproduce import ofc
 from uflip.reproduce.published import PUBLISHED
-from uflip.reproduce.row import RULES, ReproductionRow, WiderTolerance, compare_printed
+from uflip.reproduce.reproduction import RULES, ReproductionRow, WiderTolerance, compare_printed
 from uflip.spec import basic
 
 MEASURED_IOS = 300_000

@@ -19,10 +19,14 @@ from uflip.device.opener import open_device
 from uflip.durability import FUA
 from uflip.executors import OnStep
 from uflip.reproduce import figure, ms
-from uflip.reproduce.criterion import below, between
 from uflip.reproduce.ms_fig1 import FAILURE_NS
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, compare_stated
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionRow,
+    below,
+    between,
+    compare_stated,
+)
 from uflip.reproduce.simulated_device import device_url
 
 if TYPE_CHECKING:

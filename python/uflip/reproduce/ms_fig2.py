@@ -15,9 +15,13 @@ import numpy as np
 
 from uflip.executors import OnStep
 from uflip.reproduce import figure, ms
-from uflip.reproduce.criterion import between
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionRow,
+    between,
+    compare_printed,
+    compare_stated,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,9 +16,13 @@ import numpy as np
 
 from uflip.executors import OnStep
 from uflip.reproduce import figure, ms
-from uflip.reproduce.criterion import above as above_number
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionRow,
+    compare_printed,
+    compare_stated,
+)
+from uflip.reproduce.reproduction import above as above_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,8 +16,7 @@ from uflip.executors import OnStep
 from uflip.models import hybrid
 from uflip.models.merges import FastCost
 from uflip.reproduce import figure, ms
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, compare_printed, equation
+from uflip.reproduce.reproduction import Reproduction, ReproductionRow, compare_printed, equation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -25,8 +25,7 @@ from uflip.executors import OnStep
 from uflip.models.reliability import mean_retries, uncorrectable, wear_law
 from uflip.profiles import read_profile
 from uflip.reproduce import figure
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, equation
+from uflip.reproduce.reproduction import Reproduction, ReproductionRow, equation
 from uflip.reproduce.simulated_device import device_url
 from uflip.spec import basic
 

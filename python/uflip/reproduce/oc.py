@@ -14,7 +14,7 @@ from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
 from uflip.oc.device import open_flash_device
 from uflip.oc.session import Session
-from uflip.reproduce.row import ReproductionRow, WiderTolerance, compare_printed
+from uflip.reproduce.reproduction import ReproductionRow, WiderTolerance, compare_printed
 
 DEVICE = "sim:dfc"
 JOINTLY = WiderTolerance(

@@ -19,10 +19,15 @@ from uflip.microbench.open_channel import oc0
 from uflip.oc import figures
 from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
-from uflip.reproduce.criterion import above, below, between
 from uflip.reproduce.oc import MixResponse
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, compare_stated
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionRow,
+    above,
+    below,
+    between,
+    compare_stated,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

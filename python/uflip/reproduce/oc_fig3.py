@@ -17,9 +17,13 @@ from uflip.microbench.open_channel import oc0
 from uflip.oc import figures
 from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
-from uflip.reproduce.criterion import below
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionRow,
+    below,
+    compare_printed,
+    compare_stated,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

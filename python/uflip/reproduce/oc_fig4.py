@@ -20,9 +20,16 @@ from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.oc import figures
 from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
-from uflip.reproduce.criterion import above, below, between
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, WiderTolerance, compare_printed, compare_stated
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionRow,
+    WiderTolerance,
+    above,
+    below,
+    between,
+    compare_printed,
+    compare_stated,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

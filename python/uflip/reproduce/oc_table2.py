@@ -17,8 +17,7 @@ from uflip.oc import figures
 from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.published import FACTORS_2, TABLE_2
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow
+from uflip.reproduce.reproduction import Reproduction, ReproductionRow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

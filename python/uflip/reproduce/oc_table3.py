@@ -19,8 +19,7 @@ from uflip.oc import figures
 from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.published import ALL_LUNS, FACTORS_3, TABLE_3
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow
+from uflip.reproduce.reproduction import Reproduction, ReproductionRow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

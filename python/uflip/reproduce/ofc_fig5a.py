@@ -17,8 +17,12 @@ import numpy as np
 from uflip.executors import OnStep, on_all
 from uflip.reproduce import figure, fits
 from uflip.reproduce.published import PUBLISHED
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, WiderTolerance, compare_printed
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionRow,
+    WiderTolerance,
+    compare_printed,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,11 +22,11 @@ from uflip.models.relocation import (
 )
 from uflip.models.write_amplification import pool_spare_factor
 from uflip.reproduce import figure, ofc
-from uflip.reproduce.criterion import above
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import (
+from uflip.reproduce.reproduction import (
     AS_PRINTED,
+    Reproduction,
     ReproductionRow,
+    above,
     compare_printed,
     compare_stated,
     equation,

@@ -16,11 +16,12 @@ import numpy as np
 from uflip.executors import OnStep
 from uflip.models.relocation import PRINTED_RELOCATED_PAGES, relocated_pages_simplified
 from uflip.reproduce import figure, ofc, traffic
-from uflip.reproduce.criterion import below, between
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import (
+from uflip.reproduce.reproduction import (
     AS_PRINTED,
+    Reproduction,
     ReproductionRow,
+    below,
+    between,
     compare_printed,
     compare_stated,
     equation,

@@ -16,9 +16,14 @@ import numpy as np
 
 from uflip.executors import OnStep, on_all
 from uflip.reproduce import figure, fits, ofc, traffic
-from uflip.reproduce.criterion import above, below
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionRow,
+    above,
+    below,
+    compare_printed,
+    compare_stated,
+)
 from uflip.reproduce.simulated_device import SimulatedDevice, Window
 
 if TYPE_CHECKING:

@@ -18,9 +18,15 @@ import numpy as np
 
 from uflip.executors import OnStep
 from uflip.reproduce import figure, fits, ofc, traffic
-from uflip.reproduce.criterion import above, below, same
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionRow,
+    above,
+    below,
+    compare_printed,
+    compare_stated,
+    same,
+)
 from uflip.reproduce.simulated_device import SimulatedDevice, Window, concatenate_windows
 from uflip.spec import Spec
 

@@ -20,10 +20,17 @@ import numpy as np
 from uflip.executors import OnStep, on_all
 from uflip.models.channel import device_rate, pipelined_channel_rate
 from uflip.reproduce import figure, fits, ofc
-from uflip.reproduce.criterion import above, at_least, below
 from uflip.reproduce.ofc_pipelined import OUTSTANDING, PROFILE, RAW
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated, equation
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionRow,
+    above,
+    at_least,
+    below,
+    compare_printed,
+    compare_stated,
+    equation,
+)
 from uflip.spec import basic
 
 if TYPE_CHECKING:

@@ -16,8 +16,13 @@ import numpy as np
 from uflip.executors import OnStep, on_all
 from uflip.models.channel import channel_rate
 from uflip.reproduce import figure, fits, ofc
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, WiderTolerance, compare_printed, equation
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionRow,
+    WiderTolerance,
+    compare_printed,
+    equation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,10 +18,17 @@ from uflip.executors import OnStep, on_all
 from uflip.hints import REPEATS, Lines, lines_of
 from uflip.hints.means import MAX_PROCESSES, cost_of_small, degenerated, gains, mixes, pauses
 from uflip.reproduce import figure, table3
-from uflip.reproduce.criterion import above, at_least, below, between
 from uflip.reproduce.full_benchmark import benchmark
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionRow,
+    above,
+    at_least,
+    below,
+    between,
+    compare_printed,
+    compare_stated,
+)
 from uflip.results.key_characteristics import LIKE_FACTOR
 
 if TYPE_CHECKING:

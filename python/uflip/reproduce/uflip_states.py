@@ -32,10 +32,16 @@ from uflip.experiment import BASELINE_IO_SIZE
 from uflip.microbench import micro_benchmarks_for
 from uflip.report.key_row import COLUMNS, cells
 from uflip.reproduce import figure
-from uflip.reproduce.criterion import at_least, below, between
 from uflip.reproduce.full_benchmark import benchmark_on, idle_before_run_ns
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionRow,
+    at_least,
+    below,
+    between,
+    compare_printed,
+    compare_stated,
+)
 from uflip.reproduce.table3 import REPEATABILITY
 from uflip.results.key_characteristics import LIKE_FACTOR
 from uflip.results.summary_document import key_row_of

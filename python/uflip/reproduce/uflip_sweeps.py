@@ -17,10 +17,16 @@ from uflip.executors import OnStep
 from uflip.microbench.labels import by_pattern
 from uflip.report.figures.palette import CAUSES, look
 from uflip.reproduce import figure, table3
-from uflip.reproduce.criterion import above, at_least, below
 from uflip.reproduce.full_benchmark import benchmark
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, compare_printed, compare_stated
+from uflip.reproduce.reproduction import (
+    Reproduction,
+    ReproductionRow,
+    above,
+    at_least,
+    below,
+    compare_printed,
+    compare_stated,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

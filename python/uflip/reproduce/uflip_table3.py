@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 
 from uflip.data.summary import KeyCharacteristics
 from uflip.executors import OnStep, on_all
-from uflip.reproduce import evidence, figure, table3
+from uflip.reproduce import figure, reproduction, table3
 from uflip.reproduce.full_benchmark import benchmark
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, cell
+from uflip.reproduce.reproduction import Reproduction, ReproductionRow, cell
 from uflip.results.summary_document import key_row_of
 from uflip.table import Table
 
@@ -145,12 +144,12 @@ class Table3Score:
 
 def score(profile: str, cells: Sequence[table3.Cell]) -> Table3Score:
     """Count the cells of a device."""
-    kinds = [evidence.kind_of(value_id(profile, one.column)) for one in cells]
+    kinds = [reproduction.kind_of(value_id(profile, one.column)) for one in cells]
     hits = [kind for kind, one in zip(kinds, cells, strict=True) if one.within]
     return Table3Score(
-        len(evidence.free_constants(profile)),
-        kinds.count(evidence.FITTED), hits.count(evidence.FITTED),
-        kinds.count(evidence.PREDICTION), hits.count(evidence.PREDICTION),
+        len(reproduction.free_constants(profile)),
+        kinds.count(reproduction.FITTED), hits.count(reproduction.FITTED),
+        kinds.count(reproduction.PREDICTION), hits.count(reproduction.PREDICTION),
         sum(one.wide for one in cells),
     )  # fmt: skip
 
@@ -191,7 +190,7 @@ LEGEND = (
 
 
 def _marked(profile: str, one: table3.Cell) -> str:
-    predicted = evidence.kind_of(value_id(profile, one.column)) == evidence.PREDICTION
+    predicted = reproduction.kind_of(value_id(profile, one.column)) == reproduction.PREDICTION
     return one.ours + "!" * (not one.within) + "°" * predicted
 
 
@@ -228,7 +227,7 @@ def draw(data: Table3Characteristics) -> "Figure":
         drawn_cell.set_edgecolor("#d0d4d8")
     for line, published in enumerate(table3.TABLE, start=1):
         for at, column in enumerate(table3.COLUMNS):
-            if evidence.kind_of(value_id(published.profile, column)) == evidence.PREDICTION:
+            if reproduction.kind_of(value_id(published.profile, column)) == reproduction.PREDICTION:
                 drawn[line, at].set_text_props(fontweight="bold")
     figure.title(
         axis,

@@ -20,8 +20,7 @@ from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.executors import OnStep
 from uflip.reproduce import figure
-from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, compare_printed
+from uflip.reproduce.reproduction import Reproduction, ReproductionRow, compare_printed
 from uflip.spec import baseline
 
 if TYPE_CHECKING:
