@@ -16,7 +16,7 @@ from uflip.models import write_amplification as theory
 from uflip.models.channel import pipelined_channel_rate
 from uflip.models.relocation import relocated_pages_simplified
 from uflip.models.write_amplification import pool_spare_factor
-from uflip.reproduce import traffic
+from uflip.reproduce import simulated_device
 from uflip.reproduce.simulated_device import SimulatedDevice, device_url, relocated_pages
 from uflip.spec import basic
 
@@ -238,7 +238,7 @@ def _measure_channels(mode: str, channels: int, dies: int, url: str) -> tuple[fl
         dies=dies,
     )
     window = device.run(
-        *traffic.sequential(
+        *simulated_device.sequential_requests(
             mode,
             logical_pages=device.logical_pages,
             page_bytes=device.page_bytes,

@@ -24,7 +24,7 @@ from uflip.reproduce import (
     ofc_fig5a,
     ofc_fig7,
     reproduction,
-    traffic,
+    simulated_device,
     uflip_table3,
 )
 from uflip.reproduce.published import PUBLISHED, with_determining_values
@@ -205,7 +205,7 @@ def test_nine_steps_are_reported_and_drawn_reproducibly(reproduced: Run, tmp_pat
     series = json.loads(reproduced("ofc-fig7").out)["series"]
     data = ofc_fig7.WorkloadSequence(tuple(ofc_fig7.Step(**step) for step in series["steps"]))
     assert len(data.steps) == 9
-    outcome = figure.ReproductionOutcome(ofc_fig7.REPRODUCTION, data, [])
+    outcome = figure.ReproductionOutcome(ofc_fig7.OFC_FIGURE_7, data, [])
     paths = [tmp_path / "one.svg", tmp_path / "other.svg"]
     for path in paths:
         figure.write(outcome, path)
@@ -226,7 +226,7 @@ def addresses(specs: list[dict[str, Any]], page_bytes: int) -> list[np.ndarray]:
 def test_sequential_stream_wraps_around_device(outstanding: int) -> None:
     device = SimulatedDevice("sim:ofc?state=empty&blocks_per_die=64")
     pages = device.logical_pages
-    runs = traffic.sequential(
+    runs = simulated_device.sequential_requests(
         "write",
         logical_pages=pages,
         page_bytes=device.page_bytes,
@@ -239,7 +239,9 @@ def test_sequential_stream_wraps_around_device(outstanding: int) -> None:
 
 
 def test_outstanding_requests_match_option() -> None:
-    (spec,) = traffic.random("write", page_bytes=4096, outstanding=6, ios=3000, seed=1)
+    (spec,) = simulated_device.random_requests(
+        "write", page_bytes=4096, outstanding=6, ios=3000, seed=1
+    )
     with open_device("sim:ofc?state=empty&blocks_per_die=64") as device:
         trace = device.run(spec)
     submitted = np.asarray(trace.column("submit_ns"))
@@ -250,7 +252,11 @@ def test_outstanding_requests_match_option() -> None:
 
 
 def test_random_requests_cover_device_and_differ_between_runs() -> None:
-    runs = list(traffic.random("read", page_bytes=4096, outstanding=6, ios=1_000_000, seed=5))
+    runs = list(
+        simulated_device.random_requests(
+            "read", page_bytes=4096, outstanding=6, ios=1_000_000, seed=5
+        )
+    )
     assert [run.seed for run in runs] == [5, 6]
     assert sum(run.io_count for run in runs) == 1_000_000
     first, second = addresses([run.but(io_count=30_000) for run in runs], 4096)
@@ -260,7 +266,9 @@ def test_random_requests_cover_device_and_differ_between_runs() -> None:
 
 def test_mix_keeps_its_share() -> None:
     for percent in (75, 20, 50):
-        spec = traffic.mixed(percent, page_bytes=4096, outstanding=2, ios=4000, seed=1)
+        spec = simulated_device.mixed_requests(
+            percent, page_bytes=4096, outstanding=2, ios=4000, seed=1
+        )
         with open_device("sim:ofc?state=empty&blocks_per_die=64") as device:
             mode = np.asarray(device.run(spec).column("mode"))
         # Five standard deviations of a binomial of 4000 draws are 4 %.

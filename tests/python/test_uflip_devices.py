@@ -232,7 +232,7 @@ def test_whole_benchmark_misses_only_known_cells() -> None:
 def test_hints_come_from_runs_and_misses_have_notes() -> None:
     document = benchmark("kingston-dti", uflip_hints.MICRO_BENCHMARKS)
     data = uflip_hints.HintMeasurements({"kingston-dti": lines_of(document)})
-    rows = {(row.value_id or "").rpartition("/")[2]: row for row in uflip_hints.rows(data)}
+    rows = {(row.value_id or "").rpartition("/")[2]: row for row in uflip_hints.rows_hints(data)}
     assert {name for name, row in rows.items() if not row.within} == {"mix"}
     assert rows["mix"].note == uflip_hints.MIX_NOTES["SW/RW"]
     predicted = {name for name, row in rows.items() if row.kind == "prediction"}

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FRESH = "empty"
 EARLY_IOS = 5_000
-SETTLE_IOS = 300_000
+CLIFF_SETTLE_IOS = 300_000
 # More than twice the batches that the model of a fresh Kingston takes.
 BATCHES_MAX = 20
 
@@ -88,19 +88,19 @@ def cliff(**overrides: str) -> WriteCliff:
         return WriteCliff(BATCHES_MAX * BATCH_IOS, device.info.capacity_bytes, means)
 
 
-def measure(on_step: OnStep) -> WriteCliffComparison:
+def measure_cliff(on_step: OnStep) -> WriteCliffComparison:
     """Run both drives from both states."""
     full = cliff()
     on_step(1, "the Kingston, full")
     fresh = cliff(state=FRESH)
     on_step(2, "the Kingston, fresh from the factory")
     early = ms.writes("intel-x25m", settle_ios=0, ios=EARLY_IOS, state=FRESH)
-    late = ms.writes("intel-x25m", settle_ios=SETTLE_IOS, ios=BATCH_IOS)
+    late = ms.writes("intel-x25m", settle_ios=CLIFF_SETTLE_IOS, ios=BATCH_IOS)
     on_step(3, "the Intel, fresh and in its steady state")
     return WriteCliffComparison(full, fresh, early, late)
 
 
-def rows(data: WriteCliffComparison) -> list[ReproductionRow]:
+def rows_cliff(data: WriteCliffComparison) -> list[ReproductionRow]:
     """Compare the positions of the cliffs, and whether there are any."""
     ratio = data.intel_early.classes.mean_ns / data.intel_late.classes.mean_ns
     return [
@@ -118,7 +118,7 @@ def rows(data: WriteCliffComparison) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: WriteCliffComparison) -> "Figure":
+def draw_cliff(data: WriteCliffComparison) -> "Figure":
     """Draw the mean over the number of writes."""
     sheet, [axis] = figure.panels(height=4.2)
     for one, label, color in (
@@ -137,12 +137,12 @@ def draw(data: WriteCliffComparison) -> "Figure":
     return sheet
 
 
-REPRODUCTION = Reproduction(
+MS_CLIFF = Reproduction(
     id="ms-cliff",
     title="the write cliff of the Kingston SNV125 and the Intel X25-M",
     source="Myers & Sinclair (2010) §2.3, §5.2, §7",
     steps=3,
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_cliff,
+    rows=rows_cliff,
+    draw=draw_cliff,
 )

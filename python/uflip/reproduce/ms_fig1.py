@@ -25,7 +25,7 @@ from uflip.reproduce.reproduction import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-IOS = 100_000
+FIGURE_1_IOS = 100_000
 # The "great failure": the first write that takes as long as their middle peaks.
 FAILURE_NS = 200_000_000
 
@@ -42,14 +42,14 @@ class StartupSeries:
         return int(np.argmax(self.series.times_ns >= FAILURE_NS))
 
 
-def measure(on_step: OnStep) -> StartupSeries:
+def measure_figure_1(on_step: OnStep) -> StartupSeries:
     """Run the first batch."""
-    data = StartupSeries(ms.writes("kingston-snv125", settle_ios=0, ios=IOS))
+    data = StartupSeries(ms.writes("kingston-snv125", settle_ios=0, ios=FIGURE_1_IOS))
     on_step(1, "the first 100,000 writes")
     return data
 
 
-def rows(data: StartupSeries) -> list[ReproductionRow]:
+def rows_figure_1(data: StartupSeries) -> list[ReproductionRow]:
     """Compare the end of the start-up, and its speed."""
     before = data.series.times_ns[: data.failure]
     fast = float((before < 300_000).mean())
@@ -65,7 +65,7 @@ def rows(data: StartupSeries) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: StartupSeries) -> "Figure":
+def draw_figure_1(data: StartupSeries) -> "Figure":
     """Draw all writes."""
     sheet, [axis] = figure.panels(height=4.2)
     ms.draw_writes(axis, data.series.times_ns, [])
@@ -75,12 +75,12 @@ def draw(data: StartupSeries) -> "Figure":
     return sheet
 
 
-REPRODUCTION = Reproduction(
+MS_FIGURE_1 = Reproduction(
     id="ms-fig1",
     title="the Kingston SNV125 in its start-up",
     source="Myers & Sinclair (2010) §5.1, figure 1",
     steps=1,
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_figure_1,
+    rows=rows_figure_1,
+    draw=draw_figure_1,
 )

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-IOS = 100_000
-SETTLE_IOS = 300_000
-LEVELS_MS = (15.0, 400.0, 800.0, 1200.0)
+KINGSTON_IOS = 100_000
+KINGSTON_SETTLE_IOS = 300_000
+KINGSTON_LEVELS_MS = (15.0, 400.0, 800.0, 1200.0)
 # Half-way between two printed levels.
 LEVEL_BOUNDS_NS = (200_000_000, 600_000_000, 1_000_000_000)
 
@@ -41,17 +41,19 @@ class KingstonSteadyState:
     series: ms.BatchSeries
 
 
-def measure(on_step: OnStep) -> KingstonSteadyState:
+def measure_figure_2(on_step: OnStep) -> KingstonSteadyState:
     """Run a batch in the steady state."""
-    data = KingstonSteadyState(ms.writes("kingston-snv125", settle_ios=SETTLE_IOS, ios=IOS))
+    data = KingstonSteadyState(
+        ms.writes("kingston-snv125", settle_ios=KINGSTON_SETTLE_IOS, ios=KINGSTON_IOS)
+    )
     on_step(1, "100,000 writes in the steady state")
     return data
 
 
-def rows(data: KingstonSteadyState) -> list[ReproductionRow]:
+def rows_figure_2(data: KingstonSteadyState) -> list[ReproductionRow]:
     """Compare classes and mean."""
     classes, times = data.series.classes, data.series.times_ns
-    small = ms.nearest(classes, LEVELS_MS[0] * 1e6)
+    small = ms.nearest(classes, KINGSTON_LEVELS_MS[0] * 1e6)
     middle = times[(times >= LEVEL_BOUNDS_NS[0]) & (times < LEVEL_BOUNDS_NS[1])]
     highest = times[times >= LEVEL_BOUNDS_NS[1]]
     longest = highest[highest >= LEVEL_BOUNDS_NS[2]]
@@ -71,21 +73,21 @@ def _median_ms(times: "NDArray[np.uint64]") -> float:
     return float(np.median(times)) / 1e6 if len(times) else 0.0
 
 
-def draw(data: KingstonSteadyState) -> "Figure":
+def draw_figure_2(data: KingstonSteadyState) -> "Figure":
     """Draw 5,000 writes."""
     sheet, [axis] = figure.panels(height=4.2)
-    ms.draw_writes(axis, data.series.times_ns[: ms.SHOWN_IOS], LEVELS_MS)
+    ms.draw_writes(axis, data.series.times_ns[: ms.SHOWN_IOS], KINGSTON_LEVELS_MS)
     figure.title(axis, "Kingston SNV125, steady state", "a model of its mechanism")
     ms.legend_above(axis)
     return sheet
 
 
-REPRODUCTION = Reproduction(
+MS_FIGURE_2 = Reproduction(
     id="ms-fig2",
     title="the Kingston SNV125 in its steady state: four classes of latencies",
     source="Myers & Sinclair (2010) §5.1, figure 2",
     steps=1,
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_figure_2,
+    rows=rows_figure_2,
+    draw=draw_figure_2,
 )

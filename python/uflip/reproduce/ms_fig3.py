@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Their micro-benchmark writes five batches of 100,000: the rarest peaks need many writes.
-IOS = 500_000
+INTEL_IOS = 500_000
 LONG_NS, PEAK_NS, LONGEST_NS = 1_500_000, 100_000_000, 200_000_000
-LEVELS_MS = (0.3, 1.5, 150.0, 200.0)
+INTEL_LEVELS_MS = (0.3, 1.5, 150.0, 200.0)
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class IntelSteadyState:
     series: ms.BatchSeries
 
 
-def measure(on_step: OnStep) -> IntelSteadyState:
+def measure_figure_3(on_step: OnStep) -> IntelSteadyState:
     """Run a batch in the steady state."""
-    data = IntelSteadyState(ms.writes("intel-x25m", settle_ios=0, ios=IOS))
-    on_step(1, f"{IOS:,} writes in the steady state")
+    data = IntelSteadyState(ms.writes("intel-x25m", settle_ios=0, ios=INTEL_IOS))
+    on_step(1, f"{INTEL_IOS:,} writes in the steady state")
     return data
 
 
@@ -57,7 +57,7 @@ POWER_OF_TWO = (
 MIDDLE = "between 0.3 and 1.5 ms the model has two times only, where a drive has many"
 
 
-def rows(data: IntelSteadyState) -> list[ReproductionRow]:
+def rows_figure_3(data: IntelSteadyState) -> list[ReproductionRow]:
     """Compare shares, peaks and mean."""
     times = data.series.times_ns
     peaks = (times >= PEAK_NS) & (times < LONGEST_NS)
@@ -83,21 +83,21 @@ def _mean_ms(times: "NDArray[np.uint64]") -> float:
     return float(times.mean()) / 1e6 if len(times) else 0.0
 
 
-def draw(data: IntelSteadyState) -> "Figure":
+def draw_figure_3(data: IntelSteadyState) -> "Figure":
     """Draw 5,000 writes."""
     sheet, [axis] = figure.panels(height=4.2)
-    ms.draw_writes(axis, data.series.times_ns[: ms.SHOWN_IOS], LEVELS_MS)
+    ms.draw_writes(axis, data.series.times_ns[: ms.SHOWN_IOS], INTEL_LEVELS_MS)
     figure.title(axis, "Intel X25-M, steady state", "a model of its mechanism")
     ms.legend_above(axis)
     return sheet
 
 
-REPRODUCTION = Reproduction(
+MS_FIGURE_3 = Reproduction(
     id="ms-fig3",
     title="the Intel X25-M in its steady state",
     source="Myers & Sinclair (2010) §5.2, figure 3",
     steps=1,
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_figure_3,
+    rows=rows_figure_3,
+    draw=draw_figure_3,
 )

@@ -21,9 +21,9 @@ from uflip.reproduce.reproduction import Reproduction, ReproductionRow, compare_
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-IOS = 100_000
+FAST_IOS = 100_000
 # Six device sizes: the log, and with the fault the lost pages, do not depend on the fill any more.
-SETTLE_IOS = 6 * 262_144
+FAST_SETTLE_IOS = 6 * 262_144
 TABLE_1_NS = {"read_ns": 25_250, "program_ns": 101_250, "erase_ns": 1_500_000}
 COPY_NS = TABLE_1_NS["read_ns"] + TABLE_1_NS["program_ns"]
 GEOMETRY = {"data_blocks": 4096, "log_blocks": 128, "pages_per_block": 64}
@@ -59,11 +59,11 @@ class FastComparison:
     faulty: ms.BatchSeries
 
 
-def measure(on_step: OnStep) -> FastComparison:
+def measure_figure_4(on_step: OnStep) -> FastComparison:
     """Run the micro-benchmark on both devices."""
-    correct = ms.writes("fast-1gb", settle_ios=SETTLE_IOS, ios=IOS)
+    correct = ms.writes("fast-1gb", settle_ios=FAST_SETTLE_IOS, ios=FAST_IOS)
     on_step(1, "FAST as described")
-    faulty = ms.writes("fast-1gb", settle_ios=SETTLE_IOS, ios=IOS, compat="flashsim2010")
+    faulty = ms.writes("fast-1gb", settle_ios=FAST_SETTLE_IOS, ios=FAST_IOS, compat="flashsim2010")
     on_step(2, "FAST with the fault of 2010")
     return FastComparison(correct, faulty)
 
@@ -84,7 +84,7 @@ def peaks(series: ms.BatchSeries) -> Peaks:
     )
 
 
-def rows(data: FastComparison) -> list[ReproductionRow]:
+def rows_figure_4(data: FastComparison) -> list[ReproductionRow]:
     """Compare the published peaks with both, then both with their closed forms."""
     faulty, correct = peaks(data.faulty), peaks(data.correct)
     faulty_device = "fast-1gb?compat=flashsim2010"
@@ -143,7 +143,7 @@ def _closed_forms(name: str, ours: Peaks, cost: FastCost) -> list[ReproductionRo
     ]
 
 
-def draw(data: FastComparison) -> "Figure":
+def draw_figure_4(data: FastComparison) -> "Figure":
     """Draw 5,000 writes of each."""
     sheet, axes = figure.panels(2, 1, height=6.4)
     named = [
@@ -157,12 +157,12 @@ def draw(data: FastComparison) -> "Figure":
     return sheet
 
 
-REPRODUCTION = Reproduction(
+MS_FIGURE_4 = Reproduction(
     id="ms-fig4",
     title="FAST in its steady state: as described, and with the fault of the simulator",
     source="Myers & Sinclair (2010) §6, Table 1, figure 4",
     steps=2,
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_figure_4,
+    rows=rows_figure_4,
+    draw=draw_figure_4,
 )

@@ -48,7 +48,7 @@ class SingleLunMixes:
     throughput: dict[str, float]
 
 
-def measure(on_step: OnStep) -> SingleLunMixes:
+def measure_figure_2(on_step: OnStep) -> SingleLunMixes:
     """Run the five mixes of µOC0."""
     mixes, throughput = oc0.measure_mixes(oc.session(on_step))
     return SingleLunMixes(
@@ -67,7 +67,7 @@ def share_within(times: np.ndarray, band: tuple[float, float]) -> float:
     return float(np.mean((times >= band[0]) & (times <= band[1])))
 
 
-def rows(data: SingleLunMixes) -> list[ReproductionRow]:
+def rows_figure_2(data: SingleLunMixes) -> list[ReproductionRow]:
     """Compare bands and effects of mixing with the text."""
     writes = data.mixes["WWWWW"].writes
     reads = data.mixes["RRRR"].reads
@@ -99,18 +99,18 @@ def rows(data: SingleLunMixes) -> list[ReproductionRow]:
     ]  # fmt: skip
 
 
-def draw(data: SingleLunMixes) -> "Figure":
+def draw_figure_2(data: SingleLunMixes) -> "Figure":
     """Draw a panel a mix."""
     mixes = {mix: bands.series() for mix, bands in data.mixes.items()}
     return figure_of(figures.bands(mixes, {mix: mix for mix in mixes}, simulated=True))
 
 
-REPRODUCTION = Reproduction(
+OC_FIGURE_2 = Reproduction(
     id="oc-fig2",
     title="response times of one LUN for mixes of reads and writes",
     source="uFLIP-OC (2017) Figure 2, §5.1.1",
     steps=5,
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_figure_2,
+    rows=rows_figure_2,
+    draw=draw_figure_2,
 )

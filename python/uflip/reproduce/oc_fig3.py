@@ -40,14 +40,14 @@ class LunThroughput:
     read_mb_per_s: list[list[float]]
 
 
-def measure(on_step: OnStep) -> LunThroughput:
+def measure_figure_3(on_step: OnStep) -> LunThroughput:
     """Measure every LUN."""
     session = oc.session(on_step)
     write, read = oc0.measure_luns(session, "W"), oc0.measure_luns(session, "R")
     return LunThroughput(write.tolist(), read.tolist())
 
 
-def rows(data: LunThroughput) -> list[ReproductionRow]:
+def rows_figure_3(data: LunThroughput) -> list[ReproductionRow]:
     """Compare slowest and fastest LUN with the text, and their spread."""
     lun_rows = []
     for word, values in (
@@ -64,7 +64,7 @@ def rows(data: LunThroughput) -> list[ReproductionRow]:
     return lun_rows
 
 
-def draw(data: LunThroughput) -> "Figure":
+def draw_figure_3(data: LunThroughput) -> "Figure":
     """Draw both maps."""
     return figure_of(
         figures.heat_map(
@@ -73,12 +73,12 @@ def draw(data: LunThroughput) -> "Figure":
     )
 
 
-REPRODUCTION = Reproduction(
+OC_FIGURE_3 = Reproduction(
     id="oc-fig3",
     title="throughput of every LUN alone",
     source="uFLIP-OC (2017) Figure 3, §5.1.2",
     steps=64,
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_figure_3,
+    rows=rows_figure_3,
+    draw=draw_figure_3,
 )

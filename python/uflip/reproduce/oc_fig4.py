@@ -100,7 +100,7 @@ def first_failure(pieces: list[Oc1]) -> int:
     return before + (pieces[-1].first_failure() or pieces[-1].cycles)
 
 
-def measure(on_step: OnStep) -> BlockWearOut:
+def measure_figure_4(on_step: OnStep) -> BlockWearOut:
     """Wear out a block for each seed."""
     worn = on_all(wear_out, list(SEEDS), on_step, lambda seed: f"seed {seed}")
     first = worn[0][0]
@@ -116,7 +116,7 @@ def measure(on_step: OnStep) -> BlockWearOut:
     )
 
 
-def rows(data: BlockWearOut) -> list[ReproductionRow]:
+def rows_figure_4(data: BlockWearOut) -> list[ReproductionRow]:
     """Compare failures, erase times and write times with the text."""
     erase, write = np.array(data.erase_ms[:CYCLES]), np.array(data.write_ms[:CYCLES])
     steps = np.flatnonzero(np.diff(erase))
@@ -140,17 +140,17 @@ def rows(data: BlockWearOut) -> list[ReproductionRow]:
     ]  # fmt: skip
 
 
-def draw(data: BlockWearOut) -> "Figure":
+def draw_figure_4(data: BlockWearOut) -> "Figure":
     """Draw the first block."""
     return figure_of(figures.wear(data.worn(), simulated=True))
 
 
-REPRODUCTION = Reproduction(
+OC_FIGURE_4 = Reproduction(
     id="oc-fig4",
     title="wear of a block: times and failing reads over erases",
     source="uFLIP-OC (2017) Figure 4, §5.1.3",
     steps=len(SEEDS),
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_figure_4,
+    rows=rows_figure_4,
+    draw=draw_figure_4,
 )

@@ -44,7 +44,7 @@ class SeparateLunMixes:
     mixes: dict[str, MixResponse]
 
 
-def measure(on_step: OnStep) -> SeparateLunMixes:
+def measure_figure_5(on_step: OnStep) -> SeparateLunMixes:
     """Run the mixes of µOC3."""
     mixes, _ = oc3.measure_mixes(oc.session(on_step))
     return SeparateLunMixes(
@@ -52,7 +52,7 @@ def measure(on_step: OnStep) -> SeparateLunMixes:
     )
 
 
-def rows(data: SeparateLunMixes) -> list[ReproductionRow]:
+def rows_figure_5(data: SeparateLunMixes) -> list[ReproductionRow]:
     """Compare with the text about the figure."""
     read_only_p99 = float(np.percentile(data.mixes[READS].reads, 99))
     share_rows = []
@@ -77,18 +77,18 @@ def rows(data: SeparateLunMixes) -> list[ReproductionRow]:
     ]  # fmt: skip
 
 
-def draw(data: SeparateLunMixes) -> "Figure":
+def draw_figure_5(data: SeparateLunMixes) -> "Figure":
     """Draw a panel for each share."""
     mixes = {share: bands.series() for share, bands in data.mixes.items()}
     return figure_of(figures.bands(mixes, {share: share for share in mixes}, simulated=True))
 
 
-REPRODUCTION = Reproduction(
+OC_FIGURE_5 = Reproduction(
     id="oc-fig5",
     title="reads beside writes of other threads on separate LUNs",
     source="uFLIP-OC (2017) Figure 5, §5.2.2",
     steps=len(oc3.READERS),
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_figure_5,
+    rows=rows_figure_5,
+    draw=draw_figure_5,
 )

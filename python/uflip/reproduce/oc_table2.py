@@ -30,17 +30,17 @@ class LunScaling:
     scaling: dict[str, Scaling]
 
 
-def measure(on_step: OnStep) -> LunScaling:
+def measure_table_2(on_step: OnStep) -> LunScaling:
     """Run µOC2."""
     return LunScaling(oc2.measure(oc.session(on_step)))
 
 
-def rows(data: LunScaling) -> list[ReproductionRow]:
+def rows_table_2(data: LunScaling) -> list[ReproductionRow]:
     """Compare every rate of the table, then its scaling factors."""
     return oc.table_rows("table2", data.scaling, TABLE_2, FACTORS_2)
 
 
-def draw(data: LunScaling) -> "Figure":
+def draw_table_2(data: LunScaling) -> "Figure":
     """Draw throughput over LUNs."""
     kinds = list(TABLE_2)
     panels = [("writes over LUNs", kinds[:2]), ("reads over LUNs", kinds[2:])]
@@ -49,12 +49,12 @@ def draw(data: LunScaling) -> "Figure":
     )
 
 
-REPRODUCTION = Reproduction(
+OC_TABLE_2 = Reproduction(
     id="oc-table2",
     title="throughput over the LUNs of one channel, and its scaling factors",
     source="uFLIP-OC (2017) Table 2",
     steps=12,
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_table_2,
+    rows=rows_table_2,
+    draw=draw_table_2,
 )

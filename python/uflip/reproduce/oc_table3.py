@@ -33,13 +33,13 @@ class ChannelScaling:
     all_luns: dict[str, float]
 
 
-def measure(on_step: OnStep) -> ChannelScaling:
+def measure_table_3(on_step: OnStep) -> ChannelScaling:
     """Run the throughput part of µOC3."""
     session = oc.session(on_step)
     return ChannelScaling(oc3.measure_scaling(session), oc3.measure_all_luns(session))
 
 
-def rows(data: ChannelScaling) -> list[ReproductionRow]:
+def rows_table_3(data: ChannelScaling) -> list[ReproductionRow]:
     """Compare every value of the table, its scaling factors, and the rates of 32 threads."""
     return [
         *oc.table_rows("table3", data.scaling, TABLE_3, FACTORS_3),
@@ -47,7 +47,7 @@ def rows(data: ChannelScaling) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: ChannelScaling) -> "Figure":
+def draw_table_3(data: ChannelScaling) -> "Figure":
     """Draw throughput over channels."""
     panels = [("writes over channels", list(TABLE_3))]
     return figure_of(
@@ -55,12 +55,12 @@ def draw(data: ChannelScaling) -> "Figure":
     )
 
 
-REPRODUCTION = Reproduction(
+OC_TABLE_3 = Reproduction(
     id="oc-table3",
     title="throughput over channels by vectors and by threads, and of 32 threads",
     source="uFLIP-OC (2017) Table 3, §5.2.2",
     steps=18,
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_table_3,
+    rows=rows_table_3,
+    draw=draw_table_3,
 )

@@ -1,7 +1,7 @@
 """Shared parts of the reproductions of OFC's measurements: device and workloads.
 
 **Source**: OFC (2011) §V.A and Table II.
-**Faithful**: the profile `ofc`, its traffic generator (`uflip.reproduce.traffic`), 5.5 million I/Os
+**Faithful**: the profile `ofc`, its traffic generator (`simulated_device`), 5.5 million I/Os
 an experiment where a figure follows time.
 **Simplified**: a steady state is reached in functional mode; measurements are timed.
 **Ambiguous**: rates in MB/s. 115 and 72 MB/s are 27 and 17 kIOPS only if a page counts 4320 bytes,
@@ -10,7 +10,7 @@ with its metadata and ECC (with 4096 they would be 28 and 18): this reading is u
 
 from typing import Any
 
-from uflip.reproduce import traffic
+from uflip.reproduce import simulated_device
 from uflip.reproduce.simulated_device import Counters, SimulatedDevice, Window, device_url
 from uflip.spec import basic
 
@@ -42,7 +42,7 @@ def sequential(
 ) -> Window:
     """Measure a sequential stream from the beginning of the device."""
     return device.run(
-        *traffic.sequential(
+        *simulated_device.sequential_requests(
             mode,
             logical_pages=device.logical_pages,
             page_bytes=device.page_bytes,
@@ -57,7 +57,7 @@ def random(
 ) -> Window:
     """Measure random requests over the whole device."""
     return device.run(
-        *traffic.random(
+        *simulated_device.random_requests(
             mode, page_bytes=device.page_bytes, outstanding=outstanding, ios=ios, seed=seed
         )
     )

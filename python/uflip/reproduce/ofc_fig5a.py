@@ -50,13 +50,13 @@ class RelocationCurve:
         return float(np.interp(pages, self.relocated_pages, self.kiops))
 
 
-def measure(on_step: OnStep) -> RelocationCurve:
+def measure_figure_5a(on_step: OnStep) -> RelocationCurve:
     """Measure all numbers of pages."""
     kiops = on_all(fits.fixed_relocation, PAGES, on_step, "{} relocated pages".format)
     return RelocationCurve(PAGES, tuple(kiops))
 
 
-def rows(data: RelocationCurve) -> list[ReproductionRow]:
+def rows_figure_5a(data: RelocationCurve) -> list[ReproductionRow]:
     """Compare with the drop in the text, and with rates that are printed with page numbers."""
     drop = 100 * (1 - data.kiops_at(30) / data.kiops_at(0))
     return [
@@ -80,7 +80,7 @@ def rows(data: RelocationCurve) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: RelocationCurve) -> "Figure":
+def draw_figure_5a(data: RelocationCurve) -> "Figure":
     """Draw the rate against the number of pages."""
     sheet, [axis] = figure.panels(height=4.2)
     axis.plot(data.relocated_pages, data.kiops, color=figure.WRITES, marker="D", label="simulated")
@@ -110,12 +110,12 @@ def draw(data: RelocationCurve) -> "Figure":
     return sheet
 
 
-REPRODUCTION = Reproduction(
+OFC_FIGURE_5A = Reproduction(
     id="ofc-fig5a",
     title="random writes against the number of relocated pages",
     source="OFC (2011) §V.B, figure 5(a)",
     steps=len(PAGES),
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_figure_5a,
+    rows=rows_figure_5a,
+    draw=draw_figure_5a,
 )

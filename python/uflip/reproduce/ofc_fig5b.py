@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SPARE_FACTORS = (0.30, 0.35, 0.40, 0.45, 0.50, 0.55, 0.60)
-MEASURED_IOS = 300_000
+SPARE_IOS = 300_000
 # Relocated pages vary from block to block: they are counted over this many device sizes, untimed.
 COUNTED_TIMES = 4
 # On each of 8 dies the reserve and an open block cannot be victims.
@@ -79,16 +79,16 @@ class SpareFactorSweep:
         return next(point for point in self.points if point.spare_factor == spare_factor)
 
 
-def measure(on_step: OnStep) -> SpareFactorSweep:
+def measure_figure_5b(on_step: OnStep) -> SpareFactorSweep:
     """Measure all spare factors."""
-    points = on_all(_measure_point, SPARE_FACTORS, on_step, "spare factor {}".format)
+    points = on_all(_measure_spare_point, SPARE_FACTORS, on_step, "spare factor {}".format)
     return SpareFactorSweep(tuple(points))
 
 
-def _measure_point(spare_factor: float) -> SparePoint:
+def _measure_spare_point(spare_factor: float) -> SparePoint:
     device = ofc.device(spare_factor=spare_factor, state="sequential")
     ofc.steady_random_writes(device)
-    window = ofc.random(device, "write", MEASURED_IOS, seed=11)
+    window = ofc.random(device, "write", SPARE_IOS, seed=11)
     counters = ofc.write_untimed(device, "random", COUNTED_TIMES * device.logical_pages, seed=12)
     return SparePoint(
         spare_factor,
@@ -99,7 +99,7 @@ def _measure_point(spare_factor: float) -> SparePoint:
     )
 
 
-def rows(data: SpareFactorSweep) -> list[ReproductionRow]:
+def rows_figure_5b(data: SpareFactorSweep) -> list[ReproductionRow]:
     """Compare rates, and page numbers with the text and with the equation."""
     comparisons: list[ReproductionRow] = []
     for spare_factor in ofc.KIOPS_BY_SPARE:
@@ -177,7 +177,7 @@ def _amplification_rows(point: SparePoint) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: SpareFactorSweep) -> "Figure":
+def draw_figure_5b(data: SpareFactorSweep) -> "Figure":
     """Draw rate and page numbers against the spare factor, one panel each."""
     sheet, [rate, pages] = figure.panels(1, 2, height=4.0)
     spare = [100 * point.spare_factor for point in data.points]
@@ -225,12 +225,12 @@ def draw(data: SpareFactorSweep) -> "Figure":
     return sheet
 
 
-REPRODUCTION = Reproduction(
+OFC_FIGURE_5B = Reproduction(
     id="ofc-fig5b",
     title="random writes and relocated pages against the spare factor",
     source="OFC (2011) §V.C, figure 5(b), equation (2)",
     steps=len(SPARE_FACTORS),
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_figure_5b,
+    rows=rows_figure_5b,
+    draw=draw_figure_5b,
 )

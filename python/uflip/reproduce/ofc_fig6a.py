@@ -15,7 +15,7 @@ import numpy as np
 
 from uflip.executors import OnStep
 from uflip.models.relocation import PRINTED_RELOCATED_PAGES, relocated_pages_simplified
-from uflip.reproduce import figure, ofc, traffic
+from uflip.reproduce import figure, ofc, simulated_device
 from uflip.reproduce.reproduction import (
     AS_PRINTED,
     Reproduction,
@@ -31,7 +31,7 @@ from uflip.reproduce.simulated_device import concatenate_windows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-IOS = 10_000_000
+LONG_IOS = 10_000_000
 PRINTED_KIOPS = 8.5
 PRINTED_PAGES = PRINTED_RELOCATED_PAGES[0.45]
 # The last part of the run, which is in the steady state.
@@ -77,22 +77,22 @@ class LongRandomWrites:
         return max((minute + 1 for minute, is_off in enumerate(off) if is_off), default=0)
 
 
-def measure(on_step: OnStep) -> LongRandomWrites:
+def measure_figure_6a(on_step: OnStep) -> LongRandomWrites:
     """Write at random on a clean device for a long time."""
     device = ofc.device(state="empty")
     runs = list(
-        traffic.random(
+        simulated_device.random_requests(
             "write",
             page_bytes=device.page_bytes,
             outstanding=ofc.OUTSTANDING,
-            ios=IOS,
+            ios=LONG_IOS,
             seed=21,
         )
     )
     windows = []
     for done, run in enumerate(runs, start=1):
         windows.append(device.run(run))
-        on_step(done, f"{done * traffic.RUN_IOS / 1e6:.1f} million random writes")
+        on_step(done, f"{done * simulated_device.RUN_IOS / 1e6:.1f} million random writes")
     ends = np.cumsum([window.elapsed_ns for window in windows])
     middles = ends - np.array([window.elapsed_ns for window in windows]) / 2
     return LongRandomWrites(
@@ -102,7 +102,7 @@ def measure(on_step: OnStep) -> LongRandomWrites:
     )
 
 
-def rows(data: LongRandomWrites) -> list[ReproductionRow]:
+def rows_figure_6a(data: LongRandomWrites) -> list[ReproductionRow]:
     """Compare the steady values, and the time until they are reached."""
     late = data.kiops_by_minute[data.minutes_until_steady :]
     spread = 100 * (max(late) / min(late) - 1)
@@ -134,7 +134,7 @@ def rows(data: LongRandomWrites) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: LongRandomWrites) -> "Figure":
+def draw_figure_6a(data: LongRandomWrites) -> "Figure":
     """Draw rate and page numbers against time."""
     sheet, [rate, pages] = figure.panels(2, 1, height=5.0)
     seconds = np.arange(len(data.kiops)) / 60
@@ -169,12 +169,12 @@ def draw(data: LongRandomWrites) -> "Figure":
     return sheet
 
 
-REPRODUCTION = Reproduction(
+OFC_FIGURE_6A = Reproduction(
     id="ofc-fig6a",
     title="random writes over a long time",
     source="OFC (2011) §V.D, figure 6(a)",
-    steps=IOS // traffic.RUN_IOS,
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    steps=LONG_IOS // simulated_device.RUN_IOS,
+    measure=measure_figure_6a,
+    rows=rows_figure_6a,
+    draw=draw_figure_6a,
 )

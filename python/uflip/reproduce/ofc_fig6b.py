@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uflip.executors import OnStep, on_all
-from uflip.reproduce import figure, fits, ofc, traffic
+from uflip.reproduce import figure, fits, ofc, simulated_device
 from uflip.reproduce.reproduction import (
     Reproduction,
     ReproductionRow,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 READ_PERCENT = (100, 90, 80, 70, 60, 50, 40, 30, 20, 10, 0)
-MEASURED_IOS = 300_000
+MIX_IOS = 300_000
 PRINTED_READS = 24.0
 PRINTED_WRITES_THAT_ERASE = 17.0
 PRINTED_WRITES = 8.5
@@ -45,7 +45,7 @@ class ReadWriteMixCurves:
     with_relocation: tuple[float, ...]
 
 
-def measure(on_step: OnStep) -> ReadWriteMixCurves:
+def measure_figure_6b(on_step: OnStep) -> ReadWriteMixCurves:
     """Measure both curves; every point has a copy of its state."""
     fresh = ofc.device(state="empty")
     # Twice the flash capacity: blocks collected from now on hold only overwritten pages.
@@ -53,7 +53,7 @@ def measure(on_step: OnStep) -> ReadWriteMixCurves:
     steady = fresh.clone()
     ofc.steady_random_writes(steady)
     points = [(state, percent) for state in (fresh, steady) for percent in READ_PERCENT]
-    windows = on_all(_measure_point, points, on_step, _name)
+    windows = on_all(_measure_mix_point, points, on_step, _name)
     kiops = [window.kiops for window in windows]
     return ReadWriteMixCurves(
         write_share=tuple(1 - percent / 100 for percent in READ_PERCENT),
@@ -66,23 +66,23 @@ def _name(point: tuple[SimulatedDevice, int]) -> str:
     return f"{point[1]} % reads"
 
 
-def _measure_point(point: tuple[SimulatedDevice, int]) -> Window:
+def _measure_mix_point(point: tuple[SimulatedDevice, int]) -> Window:
     state, read_percent = point
     device = state.clone()
     if read_percent in (0, 100):
-        return ofc.random(device, "read" if read_percent else "write", MEASURED_IOS, seed=31)
+        return ofc.random(device, "read" if read_percent else "write", MIX_IOS, seed=31)
     return device.run(
-        traffic.mixed(
+        simulated_device.mixed_requests(
             read_percent,
             page_bytes=device.page_bytes,
             outstanding=ofc.OUTSTANDING,
-            ios=MEASURED_IOS,
+            ios=MIX_IOS,
             seed=31,
         )
     )
 
 
-def rows(data: ReadWriteMixCurves) -> list[ReproductionRow]:
+def rows_figure_6b(data: ReadWriteMixCurves) -> list[ReproductionRow]:
     """Compare the ends of the curves, and their shape."""
     falls = [float(np.diff(curve).max()) for curve in (data.erases_only, data.with_relocation)]
     drops = [curve[0] - curve[-1] for curve in (data.erases_only, data.with_relocation)]
@@ -112,7 +112,7 @@ def rows(data: ReadWriteMixCurves) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: ReadWriteMixCurves) -> "Figure":
+def draw_figure_6b(data: ReadWriteMixCurves) -> "Figure":
     """Draw both curves against the share of writes."""
     sheet, [axis] = figure.panels(height=4.2)
     share = [100 * value for value in data.write_share]
@@ -146,12 +146,12 @@ def draw(data: ReadWriteMixCurves) -> "Figure":
     return sheet
 
 
-REPRODUCTION = Reproduction(
+OFC_FIGURE_6B = Reproduction(
     id="ofc-fig6b",
     title="mixed random reads and writes",
     source="OFC (2011) §V.E, figure 6(b)",
     steps=2 * len(READ_PERCENT),
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_figure_6b,
+    rows=rows_figure_6b,
+    draw=draw_figure_6b,
 )

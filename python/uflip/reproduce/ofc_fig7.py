@@ -6,7 +6,7 @@ values for each second of virtual time; a second without I/O between two steps, 
 collects a few blocks ahead.
 **Simplified**: random reads draw addresses of their own. OFC's generator gave its reads those of
 the writes before, in the same order, so that step 6 became faster towards its end; that needs one
-queue for all outstanding requests, see `uflip.reproduce.traffic`.
+queue for all outstanding requests, see `uflip.reproduce.simulated_device`.
 **Ambiguous**: the length of each step; the report gives one number of I/Os "per experiment".
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uflip.executors import OnStep
-from uflip.reproduce import figure, fits, ofc, traffic
+from uflip.reproduce import figure, fits, ofc, simulated_device
 from uflip.reproduce.reproduction import (
     Reproduction,
     ReproductionRow,
@@ -83,7 +83,7 @@ class WorkloadSequence:
         return self.steps[number - 1]
 
 
-def measure(on_step: OnStep) -> WorkloadSequence:
+def measure_figure_7(on_step: OnStep) -> WorkloadSequence:
     """Run the nine steps on one device."""
     device = ofc.device(state="empty")
     steps = []
@@ -100,7 +100,7 @@ def measure(on_step: OnStep) -> WorkloadSequence:
 
 def _runs(device: SimulatedDevice, location: str, mode: str, number: int) -> list[Spec]:
     if location == "sequential":
-        runs = traffic.sequential(
+        runs = simulated_device.sequential_requests(
             mode,
             logical_pages=device.logical_pages,
             page_bytes=device.page_bytes,
@@ -108,7 +108,7 @@ def _runs(device: SimulatedDevice, location: str, mode: str, number: int) -> lis
             ios=ofc.IOS,
         )
     else:
-        runs = traffic.random(
+        runs = simulated_device.random_requests(
             mode,
             page_bytes=device.page_bytes,
             outstanding=ofc.OUTSTANDING,
@@ -123,7 +123,7 @@ def _step(number: int, location: str, mode: str, window: Window) -> Step:
     return Step(number, location, mode, kiops, window.relocated_pages)
 
 
-def rows(data: WorkloadSequence) -> list[ReproductionRow]:
+def rows_figure_7(data: WorkloadSequence) -> list[ReproductionRow]:
     """Compare with the text about each step."""
     return [*_first_three(data), *_next_three(data), *_last_three(data)]
 
@@ -184,7 +184,7 @@ def _last_three(data: WorkloadSequence) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: WorkloadSequence) -> "Figure":
+def draw_figure_7(data: WorkloadSequence) -> "Figure":
     """Draw all steps along one time axis."""
     sheet, [axis] = figure.panels(height=4.4)
     lengths = [len(step.kiops) for step in data.steps]
@@ -237,12 +237,12 @@ def _printed(data: WorkloadSequence, begins: list[int]) -> tuple[list[float], li
     return [second / 60 for second, _ in marks], [kiops for _, kiops in marks]
 
 
-REPRODUCTION = Reproduction(
+OFC_FIGURE_7 = Reproduction(
     id="ofc-fig7",
     title="nine workloads in a row on one device",
     source="OFC (2011) §V.F, figure 7",
     steps=len(STEPS),
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_figure_7,
+    rows=rows_figure_7,
+    draw=draw_figure_7,
 )

@@ -17,9 +17,9 @@ latency of one command: of the read, which delays the write, and not of the writ
 from uflip.reproduce import fits
 from uflip.reproduce.published import PUBLISHED
 
-PROFILE = "ofc-pipelined"
+PIPELINED_PROFILE = "ofc-pipelined"
 
-OUTSTANDING = 12
+PIPELINED_OUTSTANDING = 12
 """Outstanding requests of the traffic generator: fitted to 24 kIOPS of random reads (§V.F)."""
 
 RAW = {
@@ -29,7 +29,7 @@ RAW = {
 """\"When the additional processing overhead is minimized\" (§III)."""
 
 
-FITS = (
+PIPELINED_FITS = (
     ("command_read_latency_ns", "ofc/sequential_reads", fits.sequential_reads, 1_000_000),
     ("collect_ns", "ofc/erasing_writes", fits.sequential_writes, 2_000_000),
 )
@@ -39,34 +39,34 @@ AS_READS = ("command_write_latency_ns", "relocate_latency_ns")
 """Constants that are inferred from the latency of a read."""
 
 
-def solve(outstanding: int, fitted: int = len(FITS)) -> dict[str, int]:
+def solve_pipelined(outstanding: int, fitted: int = len(PIPELINED_FITS)) -> dict[str, int]:
     """Find the first `fitted` constants in order, for a number of outstanding requests."""
     constants: dict[str, int] = {}
-    for constant, value_id, measured, upper in FITS[:fitted]:
+    for constant, value_id, measured, upper in PIPELINED_FITS[:fitted]:
         published = PUBLISHED[value_id].number
         assert published is not None, "constants are fitted to numbers"
         low, high = 0, upper
         while high - low > max(10, high // 500):
             middle = (low + high) // 2
             candidate = constants | {constant: middle}
-            if measured(outstanding, profile=PROFILE, **candidate) < published:
+            if measured(outstanding, profile=PIPELINED_PROFILE, **candidate) < published:
                 high = middle
             else:
                 low = middle
         constants[constant] = low
-        if constant == FITS[0][0]:
+        if constant == PIPELINED_FITS[0][0]:
             constants |= dict.fromkeys(AS_READS, low)
     return constants
 
 
 def main() -> None:
-    """Print all constants for `OUTSTANDING` requests, then the results for other numbers."""
-    print(OUTSTANDING, solve(OUTSTANDING))
+    """Print all constants, then the results for other numbers of outstanding requests."""
+    print(PIPELINED_OUTSTANDING, solve_pipelined(PIPELINED_OUTSTANDING))
     for outstanding in (6, 8, 10, 11, 12, 13, 14, 16):
-        constants = solve(outstanding, fitted=1)
-        reads = fits.random_reads(outstanding, profile=PROFILE, **constants)
-        writes = fits.clean_writes(outstanding, profile=PROFILE, **constants)
-        print(f"{outstanding} requests: {constants[FITS[0][0]]} ns,", end=" ")
+        constants = solve_pipelined(outstanding, fitted=1)
+        reads = fits.random_reads(outstanding, profile=PIPELINED_PROFILE, **constants)
+        writes = fits.clean_writes(outstanding, profile=PIPELINED_PROFILE, **constants)
+        print(f"{outstanding} requests: {constants[PIPELINED_FITS[0][0]]} ns,", end=" ")
         print(f"random reads {reads:.2f} kIOPS, clean writes {writes:.2f} kIOPS")
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from uflip.executors import OnStep, on_all
 from uflip.models.channel import device_rate, pipelined_channel_rate
 from uflip.reproduce import figure, fits, ofc
-from uflip.reproduce.ofc_pipelined import OUTSTANDING, PROFILE, RAW
+from uflip.reproduce.ofc_pipelined import PIPELINED_OUTSTANDING, PIPELINED_PROFILE, RAW
 from uflip.reproduce.reproduction import (
     Reproduction,
     ReproductionRow,
@@ -78,7 +78,7 @@ def channel_keys(channels: int) -> dict[str, int]:
 
 def outstanding(channels: int) -> int:
     """Return the proportional number of outstanding requests."""
-    return max(1, OUTSTANDING * channels // 4)
+    return max(1, PIPELINED_OUTSTANDING * channels // 4)
 
 
 def saturated(mode: str, **overrides: Any) -> float:
@@ -126,26 +126,26 @@ def _measure_both(value_id: str) -> Pair:
     measured = BOTH[value_id]
     if value_id.startswith("ofc/raw"):
         lane = {key: 0 for key in RAW if "latency" not in key}
-        return measured(profile=PROFILE, **RAW), measured(**lane)
+        return measured(profile=PIPELINED_PROFILE, **RAW), measured(**lane)
     if value_id == "ofc/drop_30_pages":
-        return measured(profile=PROFILE, outstanding=OUTSTANDING), measured()
-    return measured(outstanding=OUTSTANDING, profile=PROFILE), measured()
+        return measured(profile=PIPELINED_PROFILE, outstanding=PIPELINED_OUTSTANDING), measured()
+    return measured(outstanding=PIPELINED_OUTSTANDING, profile=PIPELINED_PROFILE), measured()
 
 
 def _raw_rate(point: tuple[str, int]) -> float:
     mode, channels = point
-    return saturated(mode, profile=PROFILE, **RAW, **channel_keys(channels))
+    return saturated(mode, profile=PIPELINED_PROFILE, **RAW, **channel_keys(channels))
 
 
 def _scaled_rates(channels: int) -> dict[str, float]:
     keys = channel_keys(channels)
     requests = outstanding(channels)
     rates = {
-        "sequential reads": fits.sequential_reads(requests, profile=PROFILE, **keys),
-        "random reads": fits.random_reads(requests, profile=PROFILE, **keys),
+        "sequential reads": fits.sequential_reads(requests, profile=PIPELINED_PROFILE, **keys),
+        "random reads": fits.random_reads(requests, profile=PIPELINED_PROFILE, **keys),
     }
     for spare in SPARE_FACTORS:
-        writes, relocated = _random_writes(spare, requests, profile=PROFILE, **keys)
+        writes, relocated = _random_writes(spare, requests, profile=PIPELINED_PROFILE, **keys)
         rates[f"random writes, {100 * spare:.0f} % spare"] = writes
         if spare == ofc.SPARE_FACTOR:
             rates["relocated pages, 45 % spare"] = relocated
@@ -155,7 +155,10 @@ def _scaled_rates(channels: int) -> dict[str, float]:
 def freed_alone() -> float:
     """Return pages that collection frees in an idle second, 25 % relocated, over clean writes."""
     device = ofc.device(
-        PROFILE, state="empty", relocate_at_least=QUARTER_PAGES, idle_free_blocks=IDLE_FREE_BLOCKS
+        PIPELINED_PROFILE,
+        state="empty",
+        relocate_at_least=QUARTER_PAGES,
+        idle_free_blocks=IDLE_FREE_BLOCKS,
     )
     target = {"target_size": device.logical_pages // 10 * device.page_bytes}
     pages = 3 * ofc.BLOCKS * ofc.PAGES_PER_BLOCK // 2
@@ -166,18 +169,24 @@ def freed_alone() -> float:
     )
     window = device.run(idle_reads)
     freed = window.counters["blocks_collected"] * (ofc.DATA_PAGES_PER_BLOCK - QUARTER_PAGES)
-    return freed / window.elapsed_ns * 1e6 / fits.clean_writes(OUTSTANDING, profile=PROFILE)
+    return (
+        freed
+        / window.elapsed_ns
+        * 1e6
+        / fits.clean_writes(PIPELINED_OUTSTANDING, profile=PIPELINED_PROFILE)
+    )
 
 
 def freed_beside() -> float:
     """Return random writes while a quarter of each block is relocated, over those while none is."""
     quarter, none = (
-        fits.fixed_relocation(pages, OUTSTANDING, profile=PROFILE) for pages in (QUARTER_PAGES, 0)
+        fits.fixed_relocation(pages, PIPELINED_OUTSTANDING, profile=PIPELINED_PROFILE)
+        for pages in (QUARTER_PAGES, 0)
     )
     return quarter / none
 
 
-def measure(on_step: OnStep) -> PipelinedScaling:
+def measure_scaling(on_step: OnStep) -> PipelinedScaling:
     """Measure on both devices, then with all numbers of channels, then collection alone."""
     steps = iter(range(1, STEPS + 1))
 
@@ -217,14 +226,14 @@ def limit(mode: str, channels: int) -> float:
     return host * rate / PAGE_BYTES / 1e3
 
 
-def rows(data: PipelinedScaling) -> list[ReproductionRow]:
+def rows_scaling(data: PipelinedScaling) -> list[ReproductionRow]:
     """Compare both devices, then raw rates with the equation, then with §VI."""
     return [
         *(
             compare_printed(
                 value_id,
                 ours,
-                device=PROFILE,
+                device=PIPELINED_PROFILE,
                 note=f"with one lane (sim:ofc) {lane:.3g}" + NOTES.get(value_id, ""),
             )
             for value_id, (ours, lane) in data.both.items()
@@ -255,13 +264,15 @@ NOTES = {
 def _section_6(data: PipelinedScaling) -> list[ReproductionRow]:
     sixteen, four = (data.scaled["sequential reads"][index] for index in SIXTEEN_AND_FOUR)
     return [
-        compare_stated("ofc/sixteen_channels", sixteen / four, at_least(3.6), device=PROFILE),
-        compare_stated("ofc/freed_alone", data.freed_alone, above(1), device=PROFILE),
-        compare_stated("ofc/freed_beside", data.freed_beside, below(1), device=PROFILE),
+        compare_stated(
+            "ofc/sixteen_channels", sixteen / four, at_least(3.6), device=PIPELINED_PROFILE
+        ),
+        compare_stated("ofc/freed_alone", data.freed_alone, above(1), device=PIPELINED_PROFILE),
+        compare_stated("ofc/freed_beside", data.freed_beside, below(1), device=PIPELINED_PROFILE),
     ]
 
 
-def draw(data: PipelinedScaling) -> "Figure":
+def draw_scaling(data: PipelinedScaling) -> "Figure":
     """Draw rates over channels: reads, writes and relocated pages, beside the raw limits."""
     sheet, axes = figure.panels(1, 2, height=4.2)
     for axis, mode in zip(axes, ("read", "write"), strict=True):
@@ -279,12 +290,12 @@ def draw(data: PipelinedScaling) -> "Figure":
     return sheet
 
 
-REPRODUCTION = Reproduction(
+OFC_SCALING = Reproduction(
     id="ofc-scaling",
     title="1 to 16 channels with a pipelined processor, beside one lane",
     source="OFC (2011) §III, §V, §VI",
     steps=STEPS,
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_scaling,
+    rows=rows_scaling,
+    draw=draw_scaling,
 )

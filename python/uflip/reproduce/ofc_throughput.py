@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-MEASURED_IOS = 300_000
+THROUGHPUT_IOS = 300_000
 PRINTED_BUS_BYTES_PER_S = 100_000_000
 ROUNDED = WiderTolerance(0.03, "26.6 and 16.7 kIOPS are printed as 27 and 17")
 
@@ -38,13 +38,13 @@ def random_writes() -> float:
     """Return random writes in their steady state [kIOPS]."""
     device = ofc.device(state="sequential")
     ofc.steady_random_writes(device)
-    return ofc.random(device, "write", MEASURED_IOS, seed=41).kiops
+    return ofc.random(device, "write", THROUGHPUT_IOS, seed=41).kiops
 
 
 def raw_writes() -> float:
     """Return sequential writes on a clean device without any processing [kIOPS]."""
     device = ofc.device(state="empty", command_write_ns=0)
-    return ofc.sequential(device, "write", MEASURED_IOS, fits.RAW_OUTSTANDING).kiops
+    return ofc.sequential(device, "write", THROUGHPUT_IOS, fits.RAW_OUTSTANDING).kiops
 
 
 def raw_reads_by_printed_bus() -> float:
@@ -65,7 +65,7 @@ MEASUREMENTS: "dict[str, Callable[[], float]]" = {
     "random reads, printed bus": random_reads_by_printed_bus,
 }
 # Constants were fitted to the headline rates as well.
-SEQUENTIAL_READS, RANDOM_READS = "command_read_ns", "outstanding requests"
+PUBLISHED_SEQUENTIAL_READS, RANDOM_READS = "command_read_ns", "outstanding requests"
 SEQUENTIAL_WRITES = "collect_ns"
 
 
@@ -85,7 +85,7 @@ def _measure_rate(name: str) -> float:
     return MEASUREMENTS[name]()
 
 
-def measure(on_step: OnStep) -> HeadlineRates:
+def measure_throughput(on_step: OnStep) -> HeadlineRates:
     """Measure all rates, each on a new device."""
     names = list(MEASUREMENTS)
     values = on_all(_measure_rate, names, on_step)
@@ -93,11 +93,11 @@ def measure(on_step: OnStep) -> HeadlineRates:
     return HeadlineRates(dict(zip(names, values, strict=True)), page_bytes)
 
 
-def rows(data: HeadlineRates) -> list[ReproductionRow]:
+def rows_throughput(data: HeadlineRates) -> list[ReproductionRow]:
     """Compare the headline rates, then the fits, then the limits that contradict each other."""
     by_name = data.measured
     return [
-        compare_printed("ofc/reads_mb", data.mb_per_s(SEQUENTIAL_READS), wider=ROUNDED),
+        compare_printed("ofc/reads_mb", data.mb_per_s(PUBLISHED_SEQUENTIAL_READS), wider=ROUNDED),
         compare_printed("ofc/writes_mb", data.mb_per_s(SEQUENTIAL_WRITES), wider=ROUNDED),
         compare_printed("ofc/random_writes_45", by_name["random writes"]),
         *(fits.fit_row(fit, by_name[fit.constant]) for fit in fits.FITS),
@@ -141,10 +141,10 @@ def _limits(data: HeadlineRates) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: HeadlineRates) -> "Figure":
+def draw_throughput(data: HeadlineRates) -> "Figure":
     """Draw the headline rates and the raw ones as bars, the printed values as rings."""
     bars = [
-        ("sequential\nreads", SEQUENTIAL_READS, 115 / 4.32, figure.SEQUENTIAL_READS),
+        ("sequential\nreads", PUBLISHED_SEQUENTIAL_READS, 115 / 4.32, figure.SEQUENTIAL_READS),
         ("random\nreads", RANDOM_READS, 24.0, figure.READS),
         ("sequential\nwrites", SEQUENTIAL_WRITES, 72 / 4.32, figure.SEQUENTIAL_WRITES),
         ("random\nwrites", "random writes", 8.5, figure.WRITES),
@@ -172,12 +172,12 @@ def draw(data: HeadlineRates) -> "Figure":
     return sheet
 
 
-REPRODUCTION = Reproduction(
+OFC_THROUGHPUT = Reproduction(
     id="ofc-throughput",
     title="sequential and random rates, and every constant that was fitted",
     source="OFC (2011) abstract, §III, §V.D, §V.F",
     steps=len(MEASUREMENTS),
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_throughput,
+    rows=rows_throughput,
+    draw=draw_throughput,
 )

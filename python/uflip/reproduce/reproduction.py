@@ -1,4 +1,13 @@
-"""The type of a reproduction: functions that measure, compare and draw."""
+"""A reproduction: measures, compares with the paper and draws; its rows and their criteria.
+
+A row has a published value beside the simulated one. `RULES` has a tolerance for each kind of row.
+A row may have a wider one with a printed reason. A statement in words has a numeric criterion: the
+same object is checked and printed.
+
+A value is *fitted* if a constant of the device was fitted to it, chosen for it or inferred from it,
+or to a value from which it follows (`Value.determined_by`); it is *predicted* otherwise. The class
+follows from the `[sources]` of the profile and from `SETTINGS` below.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +22,6 @@ from uflip.reproduce.published import PUBLISHED, with_determining_values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-# Numeric criteria for statements in words: the same object is checked and printed.
 
 
 @dataclass(frozen=True)
@@ -63,13 +69,6 @@ def between(low: float, high: float) -> Criterion:
 def same(share: float) -> Criterion:
     """Return the criterion: a ratio of one within a tolerance."""
     return Criterion(f"1 ±{100 * share:g} %", lambda value: abs(value - 1) <= share)
-
-
-# Classifies rows of reproductions: a prediction, or a value to which a constant was fitted.
-#
-# A value is *fitted* if a constant of the device was fitted to it, chosen for it or inferred from it,
-# or to a value from which it follows (`Value.determined_by`); it is *predicted* otherwise. The class
-# follows from the `[sources]` of the profile and from `SETTINGS` below.
 
 
 PREDICTION, FITTED = "prediction", "fitted"
@@ -151,11 +150,6 @@ def free_constants(profile: str) -> tuple[str, ...]:
 
 def _uses(source: ConstantSource, value_ids: set[str]) -> bool:
     return any(fnmatchcase(value, pattern) for pattern in source.values for value in value_ids)
-
-
-# A row of `uflip reproduce`: a published value beside the simulated one.
-#
-# `RULES` has a tolerance for each kind of row. A row may have a wider one with a printed reason.
 
 
 RULES = {"prediction": 0.10, "fitted": 0.02, "equation": 0.02}

@@ -68,7 +68,7 @@ class HintMeasurements:
     lines: dict[str, Lines]
 
 
-def measure(on_step: OnStep) -> HintMeasurements:
+def measure_hints(on_step: OnStep) -> HintMeasurements:
     """Run the needed micro-benchmarks on all seven devices, several in parallel."""
     profiles = [published.profile for published in table3.TABLE]
     documents = on_all(partial(benchmark, only=MICRO_BENCHMARKS), profiles, on_step)
@@ -77,7 +77,7 @@ def measure(on_step: OnStep) -> HintMeasurements:
     )
 
 
-def rows(data: HintMeasurements) -> list[ReproductionRow]:
+def rows_hints(data: HintMeasurements) -> list[ReproductionRow]:
     """Compare each device with statements about all, and Samsung with those about it."""
     comparisons = []
     for profile, lines in data.lines.items():
@@ -109,7 +109,7 @@ def rows(data: HintMeasurements) -> list[ReproductionRow]:
     return comparisons
 
 
-def draw(data: HintMeasurements) -> "Figure":
+def draw_hints(data: HintMeasurements) -> "Figure":
     """Draw the gain of parallel reads, and the cost of parallel sequential writes."""
     sheet, [reads, writes] = figure.panels(1, 2, height=4.0)
     names = {published.profile: published.name for published in table3.TABLE}
@@ -129,12 +129,12 @@ def draw(data: HintMeasurements) -> "Figure":
     return sheet
 
 
-REPRODUCTION = Reproduction(
+UFLIP_HINTS = Reproduction(
     id="uflip-hints",
     title="mixes, parallelism, alignment and pauses of seven devices",
     source="uFLIP (2009) §5.2, §5.3",
     steps=len(table3.TABLE),
-    measure=measure,
-    rows=rows,
-    draw=draw,
+    measure=measure_hints,
+    rows=rows_hints,
+    draw=draw_hints,
 )

@@ -122,7 +122,7 @@ def rows_locality(data: SweepCurves) -> list[ReproductionRow]:
     return rows
 
 
-def draw(title: str, x: str, label: str, data: SweepCurves) -> "Figure":
+def draw_sweeps(title: str, x: str, label: str, data: SweepCurves) -> "Figure":
     """Draw a line for each pattern or device, both axes logarithmic."""
     sheet, [axis] = figure.panels(height=3.8)
     names = {published.profile: published.name for published in table3.TABLE}
@@ -146,7 +146,7 @@ FIGURE_6 = Reproduction(
     steps=1,
     measure=partial(measure_granularity, "memoright", ("SR", "RR", "SW", "RW")),
     rows=rows_memoright,
-    draw=partial(draw, "Granularity of Memoright", "I/O size", "response time [ms]"),
+    draw=partial(draw_sweeps, "Granularity of Memoright", "I/O size", "response time [ms]"),
 )
 FIGURE_7 = Reproduction(
     id="uflip-fig7",
@@ -155,7 +155,7 @@ FIGURE_7 = Reproduction(
     steps=1,
     measure=partial(measure_granularity, "kingston-dti", ("SR", "RR", "SW", "RW")),
     rows=rows_dti,
-    draw=partial(draw, "Granularity of Kingston DTI", "I/O size", "response time [ms]"),
+    draw=partial(draw_sweeps, "Granularity of Kingston DTI", "I/O size", "response time [ms]"),
 )
 FIGURE_8 = Reproduction(
     id="uflip-fig8",
@@ -164,5 +164,5 @@ FIGURE_8 = Reproduction(
     steps=len(DEVICES_8),
     measure=measure_locality,
     rows=rows_locality,
-    draw=partial(draw, "Locality: random writes", "target size", "over sequential writes"),
+    draw=partial(draw_sweeps, "Locality: random writes", "target size", "over sequential writes"),
 )

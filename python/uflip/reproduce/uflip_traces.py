@@ -118,7 +118,7 @@ def rows_lingering(data: ResponseTrace) -> list[ReproductionRow]:
     ]
 
 
-def draw(title: str, below: str, data: ResponseTrace) -> "Figure":
+def draw_traces(title: str, below: str, data: ResponseTrace) -> "Figure":
     """Draw a dot for each I/O, on a logarithmic axis as in the paper."""
     sheet, [axis] = figure.panels(height=3.6)
     times = np.array(data.response_time_ms)
@@ -162,7 +162,7 @@ def _reproduction(
         steps=1,
         measure=measure,
         rows=rows,
-        draw=partial(draw, title[0].upper() + title[1:], f"{source}: {below}"),
+        draw=partial(draw_traces, title[0].upper() + title[1:], f"{source}: {below}"),
     )
 
 
