@@ -520,7 +520,7 @@ def test_info_prints_geometry() -> None:
 def test_job_is_one_step_of_a_reproduction() -> None:
     """Progress may report the end of a job several times; it counts as one step."""
     steps: list[tuple[float, str]] = []
-    session = reproduced.session(lambda done, name: steps.append((done, name)))
+    session = reproduced.open_session(lambda done, name: steps.append((done, name)))
     first, second, *_ = layout(session.scope, ["oc2"])
 
     for job in (first, second):

@@ -1,4 +1,4 @@
-"""A simulated device for experiments: overridden, brought into a state, cloned, measured; its traffic.
+"""A simulated device for experiments: overridden, brought into a state, cloned, measured; traffic.
 
 `uflip.device.handle.Device` is a device of any kind and only runs patterns. This module adds the
 functional mode and copies of simulated devices, on the same native device, and OFC's traffic
