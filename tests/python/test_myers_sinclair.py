@@ -10,7 +10,7 @@ from command_line import uflip
 from uflip.benchmark import myers_sinclair
 from uflip.cli.pattern import _spacing, preset_batch
 from uflip.device.opener import open_device
-from uflip.reproduce import ms_cliff
+from uflip.reproduce import ms
 from uflip.stats import latency_classes
 
 SMALL = "sim:fast-1gb?blocks_per_die=300&log_blocks=20&spare_factor=0.2&state=sequential"
@@ -138,7 +138,7 @@ def test_startup_without_long_response_times_is_found() -> None:
 def test_fresh_drive_slows_when_log_is_full_of_rewrites() -> None:
     # n random writes to L pages: n - L (1 - exp(-n / L)) of them rewrite pages,
     # and those alone go to the log; a drive that is full sends all of them there.
-    full, fresh = ms_cliff.cliff(), ms_cliff.cliff(state="empty")
+    full, fresh = ms.cliff(), ms.cliff(state="empty")
     pages, ios = fresh.capacity_bytes / myers_sinclair.IO_BYTES, fresh.ios
     rewrites = ios - pages * (1 - np.exp(-ios / pages))
     assert rewrites == pytest.approx(full.ios, rel=0.03)

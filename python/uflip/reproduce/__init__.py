@@ -7,11 +7,7 @@ and the tests use the list.
 from typing import Any
 
 from uflip.reproduce import (
-    ms_cliff,
-    ms_fig1,
-    ms_fig2,
-    ms_fig3,
-    ms_fig4,
+    ms,
     ms_life,
     oc,
     ofc_fig5a,
@@ -37,11 +33,11 @@ from uflip.reproduce.reproduction import (
 REPRODUCTIONS: dict[str, Reproduction[Any]] = {
     reproduction.id: reproduction
     for reproduction in (
-        ms_fig1.MS_FIGURE_1,
-        ms_fig2.MS_FIGURE_2,
-        ms_fig3.MS_FIGURE_3,
-        ms_fig4.MS_FIGURE_4,
-        ms_cliff.MS_CLIFF,
+        ms.MS_FIGURE_1,
+        ms.MS_FIGURE_2,
+        ms.MS_FIGURE_3,
+        ms.MS_FIGURE_4,
+        ms.MS_CLIFF,
         ms_life.REPRODUCTION,
         ofc_fig5a.OFC_FIGURE_5A,
         ofc_fig5b.OFC_FIGURE_5B,
