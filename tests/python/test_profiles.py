@@ -19,7 +19,7 @@ from uflip.profiles import (
     random_access_names,
     read_profile,
 )
-from uflip.reproduce import fits, ofc
+from uflip.reproduce import ofc
 from uflip.reproduce.simulated_device import SimulatedDevice
 from uflip.spec import baseline, basic
 
@@ -185,7 +185,7 @@ def test_fitted_constants_match_documentation() -> None:
     page = (DOCS / "reference" / "reproduce.md").read_text(encoding="utf-8")
     documented = dict(re.findall(r"^\| (?:`(\w+)`|outstanding requests) \| (\d+) \| ", page, re.M))
     timing = profile("ofc")["timing"]
-    constants = {fit.constant for fit in fits.FITS} - {"outstanding requests"}
+    constants = {fit.constant for fit in ofc.FITS} - {"outstanding requests"}
     assert {name: int(value) for name, value in documented.items() if name} == {
         name: timing[name] for name in constants
     }
@@ -194,15 +194,15 @@ def test_fitted_constants_match_documentation() -> None:
 
 def test_constants_marked_fitted_match_fits() -> None:
     fitted = {key: s.values for key, s in profile_sources("ofc").items() if s.kind == "fitted"}
-    of_device = {fit.constant: (fit.value_id,) for fit in fits.FITS}
+    of_device = {fit.constant: (fit.value_id,) for fit in ofc.FITS}
     del of_device["outstanding requests"]
     assert fitted == of_device
 
 
 def test_each_constant_is_fitted_to_its_own_number() -> None:
-    numbers = [fit.value_id for fit in fits.FITS]
+    numbers = [fit.value_id for fit in ofc.FITS]
     assert len(set(numbers)) == len(numbers)
-    assert len(fits.BY_CONSTANT) == len(fits.FITS)
+    assert len(ofc.BY_CONSTANT) == len(ofc.FITS)
 
 
 # The worked example of a victim policy

@@ -20,7 +20,7 @@ from uflip.profiles import profile_names, profile_sources, read_profile
 from uflip.reproduce import (
     REPRODUCTIONS,
     figure,
-    fits,
+    ofc,
     ofc_fig5a,
     ofc_fig7,
     reproduction,
@@ -187,7 +187,7 @@ def test_value_between_two_fits_is_labelled_fitted() -> None:
 
 def test_all_fits_are_printed_and_agree(reproduced: Run) -> None:
     rows = rows_of(reproduced("ofc-throughput"))
-    for fit in fits.FITS:
+    for fit in ofc.FITS:
         row = rows[PUBLISHED[fit.value_id].quantity]
         assert (row["kind"], row["published"], row["within"]) == ("fitted", fit.published, True)
         assert fit.constant in row["fitted_by"]

@@ -505,9 +505,9 @@ def draw_figure_4(data: FastComparison) -> Figure:
         (data.faulty, "FAST with the fault of 2010", "merges lose what is in the log"),
         (data.correct, "FAST as described", "Lee et al. (2007)"),
     ]
-    for axis, (series, name, below) in zip(axes, named, strict=True):
+    for axis, (series, name, source) in zip(axes, named, strict=True):
         draw_writes(axis, series.times_ns[:SHOWN_IOS], [ZERO_NS / 1e6, FULL_NS / 1e6])
-        figure.title(axis, name, below)
+        figure.title(axis, name, source)
         legend_above(axis)
     return sheet
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uflip.executors import OnStep, on_all
-from uflip.reproduce import figure, fits
+from uflip.reproduce import figure, ofc
 from uflip.reproduce.published import PUBLISHED
 from uflip.reproduce.reproduction import (
     Reproduction,
@@ -52,7 +52,7 @@ class RelocationCurve:
 
 def measure_figure_5a(on_step: OnStep) -> RelocationCurve:
     """Measure all numbers of pages."""
-    kiops = on_all(fits.fixed_relocation, PAGES, on_step, "{} relocated pages".format)
+    kiops = on_all(ofc.fixed_relocation, PAGES, on_step, "{} relocated pages".format)
     return RelocationCurve(PAGES, tuple(kiops))
 
 

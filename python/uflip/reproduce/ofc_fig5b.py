@@ -86,7 +86,7 @@ def measure_figure_5b(on_step: OnStep) -> SpareFactorSweep:
 
 
 def _measure_spare_point(spare_factor: float) -> SparePoint:
-    device = ofc.device(spare_factor=spare_factor, state="sequential")
+    device = ofc.ofc_device(spare_factor=spare_factor, state="sequential")
     ofc.steady_random_writes(device)
     window = ofc.random(device, "write", SPARE_IOS, seed=11)
     counters = ofc.write_untimed(device, "random", COUNTED_TIMES * device.logical_pages, seed=12)

@@ -79,7 +79,7 @@ class LongRandomWrites:
 
 def measure_figure_6a(on_step: OnStep) -> LongRandomWrites:
     """Write at random on a clean device for a long time."""
-    device = ofc.device(state="empty")
+    device = ofc.ofc_device(state="empty")
     runs = list(
         simulated_device.random_requests(
             "write",

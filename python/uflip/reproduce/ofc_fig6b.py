@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uflip.executors import OnStep, on_all
-from uflip.reproduce import figure, fits, ofc, simulated_device
+from uflip.reproduce import figure, ofc, simulated_device
 from uflip.reproduce.reproduction import (
     Reproduction,
     ReproductionRow,
@@ -47,7 +47,7 @@ class ReadWriteMixCurves:
 
 def measure_figure_6b(on_step: OnStep) -> ReadWriteMixCurves:
     """Measure both curves; every point has a copy of its state."""
-    fresh = ofc.device(state="empty")
+    fresh = ofc.ofc_device(state="empty")
     # Twice the flash capacity: blocks collected from now on hold only overwritten pages.
     ofc.write_untimed(fresh, "sequential", 2 * ofc.BLOCKS * ofc.PAGES_PER_BLOCK)
     steady = fresh.clone()
@@ -92,7 +92,7 @@ def rows_figure_6b(data: ReadWriteMixCurves) -> list[ReproductionRow]:
             "ofc/random_reads",
             data.erases_only[0],
             what="random reads alone",
-            wider=fits.WHOLE_REQUESTS,
+            wider=ofc.WHOLE_REQUESTS,
         ),
         compare_printed(
             "ofc/erasing_writes", data.erases_only[-1], what="writes alone, erases only"

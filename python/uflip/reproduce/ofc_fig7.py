@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uflip.executors import OnStep
-from uflip.reproduce import figure, fits, ofc, simulated_device
+from uflip.reproduce import figure, ofc, simulated_device
 from uflip.reproduce.reproduction import (
     Reproduction,
     ReproductionRow,
@@ -85,7 +85,7 @@ class WorkloadSequence:
 
 def measure_figure_7(on_step: OnStep) -> WorkloadSequence:
     """Run the nine steps on one device."""
-    device = ofc.device(state="empty")
+    device = ofc.ofc_device(state="empty")
     steps = []
     for number, (location, mode) in enumerate(STEPS, start=1):
         if number > 1:
@@ -138,7 +138,7 @@ def _first_three(data: WorkloadSequence) -> list[ReproductionRow]:
         compare_printed("ofc/erasing_writes", first.steady, what="#1 sequential writes, steady"),
         compare_printed("ofc/sequential_reads", second.steady, what="#2 sequential reads"),
         compare_printed(
-            "ofc/random_reads", third.steady, what="#3 random reads", wider=fits.WHOLE_REQUESTS
+            "ofc/random_reads", third.steady, what="#3 random reads", wider=ofc.WHOLE_REQUESTS
         ),
         compare_printed(
             "ofc/step_3_below_2",

@@ -14,7 +14,7 @@ the division of a command's latency between its beginning and its end. So a relo
 latency of one command: of the read, which delays the write, and not of the write.
 """
 
-from uflip.reproduce import fits
+from uflip.reproduce import ofc
 from uflip.reproduce.published import PUBLISHED
 
 PIPELINED_PROFILE = "ofc-pipelined"
@@ -30,8 +30,8 @@ RAW = {
 
 
 PIPELINED_FITS = (
-    ("command_read_latency_ns", "ofc/sequential_reads", fits.sequential_reads, 1_000_000),
-    ("collect_ns", "ofc/erasing_writes", fits.sequential_writes, 2_000_000),
+    ("command_read_latency_ns", "ofc/sequential_reads", ofc.sequential_reads, 1_000_000),
+    ("collect_ns", "ofc/erasing_writes", ofc.sequential_writes, 2_000_000),
 )
 """Constant, the printed number that it is fitted to, the measurement, and its upper limit."""
 
@@ -64,8 +64,8 @@ def main() -> None:
     print(PIPELINED_OUTSTANDING, solve_pipelined(PIPELINED_OUTSTANDING))
     for outstanding in (6, 8, 10, 11, 12, 13, 14, 16):
         constants = solve_pipelined(outstanding, fitted=1)
-        reads = fits.random_reads(outstanding, profile=PIPELINED_PROFILE, **constants)
-        writes = fits.clean_writes(outstanding, profile=PIPELINED_PROFILE, **constants)
+        reads = ofc.random_reads(outstanding, profile=PIPELINED_PROFILE, **constants)
+        writes = ofc.clean_writes(outstanding, profile=PIPELINED_PROFILE, **constants)
         print(f"{outstanding} requests: {constants[PIPELINED_FITS[0][0]]} ns,", end=" ")
         print(f"random reads {reads:.2f} kIOPS, clean writes {writes:.2f} kIOPS")
 

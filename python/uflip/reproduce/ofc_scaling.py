@@ -19,7 +19,7 @@ import numpy as np
 
 from uflip.executors import OnStep, on_all
 from uflip.models.channel import device_rate, pipelined_channel_rate
-from uflip.reproduce import figure, fits, ofc
+from uflip.reproduce import figure, ofc
 from uflip.reproduce.ofc_pipelined import PIPELINED_OUTSTANDING, PIPELINED_PROFILE, RAW
 from uflip.reproduce.reproduction import (
     Reproduction,
@@ -84,31 +84,31 @@ def outstanding(channels: int) -> int:
 def saturated(mode: str, **overrides: Any) -> float:
     """Return the saturated rate of sequential requests without processing [kIOPS]."""
     state = "sequential" if mode == "read" else "empty"
-    device = ofc.device(state=state, **overrides)
+    device = ofc.ofc_device(state=state, **overrides)
     channels = overrides.get("channels", 4)
-    return ofc.sequential(device, mode, fits.MEASURED_IOS, 16 * channels).kiops
+    return ofc.sequential(device, mode, ofc.MEASURED_IOS, 16 * channels).kiops
 
 
 def _random_writes(
     spare_factor: float, requests: int = ofc.OUTSTANDING, **overrides: Any
 ) -> tuple[float, float]:
-    device = ofc.device(state="sequential", spare_factor=spare_factor, **overrides)
+    device = ofc.ofc_device(state="sequential", spare_factor=spare_factor, **overrides)
     ofc.steady_random_writes(device)
-    window = ofc.random(device, "write", fits.MEASURED_IOS, 11, requests)
+    window = ofc.random(device, "write", ofc.MEASURED_IOS, 11, requests)
     return window.kiops, window.counters["pages_relocated"] / window.elapsed_ns * 1e6
 
 
 def _drop(**overrides: Any) -> float:
-    return fits.drop_by_relocation(**overrides)
+    return ofc.drop_by_relocation(**overrides)
 
 
 BOTH: dict[str, Callable[..., float]] = {
     "ofc/raw_reads": lambda **keys: saturated("read", **keys),
     "ofc/raw_writes": lambda **keys: saturated("write", **keys),
-    "ofc/sequential_reads": fits.sequential_reads,
-    "ofc/random_reads": fits.random_reads,
-    "ofc/clean_writes": fits.clean_writes,
-    "ofc/erasing_writes": fits.sequential_writes,
+    "ofc/sequential_reads": ofc.sequential_reads,
+    "ofc/random_reads": ofc.random_reads,
+    "ofc/clean_writes": ofc.clean_writes,
+    "ofc/erasing_writes": ofc.sequential_writes,
     "ofc/drop_30_pages": _drop,
     **{
         f"ofc/random_writes_{100 * spare:.0f}": (
@@ -141,8 +141,8 @@ def _scaled_rates(channels: int) -> dict[str, float]:
     keys = channel_keys(channels)
     requests = outstanding(channels)
     rates = {
-        "sequential reads": fits.sequential_reads(requests, profile=PIPELINED_PROFILE, **keys),
-        "random reads": fits.random_reads(requests, profile=PIPELINED_PROFILE, **keys),
+        "sequential reads": ofc.sequential_reads(requests, profile=PIPELINED_PROFILE, **keys),
+        "random reads": ofc.random_reads(requests, profile=PIPELINED_PROFILE, **keys),
     }
     for spare in SPARE_FACTORS:
         writes, relocated = _random_writes(spare, requests, profile=PIPELINED_PROFILE, **keys)
@@ -154,7 +154,7 @@ def _scaled_rates(channels: int) -> dict[str, float]:
 
 def freed_alone() -> float:
     """Return pages that collection frees in an idle second, 25 % relocated, over clean writes."""
-    device = ofc.device(
+    device = ofc.ofc_device(
         PIPELINED_PROFILE,
         state="empty",
         relocate_at_least=QUARTER_PAGES,
@@ -173,14 +173,14 @@ def freed_alone() -> float:
         freed
         / window.elapsed_ns
         * 1e6
-        / fits.clean_writes(PIPELINED_OUTSTANDING, profile=PIPELINED_PROFILE)
+        / ofc.clean_writes(PIPELINED_OUTSTANDING, profile=PIPELINED_PROFILE)
     )
 
 
 def freed_beside() -> float:
     """Return random writes while a quarter of each block is relocated, over those while none is."""
     quarter, none = (
-        fits.fixed_relocation(pages, PIPELINED_OUTSTANDING, profile=PIPELINED_PROFILE)
+        ofc.fixed_relocation(pages, PIPELINED_OUTSTANDING, profile=PIPELINED_PROFILE)
         for pages in (QUARTER_PAGES, 0)
     )
     return quarter / none
