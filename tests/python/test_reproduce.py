@@ -21,8 +21,8 @@ from uflip.reproduce import (
     REPRODUCTIONS,
     figure,
     ofc,
-    ofc_fig5a,
     ofc_fig7,
+    ofc_relocation,
     reproduction,
     simulated_device,
     uflip_table3,
@@ -181,7 +181,7 @@ def test_value_between_two_fits_is_labelled_fitted() -> None:
     """
     at_0, at_30 = 17.0, 8.5
     for value in (at_30, at_0 + (at_30 - at_0) * 27 / 30):
-        assert compare_printed("ofc/relocating_27", value, wider=ofc_fig5a.INTERPOLATED).within
+        assert compare_printed("ofc/relocating_27", value, wider=ofc_relocation.INTERPOLATED).within
     assert reproduction.kind_of("ofc/relocating_27") == "fitted"
 
 
