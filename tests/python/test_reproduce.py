@@ -21,8 +21,8 @@ from uflip.reproduce import (
     REPRODUCTIONS,
     figure,
     ofc,
-    ofc_fig7,
     ofc_relocation,
+    ofc_workloads,
     reproduction,
     simulated_device,
     uflip_table3,
@@ -203,9 +203,11 @@ def test_nine_steps_are_reported_and_drawn_reproducibly(reproduced: Run, tmp_pat
     rows = rows_of(reproduced("ofc-fig7"))
     assert {what[1] for what in rows} == set("123456789")
     series = json.loads(reproduced("ofc-fig7").out)["series"]
-    data = ofc_fig7.WorkloadSequence(tuple(ofc_fig7.Step(**step) for step in series["steps"]))
+    data = ofc_workloads.WorkloadSequence(
+        tuple(ofc_workloads.Step(**step) for step in series["steps"])
+    )
     assert len(data.steps) == 9
-    outcome = figure.ReproductionOutcome(ofc_fig7.OFC_FIGURE_7, data, [])
+    outcome = figure.ReproductionOutcome(ofc_workloads.OFC_FIGURE_7, data, [])
     paths = [tmp_path / "one.svg", tmp_path / "other.svg"]
     for path in paths:
         figure.write(outcome, path)
