@@ -81,7 +81,7 @@ LATENCY = (
 )
 
 
-def rows_dti(data: SweepCurves) -> list[ReproductionRow]:
+def rows_dti_granularity(data: SweepCurves) -> list[ReproductionRow]:
     """Compare with the text's statements about small sequential writes and random ones."""
     lines = data.lines
     share = (lines["SW"][4 * KIB] / 4) / (lines["SW"][32 * KIB] / 32)
@@ -154,7 +154,7 @@ FIGURE_7 = Reproduction(
     source="uFLIP (2009) §5.2, figure 7",
     steps=1,
     measure=partial(measure_granularity, "kingston-dti", ("SR", "RR", "SW", "RW")),
-    rows=rows_dti,
+    rows=rows_dti_granularity,
     draw=partial(draw_sweeps, "Granularity of Kingston DTI", "I/O size", "response time [ms]"),
 )
 FIGURE_8 = Reproduction(

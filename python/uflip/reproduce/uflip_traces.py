@@ -74,7 +74,7 @@ def rows_mtron(data: ResponseTrace) -> list[ReproductionRow]:
     ]
 
 
-def measure_dti(on_step: OnStep) -> ResponseTrace:
+def measure_dti_trace(on_step: OnStep) -> ResponseTrace:
     """Write sequentially to a Kingston DTI."""
     with open_device("sim:kingston-dti") as device:
         times = _response_times_ms(device, "SW", 1024)
@@ -82,7 +82,7 @@ def measure_dti(on_step: OnStep) -> ResponseTrace:
     return ResponseTrace(tuple(times.tolist()))
 
 
-def rows_dti(data: ResponseTrace) -> list[ReproductionRow]:
+def rows_dti_trace(data: ResponseTrace) -> list[ReproductionRow]:
     """Compare the period, and the mean of Table 3."""
     times = np.array(data.response_time_ms)
     slow = np.flatnonzero(times > EXPENSIVE * times.min())
@@ -171,7 +171,7 @@ FIGURE_3 = _reproduction(
     "random writes; running averages with the start-up (dashed) and without (solid)",
 )  # fmt: skip
 FIGURE_4 = _reproduction(
-    4, "running phase of Kingston DTI", measure_dti, rows_dti,
+    4, "running phase of Kingston DTI", measure_dti_trace, rows_dti_trace,
     "sequential writes; dashed: running average",
 )  # fmt: skip
 FIGURE_5 = _reproduction(
