@@ -9,7 +9,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
 from uflip.errors import UsageError
 from uflip.hints import lines_of
-from uflip.reproduce import table3, uflip_hints, uflip_table3
+from uflip.reproduce import table3, uflip_figures, uflip_table3
 from uflip.reproduce.full_benchmark import benchmark, plan_for
 from uflip.spec import baseline, basic
 
@@ -230,11 +230,11 @@ def test_whole_benchmark_misses_only_known_cells() -> None:
 
 
 def test_hints_come_from_runs_and_misses_have_notes() -> None:
-    document = benchmark("kingston-dti", uflip_hints.MICRO_BENCHMARKS)
-    data = uflip_hints.HintMeasurements({"kingston-dti": lines_of(document)})
-    rows = {(row.value_id or "").rpartition("/")[2]: row for row in uflip_hints.rows_hints(data)}
+    document = benchmark("kingston-dti", uflip_figures.MICRO_BENCHMARKS)
+    data = uflip_figures.HintMeasurements({"kingston-dti": lines_of(document)})
+    rows = {(row.value_id or "").rpartition("/")[2]: row for row in uflip_figures.rows_hints(data)}
     assert {name for name, row in rows.items() if not row.within} == {"mix"}
-    assert rows["mix"].note == uflip_hints.MIX_NOTES["SW/RW"]
+    assert rows["mix"].note == uflip_figures.MIX_NOTES["SW/RW"]
     predicted = {name for name, row in rows.items() if row.kind == "prediction"}
     assert predicted == {"mix"}
     # One command at a time: 16 readers are one reader at 16 places.

@@ -14,11 +14,9 @@ from uflip.reproduce import (
     ofc_pipelined,
     ofc_relocation,
     ofc_workloads,
-    uflip_hints,
+    uflip_figures,
     uflip_states,
-    uflip_sweeps,
     uflip_table3,
-    uflip_traces,
 )
 from uflip.reproduce.reproduction import (
     Reproduction,
@@ -50,14 +48,14 @@ REPRODUCTIONS: dict[str, Reproduction[Any]] = {
         oc.OC_TABLE_2,
         oc.OC_TABLE_3,
         uflip_table3.REPRODUCTION,
-        uflip_hints.UFLIP_HINTS,
+        uflip_figures.UFLIP_HINTS,
         uflip_states.REPRODUCTION,
-        uflip_traces.FIGURE_3,
-        uflip_traces.FIGURE_4,
-        uflip_traces.FIGURE_5,
-        uflip_sweeps.FIGURE_6,
-        uflip_sweeps.FIGURE_7,
-        uflip_sweeps.FIGURE_8,
+        uflip_figures.FIGURE_3,
+        uflip_figures.FIGURE_4,
+        uflip_figures.FIGURE_5,
+        uflip_figures.FIGURE_6,
+        uflip_figures.FIGURE_7,
+        uflip_figures.FIGURE_8,
     )
 }
 """Id -> reproduction, in the order of the list."""

@@ -1,18 +1,4 @@
-"""The OFC device with a pipelined processor, and its constants that are found by simulation.
-
-The values are in `profiles/ofc-pipelined.toml` and below. After a change of the simulator's timing,
-this computes new ones (a minute)::
-
-    python -c "from uflip.reproduce.ofc_pipelined import main; main()"
-
-**Source**: OFC (2011) §III, §V.F and §VI.
-**Faithful**: the printed rate of a bus; one block collected on each channel; a relocated page costs
-a read and a write, and no constant is fitted to relocation.
-**Simplified**: constants are found by bisection, one after the other.
-**Ambiguous**: the slow set-up of transfers by which buses of 100 MB/s carry 30 and 20 kIOPS; and
-the division of a command's latency between its beginning and its end. So a relocated page has the
-latency of one command: of the read, which delays the write, and not of the write.
-"""
+"""OFC (2011), §VI: a pipelined processor with more channels; its constants and its rates."""
 
 from __future__ import annotations
 
@@ -40,6 +26,22 @@ from uflip.spec import basic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+# The OFC device with a pipelined processor, and its constants that are found by simulation.
+#
+# The values are in `profiles/ofc-pipelined.toml` and below. After a change of the simulator's
+# timing, this computes new ones (a minute)::
+#
+#     python -c "from uflip.reproduce.ofc_pipelined import print_fits; print_fits()"
+#
+# **Source**: OFC (2011) §III, §V.F and §VI.
+# **Faithful**: the printed rate of a bus; one block collected on each channel; a relocated page
+# costs a read and a write, and no constant is fitted to relocation.
+# **Simplified**: constants are found by bisection, one after the other.
+# **Ambiguous**: the slow set-up of transfers by which buses of 100 MB/s carry 30 and 20 kIOPS; and
+# the division of a command's latency between its beginning and its end. So a relocated page has the
+# latency of one command: of the read, which delays the write, and not of the write.
 
 
 PIPELINED_PROFILE = "ofc-pipelined"
@@ -84,7 +86,7 @@ def solve_pipelined(outstanding: int, fitted: int = len(PIPELINED_FITS)) -> dict
     return constants
 
 
-def main() -> None:
+def print_fits() -> None:
     """Print all constants, then the results for other numbers of outstanding requests."""
     print(PIPELINED_OUTSTANDING, solve_pipelined(PIPELINED_OUTSTANDING))
     for outstanding in (6, 8, 10, 11, 12, 13, 14, 16):
@@ -93,10 +95,6 @@ def main() -> None:
         writes = ofc.clean_writes(outstanding, profile=PIPELINED_PROFILE, **constants)
         print(f"{outstanding} requests: {constants[PIPELINED_FITS[0][0]]} ns,", end=" ")
         print(f"random reads {reads:.2f} kIOPS, clean writes {writes:.2f} kIOPS")
-
-
-if __name__ == "__main__":
-    main()
 
 
 # OFC with 1 to 16 channels and a pipelined processor, beside `sim:ofc`.

@@ -1,13 +1,4 @@
-"""OFC figure 5(a): random writes against the number of relocated pages per collected block.
-
-**Source**: OFC (2011) §V.B, figure 5(a).
-**Faithful**: the oldest block is collected, and a fixed number of its pages is relocated whatever
-is still valid.
-**Simplified**: no data is lost: writes go to a tenth of an empty device, where a collected block
-holds nothing valid, so that every relocated page is one of the fixed number. On a full device the
-same number costs data; `relocate_exactly` of a profile does that.
-**Ambiguous**: the range of the figure's axis is not given; 0 to 60 pages here.
-"""
+"""OFC (2011), figures 5 and 6(a): random writes and the pages that the collection relocates."""
 
 from __future__ import annotations
 
@@ -41,6 +32,17 @@ from uflip.reproduce.simulated_device import concatenate_windows, relocated_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+# OFC figure 5(a): random writes against the number of relocated pages per collected block.
+#
+# **Source**: OFC (2011) §V.B, figure 5(a).
+# **Faithful**: the oldest block is collected, and a fixed number of its pages is relocated whatever
+# is still valid.
+# **Simplified**: no data is lost: writes go to a tenth of an empty device, where a collected block
+# holds nothing valid, so that every relocated page is one of the fixed number. On a full device the
+# same number costs data; `relocate_exactly` of a profile does that.
+# **Ambiguous**: the range of the figure's axis is not given; 0 to 60 pages here.
 
 
 PAGES = tuple(sorted({*range(0, 61, 5), 27}))

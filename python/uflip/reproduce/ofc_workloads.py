@@ -1,13 +1,4 @@
-"""OFC figure 6(b): mixed random reads and writes.
-
-**Source**: OFC (2011) §V.E, figure 6(b).
-**Faithful**: a device "that initially was completely written using sequential writes"; the upper
-curve while collected blocks hold nothing valid, the lower one in the steady state of random writes.
-**Simplified**: the lower curve starts from the steady state of writes alone, which reads do not
-change.
-**Ambiguous**: the text prints no value of the curves. Their ends are printed elsewhere: random
-reads and random writes in §V.D and §V.F, writes that only erase in §V.F.
-"""
+"""OFC (2011), figures 6(b) and 7: mixed reads and writes, and nine workloads in a row."""
 
 from __future__ import annotations
 
@@ -33,6 +24,18 @@ from uflip.spec import Spec
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+# OFC figure 6(b): mixed random reads and writes.
+#
+# **Source**: OFC (2011) §V.E, figure 6(b).
+# **Faithful**: a device "that initially was completely written using sequential writes"; the upper
+# curve while collected blocks hold nothing valid, the lower one in the steady state of random
+# writes.
+# **Simplified**: the lower curve starts from the steady state of writes alone, which reads do not
+# change.
+# **Ambiguous**: the text prints no value of the curves. Their ends are printed elsewhere: random
+# reads and random writes in §V.D and §V.F, writes that only erase in §V.F.
 
 
 READ_PERCENT = (100, 90, 80, 70, 60, 50, 40, 30, 20, 10, 0)
