@@ -71,7 +71,6 @@ class Operation(DieOperation):
     begin: int
     end: int
     cells: int
-    sent_ns: int
     waited_ns: int
     waited_for: list[Share]
     channel_waited_ns: int
@@ -212,11 +211,9 @@ class DeviceLogView(TypedDict):
     erased_blocks: list[int]
     least_erased_blocks: list[int]
     write_amplification: list[float | None]
-    relocated_share: list[float | None]
     dies: list[Die]
     blocks_per_die: int
     erases: list[list[int]]
-    erases_in_all: list[list[int]]
     erased: int
     pages_per_block: int
     valid: list[int] | None

@@ -193,7 +193,6 @@ class NamedRun(TypedDict):
     words: str
     varies: str
     repetition: int
-    is_job: bool
 
 
 class ResultView(RunCountsView):

@@ -103,20 +103,19 @@ class Guard:
             return 421, "This is not the name of this server"
         if "origin" in headers and headers["origin"] not in self._origins:
             return 403, "The request comes from a page of another site"
-        if not self._only_reads(scope, headers):
+        # A run of our own page is the only request that changes something.
+        is_action = (
+            scope["method"] == "POST"
+            and "origin" in headers
+            and headers.get("content-type") == play.CONTENT
+            and play.is_action(scope["path"])
+        )
+        if scope["method"] not in ("GET", "HEAD") and not is_action:
             return 405, "Only GET and HEAD are allowed here"
         token = "".join(scope["path"].split("/", 2)[1:2])  # it need not begin with "/"
         if not hmac.compare_digest(token.encode(errors="replace"), self._token.encode()):
             return 403, "Open the address that `uflip explore` printed when it was started"
         return None
-
-    @staticmethod
-    def _only_reads(scope: "Scope", headers: Mapping[str, str]) -> bool:
-        """Return whether the request changes nothing, or is a run of our own page."""
-        if scope["method"] in ("GET", "HEAD"):
-            return True
-        of_ours = "origin" in headers and headers.get("content-type") == play.CONTENT
-        return scope["method"] == "POST" and of_ours and play.is_action(scope["path"])
 
 
 def application(
@@ -344,15 +343,13 @@ def _list(opened: OpenResults, listing: Listing, sweeps: Sweeps) -> api_types.Re
 
 
 def _rows(listing: Listing, query: Query) -> api_types.Rows:
-    keys = _text(query, "keys").split(",")[:MAX_ROWS]
-    return {"rows": [_row_or_error(listing, key) for key in keys]}
-
-
-def _row_or_error(listing: Listing, key: str) -> api_types.WarningRow | api_types.Failed:
-    try:
-        return listing.row(key)
-    except ResultsError as error:
-        return {"key": key, "error": error.parts()}
+    rows: list[api_types.WarningRow | api_types.Failed] = []
+    for key in _text(query, "keys").split(",")[:MAX_ROWS]:
+        try:
+            rows.append(listing.row(key))
+        except ResultsError as error:
+            rows.append({"key": key, "error": error.parts()})
+    return {"rows": rows}
 
 
 def _io(opened: OpenResults, query: Query) -> api_io_types.Io:

@@ -28,32 +28,24 @@ def device_log_view(opened: OpenResults, key: str, name: str) -> api_io_types.De
         "at_ns": samples["at_ns"].tolist(),
         "erased_blocks": samples["erased_blocks"].tolist(),
         "least_erased_blocks": samples["least_erased_blocks"].tolist(),
-        "write_amplification": _amplification(samples, log.page_bytes),
-        "relocated_share": _share(samples["pages_relocated"], samples["pages_programmed"]),
+        "write_amplification": _write_amplification(samples, log.page_bytes),
         "dies": [
             {"channel": die % log.channels, "die": die // log.channels} for die in range(log.dies)
         ],
         "blocks_per_die": len(during) // max(log.dies, 1),
         "erases": _by_die(during, log.dies),
-        "erases_in_all": _by_die(log.erases.astype(np.int64), log.dies),
         "erased": int(during.sum()),
         "pages_per_block": log.pages_per_block,
         "valid": _distribution(log),
     }
 
 
-def _amplification(samples: dict[str, NDArray[np.int64]], page_bytes: int) -> list[float | None]:
+def _write_amplification(
+    samples: dict[str, NDArray[np.int64]], page_bytes: int
+) -> list[float | None]:
     """Return bytes programmed over bytes written since the previous sample; None without writes."""
     programmed = np.diff(samples["pages_programmed"]) * page_bytes
-    return _ratio(programmed, np.diff(samples["written_bytes"]))
-
-
-def _share(part: NDArray[np.int64], whole: NDArray[np.int64]) -> list[float | None]:
-    return _ratio(np.diff(part), np.diff(whole))
-
-
-def _ratio(above: NDArray[np.int64], below: NDArray[np.int64]) -> list[float | None]:
-    pairs = zip(above.tolist(), below.tolist(), strict=True)
+    pairs = zip(programmed.tolist(), np.diff(samples["written_bytes"]).tolist(), strict=True)
     return [None, *(one / other if other else None for one, other in pairs)]
 
 

@@ -360,7 +360,6 @@ def operation(lanes: Lanes, row: int) -> Operation:
         "begin": int(ops.begin[row]),
         "end": int(ops.end[row]),
         "cells": int(ops.cells[row]),
-        "sent_ns": int(ops.sent_until[row] - ops.sent[row]),
         "waited_ns": int(ops.begin[row]) - lanes.die_requested_ns(row),
         "waited_for": waited_for(lanes, [row]),
         "channel_waited_ns": _channel_wait(lanes, row),

@@ -130,10 +130,12 @@ class Folders:
         return folder
 
 
-def stamp_of(folder: ResultFolder) -> Stamp:
+def stamp_of(
+    folder: ResultFolder, names: Sequence[str] = (manifest.FILE_NAME, ledger.FILE_NAME)
+) -> Stamp:
     """Return a stamp that changes when a benchmark resumes in a folder, or the folder changes."""
     stamp: list[tuple[int, int]] = []
-    for name in (manifest.FILE_NAME, ledger.FILE_NAME):
+    for name in names:
         try:
             status = (folder.path / name).stat()
             stamp.append((status.st_mtime_ns, status.st_size))

@@ -12,7 +12,7 @@ what that lacks: blocks within one stream, their submission times, and histogram
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -116,8 +116,9 @@ def grid_of(log: Log) -> Grid:
     pairs = pairwise(streams)
     starts = np.concatenate([*(np.arange(low, high, size) for low, high in pairs), [n]])
     rows: dict[str, list[NDArray[Any]]] = {}
-    for low, high in _pieces(starts, size):
-        _add(rows, log, starts[low : high + 1])
+    step = max(PIECE_IOS // size, 1)
+    for low in range(0, len(starts) - 1, step):
+        _add(rows, log, starts[low : low + step + 1])
     if not n:
         _add(rows, log, np.array([0, 0]))
     columns = {name: np.concatenate(parts) for name, parts in rows.items()}
@@ -135,14 +136,6 @@ def _streams(log: Log, n: int) -> Whole:
         part = column_slice(log, name, begin, min(low + PIECE_IOS, n)).astype(np.int64)
         starts += (np.flatnonzero(np.diff(part)) + begin + 1).tolist()
     return np.array([*starts, n])
-
-
-def _pieces(starts: Whole, size: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of blocks that are read together, of at most `PIECE_IOS` I/Os."""
-    step = max(PIECE_IOS // size, 1)
-    blocks = len(starts) - 1
-    for low in range(0, blocks, step):
-        yield low, min(low + step, blocks)
 
 
 def _add(rows: dict[str, list[NDArray[Any]]], log: Log, starts: Whole) -> None:

@@ -7,7 +7,6 @@ A sweep in progress is shown as far as it is.
 
 from functools import partial
 from math import isfinite
-from pathlib import Path
 
 from uflip.data import sweep as document
 from uflip.data.spec import text_of
@@ -17,12 +16,14 @@ from uflip.sweeping.data_set import ALL, PARTS, read_data_set
 from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured, measures
 from uflip.sweeping.row import SweepRow
 from uflip.web.api_types import Failed, Sweep, SweepAxis, SweepGlance
-from uflip.web.open_results import Folders, Latest, ResultFolder, refuse_names
+from uflip.web.open_results import Folders, Latest, ResultFolder, refuse_names, stamp_of
 
 MAX_OPEN = 4
 """Number of sweeps that stay open, some ten megabytes each."""
 MAX_LISTED = 200
 """Maximum number of sweeps in the list, since each manifest is read."""
+SWEEP_FILES = (document.FILE_NAME, PARTS, ALL)
+"""Files of which one changes when a sweep progresses."""
 # An axis with at least this ratio of maximum to minimum is logarithmic.
 LOG_AXIS_RATIO = 30.0
 UNITS = {"iops": "per_s", "bytes_per_s": "bytes_per_s", WRITE_AMPLIFICATION: ""}
@@ -46,7 +47,7 @@ class Sweeps:
     def listed(self) -> list[SweepGlance | Failed]:
         """Return the row of every sweep, from its manifest."""
         return [
-            self._glances.get(folder.key, _stamp(folder.path), partial(_glance, folder))
+            self._glances.get(folder.key, stamp_of(folder, SWEEP_FILES), partial(_glance, folder))
             for folder in self._folders.sweeps()[:MAX_LISTED]
         ]
 
@@ -61,20 +62,7 @@ class Sweeps:
             If no library for Parquet is installed.
         """
         folder = self._folders.find_sweep(key)
-        return self._sweeps.get(key, _stamp(folder.path), partial(_read_sweep, folder))
-
-
-def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
-    """Return a stamp that changes when a sweep progresses."""
-    stamps = []
-    for name in (document.FILE_NAME, PARTS, ALL):
-        try:
-            status = (folder / name).stat()
-        except OSError:
-            stamps.append((0, 0))
-        else:
-            stamps.append((status.st_mtime_ns, status.st_size))
-    return tuple(stamps)
+        return self._sweeps.get(key, stamp_of(folder, SWEEP_FILES), partial(_read_sweep, folder))
 
 
 def _glance(folder: ResultFolder) -> SweepGlance | Failed:
@@ -103,7 +91,8 @@ def _read_sweep(folder: ResultFolder) -> Sweep:
     manifest, rows_by_number = read_data_set(folder.path)
     rows = [rows_by_number[number] for number in sorted(rows_by_number)]
     varied = [_varied(name, manifest, rows) for name in manifest.design.vary]
-    counted = [_measured(name, rows) for name in _measures(manifest)]
+    names = [*COSTS, *measures(manifest.design.spec, timed=manifest.design.timed)]
+    counted = [_measured(name, rows) for name in names]
     columns = [*varied, *(each for each in counted if any(value is not None for value in each[1]))]
     return {
         **_overview(folder, manifest),
@@ -112,11 +101,6 @@ def _read_sweep(folder: ResultFolder) -> Sweep:
         "devices": [row.device for row in rows],
         "rows": [list(values) for values in zip(*(each for _, each in columns), strict=True)],
     }
-
-
-def _measures(manifest: SweepManifest) -> list[str]:
-    design = manifest.design
-    return [*COSTS, *measures(design.spec, timed=design.timed)]
 
 
 Column = tuple[SweepAxis, list[float | None]]

@@ -324,7 +324,6 @@ def _named(run: StoredRun) -> api_types.NamedRun:
         "words": PATTERN_NAMES.get(run.pattern, ""),
         "varies": " ".join(each for each in varies if each),
         "repetition": run.repetition,
-        "is_job": run.is_job,
     }
 
 
