@@ -12,7 +12,7 @@ from uflip.site.client import PreparedResult, missing
 from uflip.site.intake import CommittedUpload
 from uflip.site.site import Site, open_site
 from uflip.site.tables import Account, ResultRecord
-from uflip.site.upload_files import UploadFile, bodies
+from uflip.site.upload_files import bodies
 
 
 @contextmanager
@@ -33,9 +33,8 @@ def alice(site: Site) -> Account:
 def upload_files(site: Site, prepared: PreparedResult) -> str:
     """Send the files of a result; returns the id of the upload."""
     account = alice(site)
-    files = [UploadFile(*each) for each in prepared.files]
-    upload = site.intake.begin(account, files)
-    for body in bodies(missing(prepared, site.intake.received(account, upload, files))):
+    upload = site.intake.begin(account, prepared.files)
+    for body in bodies(missing(prepared, site.intake.received(account, upload, prepared.files))):
         site.intake.receive(account, upload, body)
     return upload
 
@@ -49,10 +48,10 @@ def check_whole(site: Site, result: str, prepared: PreparedResult) -> None:
     """Check that a result matches the submission: its row, files by digest, and folder."""
     with site.sessions() as session:
         digests = [each.digest for each in session.get_one(ResultRecord, result).files]
-    assert sorted(digests) == sorted(digest for _, digest, _ in prepared.files)
+    assert sorted(digests) == sorted(each.digest for each in prepared.files)
     assert all(map(site.blobs.exists, digests)), "files by their digests"
     assert site.folders.summary_text(result)
     folder = site.folders.path_of(result)
-    for name, _, size in prepared.files:
-        assert (folder / name).stat().st_size == size, name
+    for each in prepared.files:
+        assert (folder / each.path).stat().st_size == each.bytes, each.path
     Results.load(folder)

@@ -94,7 +94,7 @@ def test_missing_file_fails_backup(
     site: Site, prepared_result: PreparedResult, tmp_path: Path
 ) -> None:
     submit(site, prepared_result)
-    lost = site.blobs.path(prepared_result.files[0][1])
+    lost = site.blobs.path(prepared_result.files[0].digest)
     lost.unlink()
     with pytest.raises(ResultsError, match="A file of the site is missing") as raised:
         back_up(site, tmp_path / "backup")
@@ -138,7 +138,7 @@ def test_failed_restore_leaves_nothing(
             (rows,) = connection.execute("SELECT count(*) FROM result").fetchone()
         connection.close()
         blobs = Blobs(restored)
-        paths = {blobs.path(digest) for _, digest, _ in prepared_result.files}
+        paths = {blobs.path(each.digest) for each in prepared_result.files}
         names = {parent for path in paths for parent in (path.parent, path.parent.parent)}
         states.append((rows, paths | names <= synced and all(path.exists() for path in paths)))
         return made(folders, *args)

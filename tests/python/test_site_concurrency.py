@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -64,8 +65,10 @@ def run_scenario(site: Site, scenario: Scenario) -> None:
 def test_request_uses_one_connection_at_a_time(site: Site, tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     prepared = prepare(small_result(tmp_path / "result"), tmp_path / "scratch")
-    offer = [{"path": n, "digest": digest, "bytes": size} for n, digest, size in prepared.files]
-    sent = [Missing(prepared.folder / name, *fields, 0) for name, *fields in prepared.files]
+    offer = [asdict(each) for each in prepared.files]
+    sent = [
+        Missing(prepared.folder / each.path, each.digest, each.bytes, 0) for each in prepared.files
+    ]
 
     async def scenario(client: httpx.AsyncClient) -> None:
         async def done(method: str, address: str, **options: Any) -> Any:
@@ -81,7 +84,7 @@ def test_request_uses_one_connection_at_a_time(site: Site, tmp_path: Path) -> No
         address = f"/api/v1/results/{result}"
         asking = (
             "/", "/devices", f"/results/{result}", f"/explore/api/result?key={result}", address,
-            f"{address}/summary", f"{address}/files/{prepared.files[0][1]}",
+            f"{address}/summary", f"{address}/files/{prepared.files[0].digest}",
             "/api/v1/results.csv", "/api/v1/devices", "/health",
         )  # fmt: skip
         await asyncio.gather(*(done("GET", each) for each in asking))

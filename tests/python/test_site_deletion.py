@@ -24,7 +24,7 @@ from uflip.site.intake import Intake
 from uflip.site.rows import ExaminedFolder
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError, ResultRecord
-from uflip.site.upload_files import FilePart, UploadFile, result_id
+from uflip.site.upload_files import FilePart, result_id
 
 
 class KilledError(BaseException):
@@ -164,7 +164,7 @@ def test_upload_that_a_concurrent_commit_ends_is_begun_again(
 ) -> None:
     """A request has found the upload; then a request with the same files commits it."""
     account = alice(site)
-    files = [UploadFile(*each) for each in prepared_result.files]
+    files = prepared_result.files
     upload = upload_files(site, prepared_result)
     visible = blob_refs.visible
 

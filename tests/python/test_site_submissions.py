@@ -259,7 +259,7 @@ def test_unfinished_result_is_neither_sent_nor_accepted(
     outcome = uflip("submit", folder, "http://127.0.0.1:1", "--dry-run")
     assert (outcome.code, "The results are incomplete" in outcome.err) == (5, True), outcome.err
     files = [
-        (name, hashlib.sha256(content).hexdigest(), len(content))
+        UploadFile(name, hashlib.sha256(content).hexdigest(), len(content))
         for name, content in _files(folder).items()
     ]
     with Client(server.url, server.token("alice")) as client, pytest.raises(ResultsError) as raised:

@@ -349,7 +349,7 @@ def check_site_files(workspace: Workspace, part: str) -> None:
     with open_test_site(workspace.folder / "site") as site:
         submit(site, prepared)
         back_up(site, backup)
-        _, digest, _ = prepared.files[0]
+        digest = prepared.files[0].digest
         blob = site.blobs.path(digest)
         if part == DIGEST:
             blob.rename(blob.with_name(flip_hex(digest)))

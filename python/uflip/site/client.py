@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -113,20 +113,20 @@ class PreparedResult:
     ----------
     folder : Path
         The copy.
-    files : list of (name, digest, length [bytes])
+    files : list of UploadFile
         The files of the copy.
     redacted : list of RedactedValue
         The values that it does not contain.
     """
 
     folder: Path
-    files: list[tuple[str, str, int]]
+    files: list[UploadFile]
     redacted: list[RedactedValue]
 
     @property
     def bytes(self) -> int:
         """Length of all files together [bytes]."""
-        return sum(size for _, _, size in self.files)
+        return sum(each.bytes for each in self.files)
 
 
 def prepare(folder: Path, scratch: Path) -> PreparedResult:
@@ -148,7 +148,7 @@ def prepare(folder: Path, scratch: Path) -> PreparedResult:
     redactions = redacted_copy(folder, copy)
     names = [manifest.FILE_NAME, ledger.FILE_NAME]
     names += sorted(f"{manifest.RUNS}/{path.name}" for path in (copy / manifest.RUNS).iterdir())
-    files = [(name, *_digest(copy / name)) for name in names]
+    files = [_digested(copy, name) for name in names]
     return PreparedResult(copy, files, redactions)
 
 
@@ -198,18 +198,18 @@ def _locked(folder: Path) -> int | None:
     return descriptor
 
 
-def _digest(path: Path) -> tuple[str, int]:
-    with path.open("rb") as file:
+def _digested(folder: Path, name: str) -> UploadFile:
+    with (folder / name).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return digest, path.stat().st_size
+    return UploadFile(name, digest, (folder / name).stat().st_size)
 
 
 def missing(prepared: PreparedResult, received: Mapping[str, int]) -> list[Missing]:
     """Return the files to send: incomplete ones, and empty ones again."""
     return [
-        Missing(prepared.folder / name, digest, size, at)
-        for name, digest, size in prepared.files
-        if (at := received.get(digest, 0)) < size or size == 0
+        Missing(prepared.folder / each.path, each.digest, each.bytes, at)
+        for each in prepared.files
+        if (at := received.get(each.digest, 0)) < each.bytes or each.bytes == 0
     ]
 
 
@@ -296,9 +296,7 @@ class Client:
         UnavailableError
             If the site does not answer; the same command resumes the upload.
         """
-        files = [
-            {"path": name, "digest": digest, "bytes": size} for name, digest, size in prepared.files
-        ]
+        files = [asdict(each) for each in prepared.files]
         for attempt in range(MAX_ATTEMPTS):
             upload = self._ask(UploadStatusResponse, "POST", "submissions", json={"files": files})
             try:
@@ -332,7 +330,7 @@ class Client:
                 ReceivedBytesResponse, "POST", address, content=pack_parts(some)
             ).received
             if on_bytes is not None:
-                sent_bytes = sum(received.get(digest, 0) for _, digest, _ in prepared.files)
+                sent_bytes = sum(received.get(each.digest, 0) for each in prepared.files)
                 on_bytes(sent_bytes, prepared.bytes)
 
     def pull(self, result: str, out: Path) -> Path:

@@ -15,7 +15,7 @@ folder.
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, select
@@ -35,7 +35,6 @@ from uflip.site.tables import (
     FileRecord,
     ResultRecord,
     Submission,
-    UploadedFile,
     words_of,
 )
 from uflip.site.upload_files import FORMER_ID, FilePart, UploadFile, check_names, result_id
@@ -107,10 +106,7 @@ class Intake:
             open_uploads = list(
                 session.scalars(select(Submission).where(Submission.account_id == account.id))
             )
-            offered: list[UploadedFile] = [
-                {"path": each.path, "digest": each.digest, "bytes": each.bytes}
-                for each in sorted(files, key=lambda each: each.path)
-            ]
+            offered = [asdict(each) for each in sorted(files, key=lambda each: each.path)]
             for each in open_uploads:
                 if each.files == offered:
                     return each.id
@@ -358,7 +354,7 @@ def _row(
         submitted_utc=utc_now(),
         bytes=sum(each.bytes for each in files),
         words=words_of(device.model, examined.row.firmware, result),
-        files=[FileRecord(path=e.path, digest=e.digest, bytes=e.bytes) for e in files],
+        files=[FileRecord(**asdict(each)) for each in files],
         **examined.row.model_dump(),
     )
     session.add(record)

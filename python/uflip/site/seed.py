@@ -32,7 +32,7 @@ from uflip.results.atomic import write_file
 from uflip.site.accounts import new_token
 from uflip.site.client import missing, prepare
 from uflip.site.tables import Account, ResultRecord
-from uflip.site.upload_files import UploadFile, bodies
+from uflip.site.upload_files import bodies
 
 if TYPE_CHECKING:
     from uflip.site.site import Site
@@ -179,9 +179,8 @@ def _request(device: str, scratch: Path) -> BenchmarkRequest:
 def _publish(site: "Site", account: Account, folder: Path) -> tuple[str, bool]:
     with TemporaryDirectory(dir=folder.parent) as scratch:
         prepared = prepare(folder, Path(scratch))
-        files = [UploadFile(*each) for each in prepared.files]
-        submission = site.intake.begin(account, files)
-        received = site.intake.received(account, submission, files)
+        submission = site.intake.begin(account, prepared.files)
+        received = site.intake.received(account, submission, prepared.files)
         for some in bodies(missing(prepared, received)):
             site.intake.receive(account, submission, some)
         committed = site.intake.commit(account, submission, publish=True)

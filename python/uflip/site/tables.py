@@ -4,8 +4,6 @@ The columns of a result are those that lists show and filter by; the rest is in 
 the server computed from the traces. The schema changes by migrations only (`migrations/`).
 """
 
-from typing import TypedDict
-
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -20,6 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
+from uflip.data.document import Table
 from uflip.errors import ResultsError
 
 ROLES = ("reader", "submitter", "admin")
@@ -141,23 +140,18 @@ class FileRecord(Base):
     result: Mapped[ResultRecord] = relationship(back_populates="files")
 
 
-class UploadedFile(TypedDict):
-    """A file of an upload, see `uflip.site.upload_files.UploadFile`."""
-
-    path: str
-    digest: str
-    bytes: int
-
-
 class Submission(Base):
-    """An unfinished upload: the files that it will have. The commit removes its row."""
+    """An unfinished upload. The commit removes its row.
+
+    `files` has the fields of `uflip.site.upload_files.UploadFile`, in the order of the paths.
+    """
 
     __tablename__ = "submission"
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     account_id: Mapped[int] = mapped_column(ForeignKey("account.id"), index=True)
     begun_utc: Mapped[str] = mapped_column(String(20))
-    files: Mapped[list["UploadedFile"]] = mapped_column(JSON)
+    files: Mapped[list[Table]] = mapped_column(JSON)
     account: Mapped[Account] = relationship(lazy="joined")
 
 
