@@ -10,7 +10,7 @@ from uflip.device.opener import open_device
 from uflip.errors import UsageError
 from uflip.hints import lines_of
 from uflip.reproduce import table3, uflip_figures, uflip_table3
-from uflip.reproduce.full_benchmark import benchmark, plan_for
+from uflip.reproduce.uflip_table3 import benchmark, plan_for
 from uflip.spec import baseline, basic
 
 SHORT = 1.5

@@ -31,8 +31,8 @@ from uflip.errors import UsageError, unknown_name
 from uflip.executors import OnStep, ignore, on_all
 from uflip.profiles import profile_sources
 from uflip.reproduce import table3
-from uflip.reproduce.full_benchmark import benchmark
 from uflip.reproduce.simulated_device import device_url
+from uflip.reproduce.uflip_table3 import benchmark
 from uflip.results.summary_document import key_row_of
 from uflip.table import Table
 

@@ -20,7 +20,6 @@ from uflip.hints.means import MAX_PROCESSES, cost_of_small, degenerated, gains, 
 from uflip.microbench.labels import by_pattern
 from uflip.report.figures.palette import CAUSES, look
 from uflip.reproduce import figure, table3
-from uflip.reproduce.full_benchmark import benchmark
 from uflip.reproduce.reproduction import (
     Reproduction,
     ReproductionRow,
@@ -31,6 +30,7 @@ from uflip.reproduce.reproduction import (
     compare_printed,
     compare_stated,
 )
+from uflip.reproduce.uflip_table3 import benchmark
 from uflip.results.key_characteristics import LIKE_FACTOR
 from uflip.spec import baseline
 

@@ -32,7 +32,6 @@ from uflip.experiment import BASELINE_IO_SIZE
 from uflip.microbench import micro_benchmarks_for
 from uflip.report.key_row import COLUMNS, cells
 from uflip.reproduce import figure
-from uflip.reproduce.full_benchmark import benchmark_on, idle_before_run_ns
 from uflip.reproduce.reproduction import (
     Reproduction,
     ReproductionRow,
@@ -43,6 +42,7 @@ from uflip.reproduce.reproduction import (
     compare_stated,
 )
 from uflip.reproduce.table3 import REPEATABILITY
+from uflip.reproduce.uflip_table3 import benchmark_on, idle_before_run_ns
 from uflip.results.key_characteristics import LIKE_FACTOR
 from uflip.results.summary_document import key_row_of
 from uflip.spec import Spec, baseline
