@@ -375,7 +375,7 @@ def load(path: PathName) -> Result:
     Raises
     ------
     ResultsError
-        If the path is not a result, is of a newer version of uflip, or cannot be read.
+        If the path is not a result, is of another version, or cannot be read.
     UnavailableError
         If a site does not answer.
 

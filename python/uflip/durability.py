@@ -76,21 +76,6 @@ def describe_durability(durability: str, *, buffered: bool = False) -> str:
     )
 
 
-def unrecorded_durability(kind: object, io: object) -> str:
-    """Return the durability of a measurement that did not record it.
-
-    Files and block devices were opened with O_DSYNC; simulated devices answered from their cache.
-
-    Examples
-    --------
-    >>> unrecorded_durability("file", "pread/pwrite O_DIRECT|O_DSYNC")
-    'fua'
-    >>> unrecorded_durability("sim", "virtual")
-    'cached'
-    """
-    return FUA if kind in ("file", "block") and (io is None or "O_DSYNC" in str(io)) else CACHED
-
-
 def open_channel_durability(write_back: bool | None) -> str:
     """Return the durability of writes to an open-channel device, as its controller decides it.
 

@@ -478,9 +478,9 @@ def modified_uflip_files(bench: Bench) -> Iterator[Target]:
     os.truncate(truncated, MIB // 2)
     yield foreign_file("one of ours that was cut", truncated)
 
-    old = bench.file("old mark")
-    os.setxattr(old, "user.uflip", b"expendable")
-    yield foreign_file("marked by the first version", old)
+    other = bench.uflip_file("other mark")
+    os.setxattr(other, "user.uflip", b"2" + os.getxattr(other, "user.uflip")[1:])
+    yield foreign_file("a mark of another version", other)
     forged = bench.file("forged mark")
     os.setxattr(forged, "user.uflip", os.getxattr(bench.uflip_file("real"), "user.uflip"))
     yield foreign_file("a mark of another file", forged)

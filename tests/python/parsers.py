@@ -133,10 +133,10 @@ def documents(folder: Path) -> dict[str, list[bytes]]:
     assert outcome.code == 0, outcome.err
     short = b"[[runs]]".join(plan.read_bytes().split(b"[[runs]]")[:3])
     profiles = Path(__file__).resolve().parents[2] / "python" / "uflip" / "profiles"
-    runs = sorted(golden.glob("results-*/runs/*.parquet"))
+    runs = sorted(golden.glob("results/runs/*.parquet"))
     documents_by_kind = {
-        "ledger": [(golden / "results-4" / "ledger.jsonl").read_bytes()],
-        "manifest": [path.read_bytes() for path in sorted(golden.glob("results-*/manifest.json"))],
+        "ledger": [(golden / "results" / "ledger.jsonl").read_bytes()],
+        "manifest": [(golden / "results" / "manifest.json").read_bytes()],
         "metadata": [b'{"id": "1", "counters": {"pages_read": 1}, "elapsed_ns": 5, "pause_ns": 0}'],
         "ending": [
             b'{"converged": true, "startup_ios": 3, "series": [{"half_width_ns": 1.5, '
@@ -148,7 +148,7 @@ def documents(folder: Path) -> dict[str, list[bytes]]:
                    *(path.read_bytes() for path in runs[:2])],
         "state": [STATE],
         "summaries": [
-            path.read_bytes() for path in sorted(golden.glob("results-4/summaries/*.json"))
+            path.read_bytes() for path in sorted(golden.glob("results/summaries/*.json"))
         ],
         "words": [b"4KiB\n1.5ms\n100k\n1e3\nsim:demo?gc=greedy&read_ns=25us\nfile:a/b\nflush:8"],
     }  # fmt: skip
@@ -156,7 +156,7 @@ def documents(folder: Path) -> dict[str, list[bytes]]:
     return documents_by_kind
 
 
-STATE = b"""{"format": "uflip-state", "format_version": 2, "uflip_version": "0.1.0",
+STATE = b"""{"format": "uflip-state", "format_version": 1, "uflip_version": "0.1.0",
  "updated_utc": "2026-01-02T03:04:05Z", "device": {"kind": "file", "url": "file:x", "brand": "ab"},
  "request": {"state": "random", "seed": 1, "target_offset": 0, "target_size": 1048576,
              "io_size_max": 131072, "random_bytes": 1048576},

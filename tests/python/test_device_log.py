@@ -191,7 +191,6 @@ def test_pattern_verb_stores_a_device_log(workdir: Path) -> None:
     )
     device_log = device_log_of(results)
     assert int(device_log.samples["ios"][-1]) == 500
-    assert device_log.operations is not None
     assert set(range(500)) <= set(device_log.operations.io.tolist())
     assert all(each.usable for each in verify(workdir / "r"))
     mixed = uflip(

@@ -28,6 +28,8 @@ from uflip.results import Results, summary
 from uflip.web.open_results import Folders, OpenResults
 from uflip.web.views import Listing
 
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "results"
+
 HOSTILE_VALUES: list[Any] = [
     None, True, -1, 0, 1.5, 1e308, 2**63, 2**64, -(2**63) - 1, "", "x", "x" * 20_000, "\x00",
     "../../etc/passwd", "/dev/zero", "\u202e", "\x1b[2J", "=cmd|' /C calc'!A0", "<script>", [], {},
@@ -120,20 +122,18 @@ def test_mutated_manifest_is_read_or_an_error(without_ledger: Path, tmp_path: Pa
 
 def test_mutated_golden_manifest_is_read_or_an_error(tmp_path: Path) -> None:
     rng = seeded_random()
-    for version in (1, 2):
-        folder = tmp_path / str(version)
-        shutil.copytree(Path(__file__).parents[1] / "golden" / f"results-{version}", folder)
-        honest = json.loads((folder / "manifest.json").read_text())
-        for _ in range(100):
-            (folder / "manifest.json").write_bytes(mutate(honest, rng))
-            error_of(lambda folder=folder: render(summary(Results.load(folder)), full=True))
+    folder = tmp_path / "r"
+    shutil.copytree(GOLDEN, folder)
+    (folder / "ledger.jsonl").unlink()
+    honest = json.loads((folder / "manifest.json").read_text())
+    for _ in range(200):
+        (folder / "manifest.json").write_bytes(mutate(honest, rng))
+        error_of(lambda: render(summary(Results.load(folder)), full=True))
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4])
-def test_summary_of_every_version_matches_its_type(version: int) -> None:
+def test_golden_summary_matches_its_type() -> None:
     """The keys are exactly those of the schema that other programs use."""
-    folder = Path(__file__).parents[1] / "golden" / f"results-{version}"
-    document = plain(summary(Results.load(folder)))
+    document = plain(summary(Results.load(GOLDEN)))
     typed = msgspec.convert(document, Summary)
     assert set(document) <= set(Summary.__annotations__)
     assert plain(typed) == document

@@ -16,14 +16,12 @@ from command_line import uflip
 
 import uflip as library
 from uflip.benchmark import next_state_id
-from uflip.data.manifest import FILE_NAME
 from uflip.device.opener import open_device
-from uflip.durability import describe_durability, durability_or_default, unrecorded_durability
+from uflip.durability import describe_durability, durability_or_default
 from uflip.errors import UsageError
 from uflip.results import Results, differences, summary
 
 MIB = 1 << 20
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 WRITES = 12
 # Writes of 4 KiB, enough for each form of durability to differ from the others.
 PATTERN = ("--pattern", "SW", "--io-size", "4k", "--io-count", str(WRITES), "--json")
@@ -224,22 +222,6 @@ def test_plan_stores_the_durability(workdir: Path) -> None:
         outcome = uflip("plan", SMALL_SIM, "--plan", "wrong.toml")
         assert outcome.code == 2
         assert words in outcome.err
-    # Older plans have no durability: it followed from the device.
-    older = text.replace('durability = "fua"\n', "").replace(
-        "format_version = 3", "format_version = 2"
-    )
-    (workdir / "older.toml").write_text(older)
-    document = json.loads(uflip("plan", SMALL_SIM, "--plan", "older.toml", "--json").out)
-    assert document["durability"] == "cached"
-
-
-@pytest.mark.parametrize("folder", ["results-1", "results-2"])
-def test_older_results_have_their_devices_durability(folder: str) -> None:
-    device = json.loads((GOLDEN / folder / FILE_NAME).read_text())["device"]
-    synchronous = device["kind"] in ("file", "block")
-    expected = "fua" if synchronous else "cached"
-    assert summary(Results.load(GOLDEN / folder))["durability"] == expected
-    assert unrecorded_durability("block", "pread/pwrite O_DSYNC, buffered") == "fua"
 
 
 def test_myers_sinclair_preset_uses_fua(workdir: Path) -> None:

@@ -207,15 +207,19 @@ def test_mark_survives_reads(scratch: Path) -> None:
     write_some_blocks(f"file:{scratch}")
 
 
-def test_mark_of_the_first_version_is_invalid(workdir: Path) -> None:
-    path = workdir / "old"
-    path.write_bytes(bytes(MIB))
+def test_mark_of_another_version_is_invalid(scratch: Path) -> None:
     try:
-        os.setxattr(path, "user.uflip", b"expendable")
+        mark = os.getxattr(scratch, "user.uflip")
     except OSError:
         pytest.skip("no extended attributes in the folder for temporary files")
-    with pytest.raises(RefusedError, match="not made by uflip"):
-        open_device(f"file:{path}", buffered=True)
+    assert mark.startswith(b"1 brand=")
+    os.setxattr(scratch, "user.uflip", b"2" + mark[1:])
+    with pytest.raises(RefusedError) as caught:
+        open_device(f"file:{scratch}", buffered=True)
+    assert "its mark has version 2, and this uflip reads version 1" in str(caught.value)
+    os.setxattr(scratch, "user.uflip", b"expendable")
+    with pytest.raises(RefusedError, match="its mark cannot be read"):
+        open_device(f"file:{scratch}", buffered=True)
 
 
 def test_foreign_empty_file_is_refused(workdir: Path) -> None:

@@ -159,16 +159,6 @@ def test_locked_folder_cannot_be_resumed(workdir: Path) -> None:
     assert uflip("run", "--resume", "out", "--quiet").code == 0
 
 
-def test_first_format_cannot_be_resumed(workdir: Path) -> None:
-    start_and_kill(workdir / "out", 2, SMALL_SIM, "--scale", "quick")
-    path = workdir / "out" / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 1}))
-    (workdir / "out" / "ledger.jsonl").unlink()
-    with unchanged(workdir):
-        outcome = uflip("run", "--resume", "out")
-    assert (outcome.code, "cannot be resumed" in outcome.err) == (5, True)
-
-
 @pytest.mark.parametrize(
     ("arguments", "where"),
     [

@@ -153,7 +153,7 @@ def test_benchmark_works_without_cache(tmp_path: Path) -> None:
 
 def test_golden_summaries_match_this_version() -> None:
     """If this fails, stored numbers have changed their meaning: raise FORMAT_VERSION."""
-    results = Results.load(GOLDEN / "results-4")
+    results = Results.load(GOLDEN / "results")
     for run in results.runs:
         cached = results._summary_cache.find([(run.id, run.expected)])
         assert cached is not None

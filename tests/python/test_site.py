@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -296,9 +297,10 @@ def test_path_outside_result_is_refused(server: SiteServer, name: str) -> None:
     assert response.status_code == 400, response.text
 
 
-def test_folder_without_ledger_is_not_submitted() -> None:
-    old = Path(__file__).parents[1] / "golden" / "results-2"
-    outcome = uflip("submit", old, "http://127.0.0.1:1", "--dry-run")
+def test_folder_without_ledger_is_not_submitted(tmp_path: Path) -> None:
+    shutil.copytree(Path(__file__).parents[1] / "golden" / "results", tmp_path / "r")
+    (tmp_path / "r" / "ledger.jsonl").unlink()
+    outcome = uflip("submit", tmp_path / "r", "http://127.0.0.1:1", "--dry-run")
     assert (outcome.code, "no ledger" in outcome.err) == (5, True), outcome.err
 
 

@@ -70,7 +70,6 @@ def slowest_of(root: Path, drive: str) -> tuple[dict[str, int], int, Operations]
     number = int(np.asarray(trace.column("response_time_ns")).argmax())
     inside = read_device_log(run)
     assert inside is not None
-    assert inside.operations is not None
     parts = {name: int(np.asarray(trace.column(name))[number]) for name in trace.causes}
     return parts, number, inside.operations
 

@@ -266,7 +266,7 @@ def test_damage_is_reported_and_costs_one_row(folder: Path, tmp_path: Path) -> N
         assert {name for name, row in rows.items() if "error" in row} == {
             "r/cut", "r/newer", "r/none", "r/text",
         }  # fmt: skip
-        assert "newer uflip" in rows["r/newer"]["error"]["what"]
+        assert "another version" in rows["r/newer"]["error"]["what"]
         for name in ("r/cut", "r/newer", "r/none", "r/text"):
             assert api(server, "result", key=rows[name]["key"]).status == 404
         document = api(server, "result", key=rows["r/whole"]["key"]).document

@@ -367,12 +367,6 @@ impl Resolved {
         self.streams.iter().map(highest).max().unwrap_or(0)
     }
 
-    /// Return whether any I/O is a trim or a zone command.
-    #[must_use]
-    pub fn trims(&self) -> bool {
-        self.streams.iter().any(StreamSpec::trims)
-    }
-
     /// Return the largest queue depth of any process.
     #[must_use]
     pub fn queue_depth_max(&self) -> u64 {

@@ -13,7 +13,7 @@
 //! The log of a wear job has one row a cycle instead. Its metadata contains the number of commands
 //! that write the block once, and whether the last erase failed.
 //!
-//! Format history (`uflip.flash_table_version`): 1, first; 2, `uflip.flash_wear`.
+//! The format has a version (`uflip.flash_table_version`); a file of any other version is refused.
 
 use std::borrow::Cow;
 use std::fs::OpenOptions;
@@ -28,16 +28,14 @@ use uflip_engine::flash::{FlashOutcome, FlashTrace, WearLog};
 use crate::columns::ColumnData;
 use crate::contain::contained;
 use crate::digest::Digest;
-use crate::read::{Table, read_table};
+use crate::read::{Problem, Table, read_table};
 use crate::write::write_columns;
-use crate::{KEY_JOB, KEY_RUN};
+use crate::{KEY_JOB, KEY_RUN, version_error};
 
 const KEY_VERSION: &str = "uflip.flash_table_version";
 const KEY_WEAR: &str = "uflip.flash_wear";
 /// The version of the table.
-const VERSION: &str = "2";
-/// The first version, still read for jobs other than wear jobs.
-const FIRST_VERSION: &str = "1";
+const VERSION: &str = "1";
 
 const COMMANDS: [&str; 11] = [
     "thread",
@@ -157,29 +155,31 @@ struct WearMetadata {
 /// checked before anything is parsed.
 ///
 /// # Errors
-/// [`ErrorKind::Results`]: missing, not the expected file, damaged, not such a table, or of a newer
+/// [`ErrorKind::Results`]: missing, not the expected file, damaged, not such a table, or of another
 /// version.
 pub fn read_flash_table(path: &Path, expected: Option<&Digest>) -> Result<(FlashOutcome, String)> {
-    let table = read_table(path, expected).and_then(|table| contained(|| outcome_of(table))?);
-    table.map_err(|message| {
-        Error::new(
+    let table = read_table(path, expected).map_err(Problem::from);
+    table.and_then(|table| contained(|| outcome_of(table))?).map_err(|problem| match problem {
+        Problem::Version(version) => version_error("The log", path, &version, VERSION),
+        Problem::Damage(message) => Error::new(
             ErrorKind::Results,
             "The log cannot be read: it is damaged or not the log of a job",
         )
         .at(path.display().to_string())
         .got(message)
-        .action("move the file away to look at the other runs, or measure again")
+        .action("move the file away to look at the other runs, or measure again"),
+        Problem::Log | Problem::Long => unreachable!("a problem of traces"),
     })
 }
 
-fn outcome_of(mut table: Table) -> std::result::Result<(FlashOutcome, String), String> {
+fn outcome_of(mut table: Table) -> std::result::Result<(FlashOutcome, String), Problem> {
     let key = |name: &str| table.value(name).ok_or_else(|| format!("no '{name}' in its metadata"));
     let (version, job, run) = (key(KEY_VERSION)?, key(KEY_JOB)?, key(KEY_RUN)?);
     let canonical: serde_json::Value =
         serde_json::from_str(&job).map_err(|error| format!("'{KEY_JOB}': {error}"))?;
     let wear = table.value(KEY_WEAR);
-    if version != VERSION && (version != FIRST_VERSION || table.has(CYCLES[0])) {
-        return Err(format!("version {version} of the table, not {VERSION}"));
+    if version != VERSION {
+        return Err(Problem::Version(version));
     }
     let Some(wear) = wear else {
         let causes = table.names_except(&COMMANDS);

@@ -130,18 +130,11 @@ pub(crate) struct Groups {
     source: ByteSource,
     groups: Vec<TraceGroup>,
     rows: usize,
-    /// Whether submission times are stored as gaps, as in all but the oldest files.
-    has_gaps: bool,
 }
 
 impl Groups {
-    pub(crate) fn new(source: ByteSource, has_gaps: bool) -> Groups {
-        Groups { source, groups: Vec::new(), rows: 0, has_gaps }
-    }
-
-    /// Return whether submission times are stored as gaps.
-    pub(crate) fn has_gaps(&self) -> bool {
-        self.has_gaps
+    pub(crate) fn new(source: ByteSource) -> Groups {
+        Groups { source, groups: Vec::new(), rows: 0 }
     }
 
     /// Append a group: its first `rows` rows belong to the trace.
@@ -163,7 +156,7 @@ impl Groups {
         for group in self.groups[begin..].iter().take_while(|group| group.first < to) {
             let skipped = from.saturating_sub(group.first);
             let rows = group.rows.min(to - group.first) - skipped;
-            if column == SUBMIT && self.has_gaps {
+            if column == SUBMIT {
                 values.extend_from_slice(&self.submission_times(group, skipped + rows)?[skipped..]);
                 continue;
             }
@@ -279,7 +272,7 @@ mod tests {
             described.push(table.trace_group(0, &columns).expect("write the group"));
         }
         let bytes = table.finish().expect("finish the table");
-        let mut groups = Groups::new(ByteSource::in_memory(bytes.clone()), true);
+        let mut groups = Groups::new(ByteSource::in_memory(bytes.clone()));
         described.into_iter().for_each(|group| groups.push(group, BLOCK, 0));
         (bytes, groups)
     }
@@ -320,7 +313,7 @@ mod tests {
                 .expect("begin the table");
             let described = table.trace_group(3, &columns).expect("write the group");
             let mut groups =
-                Groups::new(ByteSource::in_memory(table.finish().expect("finish the table")), true);
+                Groups::new(ByteSource::in_memory(table.finish().expect("finish the table")));
             groups.push(described, BLOCK, 3);
             assert_eq!(groups.columns(0, BLOCK, causes), Ok(columns));
         }
@@ -335,7 +328,7 @@ mod tests {
         let sizes = Sizes { unpacked: i32::MAX as u64, packed: 9 };
         write_header(&mut bomb, sizes, BLOCK, parquet::basic::Encoding::PLAIN);
         bomb.extend_from_slice(&bytes[offset..]);
-        let mut hostile = Groups::new(ByteSource::in_memory(bomb), true);
+        let mut hostile = Groups::new(ByteSource::in_memory(bomb));
         hostile.push(groups.groups[0].metadata.clone(), BLOCK, 0);
         let error = hostile.read(SUBMIT, 0, 1).expect_err("the group is too large");
         assert!(error.contains("packed, for 16384 rows"), "{error}");

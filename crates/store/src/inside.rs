@@ -3,8 +3,8 @@
 //! Columns belong to tables of different lengths. Shorter ones are padded with zeros, which take
 //! almost no space; the metadata contains each length.
 //!
-//! Format history (`uflip.inside_version`): 1, first. The version does not depend on the set of
-//! columns: operations were added later.
+//! The format has a version (`uflip.inside_version`); a file of any other version is refused. The version
+//! does not depend on the set of columns.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,8 @@ use uflip_core::{Error, ErrorKind, Result};
 use crate::columns::ColumnData;
 use crate::contain::contained;
 use crate::digest::Digest;
-use crate::read::{Table, read_table};
+use crate::read::{Problem, Table, read_table};
+use crate::version_error;
 use crate::write::write_columns;
 
 const VERSION: &str = "1";
@@ -55,34 +56,40 @@ pub fn write_inside(columns: &[(String, Vec<u64>)], path: &Path, about: &str) ->
 /// digest are checked before anything is parsed.
 ///
 /// # Errors
-/// [`ErrorKind::Results`]: missing, not the expected file, damaged, not such a file, or of a newer
+/// [`ErrorKind::Results`]: missing, not the expected file, damaged, not such a file, or of another
 /// version.
 pub fn read_inside(path: &Path, expected: Option<&Digest>) -> Result<(Inside, String)> {
-    let read = read_table(path, expected).and_then(|table| contained(|| columns_of(table))?);
-    read.map_err(|message| {
-        Error::new(ErrorKind::Results, "The record of the inside of the device cannot be read")
-            .at(path.display().to_string())
-            .got(message)
-            .action("move the file away: the run itself is not affected")
+    let table = read_table(path, expected).map_err(Problem::from);
+    table.and_then(|table| contained(|| columns_of(table))?).map_err(|problem| match problem {
+        Problem::Version(version) => {
+            version_error("The record of the inside of the device", path, &version, VERSION)
+        }
+        Problem::Damage(message) => {
+            Error::new(ErrorKind::Results, "The record of the inside of the device cannot be read")
+                .at(path.display().to_string())
+                .got(message)
+                .action("move the file away: the run itself is not affected")
+        }
+        Problem::Log | Problem::Long => unreachable!("a problem of traces"),
     })
 }
 
-fn columns_of(mut table: Table) -> std::result::Result<(Inside, String), String> {
+fn columns_of(mut table: Table) -> std::result::Result<(Inside, String), Problem> {
     let key = |name: &str| table.value(name).ok_or_else(|| format!("no '{name}' in its metadata"));
     let (version, lengths, about) = (key(KEY_VERSION)?, key(KEY_LENGTHS)?, key(KEY_ABOUT)?);
     if version != VERSION {
-        return Err(format!("version {version}, not {VERSION}"));
+        return Err(Problem::Version(version));
     }
     let lengths: BTreeMap<String, usize> =
         serde_json::from_str(&lengths).map_err(|error| format!("'{KEY_LENGTHS}': {error}"))?;
     let column = |(name, length): (String, usize)| {
         let mut values = table.take(&name)?;
         if length > values.len() {
-            return Err(format!("{length} values of '{name}' in {} rows", values.len()));
+            return Err(format!("{length} values of '{name}' in {} rows", values.len()).into());
         }
         values.truncate(length);
         Ok((name, values))
     };
-    let columns: std::result::Result<Inside, String> = lengths.into_iter().map(column).collect();
+    let columns: std::result::Result<Inside, Problem> = lengths.into_iter().map(column).collect();
     Ok((columns?, about))
 }

@@ -13,13 +13,13 @@
 //! column of a row group (`pack.rs`); all others, and other tables, are DELTA_BINARY_PACKED. Every
 //! tested reader supports both.
 //!
-//! Format history (`uflip.trace_version`): 1, first; `uflip.ended` was added to the metadata, and
-//! is optional for readers. 2, `gap_ns` replaces `submit_ns`; 1 is still read. 3: as 2, for traces
-//! that older readers do not support (a replay, or an open loop); all others were still written as
-//! 2. 4: pages may be compressed by zstd. 5: as 4, for traces that older readers do not support
-//! (patterns that trim).
+//! The format has a version (`uflip.trace_version`); a file of any other version is refused.
 
 #![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use uflip_core::{Error, ErrorKind};
 
 mod columns;
 mod contain;
@@ -51,17 +51,8 @@ pub use stored::StoredTrace;
 pub use table::write_table;
 pub use write::write_trace;
 
-/// The newest version of the trace format.
-pub const TRACE_VERSION: &str = "5";
-
-/// Earlier versions with the same layout.
-const EARLIER_VERSIONS: [&str; 3] = ["2", "3", WITHOUT_TRIMS];
-
-/// The version written for traces that older readers support.
-const WITHOUT_TRIMS: &str = "4";
-
-/// The first version, with plain submission times.
-const FIRST_VERSION: &str = "1";
+/// The version of the trace format.
+const TRACE_VERSION: &str = "1";
 
 const KEY_VERSION: &str = "uflip.trace_version";
 const KEY_PATTERN: &str = "uflip.pattern";
@@ -82,6 +73,15 @@ const IN_MEMORY_VALUES: u64 = 8 << 20;
 
 /// The kind of the null device, in the metadata of a run.
 const NULL_DEVICE: &str = "null";
+
+/// Return the error for a file of another version of its format.
+fn version_error(name: &str, path: &Path, version: &str, readable: &str) -> Error {
+    Error::new(ErrorKind::Results, format!("{name} is of another version"))
+        .at(path.display().to_string())
+        .got(format!("version {version}"))
+        .allowed(format!("version {readable}, which this uflip reads"))
+        .action("read it with the uflip that wrote it, or measure again")
+}
 
 /// Return whether an I/O of a run with this metadata (JSON) may have response time 0 without
 /// causes.

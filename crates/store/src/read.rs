@@ -28,8 +28,8 @@ use crate::groups::{BEFORE_CAUSES, ByteSource, Groups, constant_value};
 use crate::stored::StoredTrace;
 use crate::write::{ColumnKind, LIST_COLUMNS, trace_kinds};
 use crate::{
-    EARLIER_VERSIONS, FIRST_VERSION, IN_MEMORY_BYTES, IN_MEMORY_VALUES, KEY_ENDED, KEY_JOB,
-    KEY_PATTERN, KEY_RUN, KEY_VERSION, TRACE_VERSION, gaps, open, pages,
+    IN_MEMORY_BYTES, IN_MEMORY_VALUES, KEY_ENDED, KEY_JOB, KEY_PATTERN, KEY_RUN, KEY_VERSION,
+    TRACE_VERSION, gaps, open, pages, version_error,
 };
 
 /// A stored pattern is complete, so it is validated against a device of unlimited size.
@@ -50,7 +50,7 @@ const BLOCK_VALUES: u64 = 256;
 /// A compressed column chunk with its footer entry takes at least about 110 bytes (less with a
 /// short name) for 16384 values: this allows for 64.
 pub(crate) const PACKED_VALUES: u64 = 256;
-/// The largest row group, of older versions and of other programs.
+/// The largest row group of packed pages.
 const GROUP_ROWS: i64 = 1 << 20;
 /// The largest encoded value with its overhead [bytes].
 const VALUE_BYTES: u64 = 10;
@@ -70,7 +70,7 @@ const TABLE_GROUPS: usize = 4096;
 ///
 /// # Errors
 /// [`ErrorKind::Results`]: missing, not the expected file, damaged, the log of a job instead of a
-/// trace, or of a newer version.
+/// trace, or of another version.
 pub fn read_trace(path: &Path, expected: Option<&Digest>) -> Result<(StoredTrace, String)> {
     let damaged = |message: String| {
         Error::new(ErrorKind::Results, "The trace cannot be read: it is damaged or not a trace")
@@ -89,13 +89,7 @@ pub fn read_trace(path: &Path, expected: Option<&Digest>) -> Result<(StoredTrace
                 .allowed("I/Os over sectors")
                 .action("read it with `uflip analyse` or `uflip export`, in Python with `StoredRun.log()`")
         }
-        Problem::Version(version) => {
-            Error::new(ErrorKind::Results, "The trace is of another version")
-                .at(path.display().to_string())
-                .got(version)
-                .allowed(format!("{FIRST_VERSION} to {TRACE_VERSION}"))
-                .action("read it with the version of uflip that wrote it, or a newer one")
-        }
+        Problem::Version(version) => version_error("The trace", path, &version, TRACE_VERSION),
     })
 }
 
@@ -149,8 +143,9 @@ fn footer_value(path: &Path, key: &str) -> Option<String> {
 }
 
 /// The reason why a file is not read into memory.
-enum Problem {
+pub(crate) enum Problem {
     Damage(String),
+    /// The file has another version of the format.
     Version(String),
     /// The file is the log of a job.
     Log,
@@ -274,8 +269,6 @@ struct TraceMetadata {
     run: String,
     /// The stopping record.
     stop_record: Option<serde_json::Value>,
-    /// Whether submission times are stored as gaps.
-    has_gaps: bool,
 }
 
 fn parse_metadata(
@@ -288,8 +281,7 @@ fn parse_metadata(
         return Err(Problem::Log);
     }
     let version = key(KEY_VERSION)?;
-    let has_gaps = version == TRACE_VERSION || EARLIER_VERSIONS.contains(&version.as_str());
-    if !has_gaps && version != FIRST_VERSION {
+    if version != TRACE_VERSION {
         return Err(Problem::Version(version));
     }
     check_size(metadata, length)?;
@@ -304,7 +296,7 @@ fn parse_metadata(
     }
     let stop_record = optional(KEY_ENDED).map(|text| serde_json::from_str(&text)).transpose();
     let stop_record = stop_record.map_err(|error| format!("'{KEY_ENDED}': {error}"))?;
-    Ok(TraceMetadata { pattern, run, stop_record, has_gaps })
+    Ok(TraceMetadata { pattern, run, stop_record })
 }
 
 /// Open a trace that stays in its file.
@@ -316,7 +308,7 @@ fn parse_in_place(
     let footer = footer(&mut file, length)?;
     let metadata = ParquetMetaDataReader::decode_metadata(&footer);
     let metadata = metadata.map_err(|error| error.to_string())?;
-    let TraceMetadata { pattern, run, stop_record, has_gaps } = parse_metadata(&metadata, length)?;
+    let TraceMetadata { pattern, run, stop_record } = parse_metadata(&metadata, length)?;
     let columns = metadata.file_metadata().schema_descr().columns();
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     let missing = pattern.missing_list();
@@ -328,14 +320,13 @@ fn parse_in_place(
     let kinds = trace_kinds(&causes).into_iter().chain(listed).zip(columns);
     let is_ours = kinds.into_iter().all(|((name, kind), column)| {
         let wide = column.physical_type() == Type::INT64;
-        let name = if name == "gap_ns" && !has_gaps { "submit_ns" } else { &name };
         name == column.name() && (kind != ColumnKind::Stream) == wide && column.max_def_level() == 0
     });
     if names.len() < 3 + list_columns || !is_ours {
         return Err(format!("the columns {}", names.join(", ")).into());
     }
     let source = ByteSource::new(file).map_err(|error| error.to_string())?;
-    let mut groups = Groups::new(source, has_gaps);
+    let mut groups = Groups::new(source);
     for group in metadata.row_groups() {
         groups.push(Arc::new(group.clone()), group.num_rows() as usize, 0);
     }
@@ -368,11 +359,6 @@ impl Table {
     /// Return the metadata value `name`.
     pub(crate) fn value(&self, name: &str) -> Option<String> {
         value(&self.metadata, name)
-    }
-
-    /// Return whether the table has this column.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.columns.iter().any(|(column, _)| column == name)
     }
 
     /// Return the names of all other columns, in order.
@@ -427,8 +413,7 @@ pub(crate) fn read_table(
 fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem> {
     let length = content.len() as u64;
     let reader = SerializedFileReader::new(content.clone()).map_err(|error| error.to_string())?;
-    let TraceMetadata { pattern, run, stop_record, has_gaps } =
-        parse_metadata(reader.metadata(), length)?;
+    let TraceMetadata { pattern, run, stop_record } = parse_metadata(reader.metadata(), length)?;
     let rows = pattern.totals.total_ios;
     let columns = reader.metadata().file_metadata().schema_descr().num_columns() as u64;
     if rows * columns > IN_MEMORY_VALUES {
@@ -445,14 +430,12 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
         Err(format!("{} values in column '{name}' instead of {rows}", values.len()))
     };
     let response_time_ns = take("response_time_ns")?;
-    let mut submit_ns = take(if has_gaps { "gap_ns" } else { "submit_ns" })?;
-    if has_gaps {
-        let mut from = 0;
-        for group in reader.metadata().row_groups() {
-            let to = from + group.num_rows() as usize;
-            gaps::undo(&mut submit_ns[from..to], &response_time_ns[from..to]);
-            from = to;
-        }
+    let mut submit_ns = take("gap_ns")?;
+    let mut from = 0;
+    for group in reader.metadata().row_groups() {
+        let to = from + group.num_rows() as usize;
+        gaps::undo(&mut submit_ns[from..to], &response_time_ns[from..to]);
+        from = to;
     }
     take("stream")?; // it follows from the pattern
     let pattern = match missing {

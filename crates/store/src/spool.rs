@@ -96,7 +96,7 @@ impl Spool {
                 ByteSource::new(file).map_err(|error| self.failed(error))?
             }
         };
-        let mut groups = Groups::new(source, true);
+        let mut groups = Groups::new(source);
         let mut remaining: Vec<usize> =
             pattern.streams.iter().map(|stream| stream.total_ios as usize).collect();
         for (process, metadata) in written {

@@ -20,9 +20,7 @@ use crate::columns::{ColumnData, MODES};
 use crate::gaps::gaps;
 use crate::pack::Packer;
 use crate::stored::{StoredTrace, implausible};
-use crate::{
-    KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_PER_GROUP, TRACE_VERSION, WITHOUT_TRIMS,
-};
+use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_PER_GROUP, TRACE_VERSION};
 
 /// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,9 +78,8 @@ pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
             .check_plausible(crate::allows_zero_time(run))
             .map_err(|message| implausible("not stored", message).at(path.display().to_string()))?;
     }
-    let version = if trace.pattern().trims() { TRACE_VERSION } else { WITHOUT_TRIMS };
     let mut metadata = vec![
-        KeyValue::new(KEY_VERSION.to_owned(), version.to_owned()),
+        KeyValue::new(KEY_VERSION.to_owned(), TRACE_VERSION.to_owned()),
         KeyValue::new(KEY_PATTERN.to_owned(), trace.pattern().canonical.to_string()),
         KeyValue::new(KEY_RUN.to_owned(), run.to_owned()),
     ];
@@ -93,7 +90,7 @@ pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
     write_new(path, |file| {
         let mut table = TableWriter::new(file, &[], &kinds, metadata)?;
         match trace.groups() {
-            Some(groups) if groups.has_gaps() && replayed_list(trace).is_none() => {
+            Some(groups) if replayed_list(trace).is_none() => {
                 groups.copy_to(&mut table, trace.causes().len())?;
             }
             _ => write_in_pieces(trace, &mut table).map_err(|error| error.to_string())?,
@@ -102,7 +99,7 @@ pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
     })
 }
 
-/// Write a trace from memory, or from a file of an older version.
+/// Write a trace from memory, or one with a list of I/Os.
 fn write_in_pieces(trace: &StoredTrace, table: &mut TableWriter<'_, File>) -> Result<()> {
     let mut streams = trace.trace().stream_of_each();
     for from in (0..trace.len()).step_by(ROWS_PER_GROUP) {

@@ -18,9 +18,6 @@ from uflip.benchmark.state import Enforcement, plan_request
 from uflip.benchmark_options import METHODS, SCALES
 from uflip.data.device import DeviceInfo
 from uflip.data.plan import (
-    DURABILITY_SINCE,
-    FORMAT,
-    FORMAT_VERSION,
     KIND,
     PlanFile,
     PlanRunEntry,
@@ -57,8 +54,8 @@ PREAMBLE = """\
 def write_plan(plan: Plan) -> str:
     """Return a plan as TOML, without its skipped runs and warnings."""
     head: dict[str, object] = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
+        "format": KIND.format,
+        "format_version": KIND.version,
         "scale": plan.scale,
         "seed": plan.seed,
         "repetitions": plan.repetitions,
@@ -104,14 +101,7 @@ def read_plan(path: Path, info: DeviceInfo) -> Plan:
         If it is not a plan, has an unknown key or a value of a wrong type, is for another device,
         has an unsupported run, or overlapping sequential writes without a reset.
     """
-    content = read_toml(path, KIND)
-    head = _check_shape(content, PlanFile, str(path))
-    if head.format != FORMAT or not 1 <= head.format_version <= FORMAT_VERSION:
-        raise _plan_error(
-            str(path),
-            f"format {_shortened(head.format)!r}, version {head.format_version}",
-            f"{FORMAT!r}, version 1 to {FORMAT_VERSION}",
-        )
+    head = _read_head(path)
     _check_names(head, path)
     _check_device(head.device, info, path)
     _check_target(head.target_size_bytes, info, path)
@@ -131,8 +121,8 @@ def read_plan(path: Path, info: DeviceInfo) -> Plan:
         target_size=head.target_size_bytes,
         state=state,
         repetitions=head.repetitions,
-        method=head.method or METHODS[0],
-        durability=_durability(head, info, path),
+        method=head.method,
+        durability=_durability(head, path),
         warnings=(),
     )
 
@@ -152,8 +142,14 @@ def check_device(path: Path, info: DeviceInfo) -> None:
     UflipError
         If it is for another device, or another medium.
     """
-    head = _check_shape(read_toml(path, KIND), PlanFile, str(path))
-    _check_device(head.device, info, path)
+    _check_device(_read_head(path).device, info, path)
+
+
+def _read_head(path: Path) -> PlanFile:
+    """Read a plan whose runs are not yet checked."""
+    content = read_toml(path, KIND)
+    KIND.check_format(path, content.get("format"), content.get("format_version"))
+    return _check_shape(content, PlanFile, str(path))
 
 
 def _check_shape(content: Any, shape: type[Shape], where: str) -> Shape:
@@ -213,18 +209,13 @@ def _check_medium(device: Mapping[str, object], info: DeviceInfo, path: Path) ->
 
 def _check_names(head: PlanFile, path: Path) -> None:
     for key, value, names in (("scale", head.scale, SCALES), ("method", head.method, METHODS)):
-        if value is not None and value not in names:
+        if value not in names:
             raise unknown_name(key, _shortened(value), names, where=f"{path}, {key}")
 
 
-def _durability(head: PlanFile, info: DeviceInfo, path: Path) -> str:
-    """Return the durability; older plans imply it by the kind of device."""
-    if head.durability is not None:
-        with _error_position(f"{path}, durability"):
-            return durabilities.durability_or_default(head.durability)
-    if head.format_version >= DURABILITY_SINCE:
-        raise _plan_error(str(path), "no key 'durability'", durabilities.FORMS)
-    return durabilities.unrecorded_durability(info.kind, None)
+def _durability(head: PlanFile, path: Path) -> str:
+    with _error_position(f"{path}, durability"):
+        return durabilities.durability_or_default(head.durability)
 
 
 def _check_target(size: int, info: DeviceInfo, path: Path) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 from uflip.errors import ResultsError, UflipError
 from uflip.units import format_size
 
+MAX_SHOWN = 200
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentKind:
@@ -31,12 +33,37 @@ class DocumentKind:
         Advice for a file that cannot be read.
     error : type of UflipError
         `ResultsError` for files of uflip, `UsageError` for files of users.
+    format : str
+        Name of its format, in the document; empty if it has none.
+    version : int
+        The version that this uflip writes, and the only one that it reads.
     """
 
     name: str
     limit_bytes: int
     action: str
     error: type[UflipError] = ResultsError
+    format: str = ""
+    version: int = 1
+
+    def check_format(self, path: Path, name: object, version: object, writer: str = "?") -> None:
+        """Refuse a document of another format or version; `writer` is the uflip that wrote it.
+
+        Raises
+        ------
+        UflipError
+            Of the class `error`.
+        """
+        if name != self.format:
+            raise self.unreadable(path, f"format {_shortened(name)}", f"format {self.format!r}")
+        if version != self.version:
+            raise self.error(
+                f"The {self.name} is of another version",
+                where=str(path),
+                got=f"format_version {_shortened(version)}, written by uflip {writer}",
+                allowed=f"format_version {self.version}, which this uflip reads",
+                action="read it with the uflip that wrote it, or make it again with this one",
+            )
 
     def unreadable(self, path: Path, got: str, allowed: str = "") -> UflipError:
         """Return the error for a file of this kind."""
@@ -47,6 +74,12 @@ class DocumentKind:
             allowed=allowed,
             action=self.action,
         )
+
+
+def _shortened(value: object) -> str:
+    """Return a value of a document, which may be long."""
+    text = repr(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} ..."
 
 
 def read_document(path: Path, kind: DocumentKind) -> bytes:

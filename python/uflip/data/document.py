@@ -51,18 +51,28 @@ _NO_STRUCTURE = bytes(set(range(256)) - set(b'"[]{}'))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
+class _Head(Struct, frozen=True):
+    format: Text | None = None
+    format_version: int | None = None
+    uflip_version: Text = "?"
+
+
 def decode(
     path: Path, kind: DocumentKind, content: bytes, shape: type[T], dec_hook: DecHook | None = None
 ) -> T:
     """Convert the bytes of a document to a value of its type.
 
-    `dec_hook` converts fields of types that msgspec does not support, see `uflip.data.spec`.
+    `dec_hook` converts fields of types that msgspec does not support, see `uflip.data.spec`. The
+    format and version of `kind` are checked before any other key.
 
     Raises
     ------
     UflipError
         Of the class in `kind`, with the fault and its position in the document.
     """
+    if kind.format and shape is not _Head:
+        head = decode(path, kind, content, _Head)
+        kind.check_format(path, head.format, head.format_version, head.uflip_version)
     if nesting_depth(content) > MAX_DEPTH:
         raise kind.unreadable(path, f"more than {MAX_DEPTH} levels", f"at most {MAX_DEPTH} levels")
     try:

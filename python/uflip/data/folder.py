@@ -5,8 +5,8 @@ from pathlib import Path
 
 from uflip.errors import RefusedError
 
-# A folder with one of these and `runs` beside it holds results.
-MANIFESTS = ("manifest.json", "oc.json")
+# A folder with this and `runs` beside it holds results.
+MANIFEST = "manifest.json"
 RUNS = "runs"
 
 
@@ -20,7 +20,7 @@ def refuse_results(path: Path, kind: str, where: str) -> None:
     # `Path.resolve` raises something other than OSError for a link that leads to itself.
     parent = Path(os.path.realpath(path.absolute().parent))
     for folder in (parent, *parent.parents):
-        if (folder / RUNS).is_dir() and any((folder / name).exists() for name in MANIFESTS):
+        if (folder / RUNS).is_dir() and (folder / MANIFEST).exists():
             raise RefusedError(
                 "Files cannot be written into a result folder",
                 where=where,

@@ -16,10 +16,6 @@ other order, a kill would leave a file without a digest.
 
 The chain detects accidents: bits that flip, files that are copied over each other, folders that are
 merged from two. It does not protect against forgery: anyone can write a new ledger.
-
-Version history
----------------
-1   first version.
 """
 
 import re
@@ -35,12 +31,12 @@ from uflip import _native
 from uflip.data.bounded_read import DocumentKind
 from uflip.data.document import Count, DigestText, FolderId, Name
 
-FORMAT_VERSION = 1
 FILE_NAME = "ledger.jsonl"
 KIND = DocumentKind(
     "ledger",
     256 << 20,
     "restore it from a copy, or move it away to read the runs without verification",
+    format="uflip-ledger",
 )
 
 _LINE = re.compile(rb'(\{.*),"link":"([0-9a-f]{64})"\}', re.S)
@@ -153,7 +149,7 @@ def parse(path: Path, content: bytes) -> Ledger:
     Raises
     ------
     ResultsError
-        If it was written by a newer uflip.
+        If it is of another version.
     """
     entries: list[Entry] = []
     damaged: list[int] = []
@@ -203,17 +199,15 @@ def _entry(path: Path, body: bytes) -> Entry | None:
         return None
 
 
-class _LedgerLineFormat(Struct):
-    format_version: int = 0
+class _BeginHead(Struct, tag_field="kind", tag="begin"):
+    format: str
+    format_version: int
 
 
 def _check_version(path: Path, body: bytes) -> None:
-    """Distinguish a line of a later version from a damaged one: its link is right."""
+    """Distinguish the first line of another version from a damaged one: its link is right."""
     try:
-        version = msgspec.json.decode(body, type=_LedgerLineFormat).format_version
+        head = msgspec.json.decode(body, type=_BeginHead)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return
-    if version > FORMAT_VERSION:
-        raise KIND.unreadable(
-            path, f"format_version {version}", f"format_version up to {FORMAT_VERSION}"
-        )
+    KIND.check_format(path, head.format, head.format_version)

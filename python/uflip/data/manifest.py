@@ -1,26 +1,9 @@
 """The manifest: everything about a benchmark but the response times, as versioned JSON.
 
-Version history
----------------
-1   first version. `finished_utc` and `elapsed_s` are null until the end; `status` is "running"
-    while the benchmark runs, then complete, interrupted or failed.
-2   `state`: the state of the device before the first run, with its `state_id` (null if unknown);
-    `target_size_bytes`: the used part of the device; `repetitions`; `method`, `phases`,
-    `interference`: the source of lengths and pauses, null until they are known; `resumed_utc`:
-    times of resumption; and with a planned run `repetition`, `reset_before`.
-3   `folder_id`: the id of this folder, and `ledger_lines`: the number of lines in its ledger before
-    this manifest was written; see `uflip.data.ledger`.
-4   `durability`: the durability of writes. In older versions it follows from the way the device was
-    opened (`uflip.durability.unrecorded_durability`), and is read as if it were stored.
-
-A version is raised when an older reader would misinterpret the content. It is not raised for data
-that an older reader can ignore: facts of the device, the host and phases, and numbers of warnings
-have no fixed list of fields, and are absent from older manifests of the same version. Nor is it
-raised for new words of a value or a specification (a mode, a time, a durability): a reader without
-support for them refuses the manifest and names the value.
-
-A reader accepts every version up to its own and refuses a newer one, as guessing at an unknown
-format would present wrong numbers as right ones.
+`docs/reference/results-format.md` has the rule for versions. Facts of the device, the host and
+phases, and numbers of warnings have no fixed list of fields: a reader ignores unknown ones. A
+reader without support for a word of a value or a specification (a mode, a time, a durability)
+refuses the manifest and names the value.
 """
 
 import json
@@ -51,12 +34,7 @@ from uflip.data.document import (
 from uflip.data.phases import Interference, Phases
 from uflip.data.spec import Spec, spec_hook
 from uflip.data.state_record import StateRequest
-from uflip.durability import UNKNOWN, open_channel_durability, unrecorded_durability
-from uflip.errors import ResultsError
 
-FORMAT = "uflip-results"
-FORMAT_VERSION = 4
-STATE_SINCE = 2  # earlier versions stored no state: their benchmarks cannot be resumed
 FILE_NAME = "manifest.json"
 RUNS = "runs"  # the folder of run files beside it
 KnownFrom = Literal["enforced", "record", "profile", "snapshot"]
@@ -67,6 +45,7 @@ KIND = DocumentKind(
     "manifest",
     64 << 20,
     "restore the file from a copy; the runs/*.parquet files can be analysed without it",
+    format="uflip-results",
 )
 
 
@@ -157,9 +136,9 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The content of `manifest.json`. `host` and the like are plain data."""
 
     format: Literal["uflip-results"] = "uflip-results"
-    format_version: Annotated[int, Meta(ge=1, le=FORMAT_VERSION)] = FORMAT_VERSION
+    format_version: Literal[1] = 1
     uflip_version: Name
-    folder_id: FolderId | None = None
+    folder_id: FolderId
     ledger_lines: Count = 0
     created_utc: Instant
     finished_utc: Instant | None
@@ -174,7 +153,7 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     target_size_bytes: Positive | None = None
     repetitions: Positive = 1
     method: Name = "paper"
-    durability: Durability | None = None
+    durability: Durability
     state: DeviceState = UNKNOWN_STATE
     phases: Phases | None = None
     interference: Interference | None = None
@@ -280,43 +259,9 @@ def parse(path: Path, content: bytes) -> Manifest:
     Raises
     ------
     ResultsError
-        If it is not JSON, not ours, of a newer version, or contains an invalid value.
+        If it is not JSON, not ours, of another version, or contains an invalid value.
     """
-    _check_format(path, content)
     manifest = decode(path, KIND, content, Manifest, spec_hook)
     for name, shape in SHAPES.items():
         check(path, KIND, name, getattr(manifest, name), shape)
-    # Folders of open-channel devices stored `cached`, then `fua`, for every controller.
-    physical = manifest.device.addresses == "physical"
-    # Imported folders stored `cached`, but it is unknown.
-    imported = manifest.scale == IMPORTED
-    if manifest.durability is None or physical or imported:
-        stored_as = unrecorded_durability(manifest.device.kind, manifest.device.io or None)
-        if physical:
-            stored_as = open_channel_durability(manifest.device.profile.controller.write_back)
-        elif imported:
-            stored_as = UNKNOWN
-        manifest = msgspec.structs.replace(manifest, durability=stored_as)
     return manifest
-
-
-class _ManifestFormat(Struct, frozen=True):
-    format: str | None = None
-    format_version: int | None = None
-    uflip_version: Text = "?"
-
-
-def _check_format(path: Path, content: bytes) -> None:
-    """Check format and version before any other key."""
-    head = decode(path, KIND, content, _ManifestFormat)
-    if head.format != FORMAT:
-        raise KIND.unreadable(path, f"format {head.format!r}, not {FORMAT!r}")
-    version = head.format_version
-    if version is not None and version > FORMAT_VERSION:
-        raise ResultsError(
-            what="These results are from a newer uflip",
-            where=str(path),
-            got=f"format_version {version}, written by uflip {head.uflip_version}",
-            allowed=f"format_version up to {FORMAT_VERSION}",
-            action="read them with that version of uflip or a later one",
-        )

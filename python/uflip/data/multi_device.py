@@ -7,10 +7,6 @@
 
 It is stored beside the result folders, so that a resumed benchmark begins the missing devices with
 the same options. It does not contain permissions to destroy: the user must give them again.
-
-Version history
----------------
-1   first version.
 """
 
 from pathlib import Path
@@ -31,10 +27,12 @@ from uflip.data.document import (
     file_name_problem,
 )
 
-FORMAT_VERSION: Literal[1] = 1
 FILE_NAME = "devices.json"
 KIND = DocumentKind(
-    "list of devices", 1 << 20, "name the folder that `uflip run` made for several devices"
+    "list of devices",
+    1 << 20,
+    "name the folder that `uflip run` made for several devices",
+    format="uflip-devices",
 )
 MAX_DEVICES = 1000
 
@@ -88,7 +86,7 @@ class MultiDeviceManifest(Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """
 
     format: Literal["uflip-devices"] = "uflip-devices"
-    format_version: Literal[1] = FORMAT_VERSION
+    format_version: Literal[1] = 1
     uflip_version: Text
     created_utc: Instant
     id: FolderId

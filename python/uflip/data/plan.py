@@ -2,12 +2,6 @@
 
 The native part checks a `spec` and a `state` against the device; a state is a table here. Names
 become file names and parts of ids, so they are plain words.
-
-Version history
----------------
-1   first version.
-2   `device` also contains the medium, if known: `brand`.
-3   `durability`: the durability of writes.
 """
 
 from typing import Annotated, Literal
@@ -19,15 +13,12 @@ from uflip.data.document import MAX_RUNS, Count, Positive, Table
 from uflip.data.spec import Spec
 from uflip.errors import UsageError
 
-FORMAT = "uflip-plan"
-FORMAT_VERSION = 3
-DURABILITY_SINCE = 3
-
 KIND = DocumentKind(
     "plan",
     16 << 20,
     "correct it, or write a new one with `uflip plan DEVICE --out FILE`",
     UsageError,
+    format="uflip-plan",
 )
 
 Word = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
@@ -63,9 +54,9 @@ class PlanFile(Struct, frozen=True, forbid_unknown_fields=True):
     repetitions: Repetitions
     pause_ns: Count
     target_size_bytes: Positive
+    durability: str
     device: Table
     runs: Annotated[list[Table], Meta(max_length=MAX_RUNS)]
     """Each a `PlanRunEntry`: checked one by one, so that an error can name the run."""
     state: Table | None = None
-    method: str | None = None
-    durability: str | None = None
+    method: str = "auto"

@@ -2,22 +2,13 @@
 
 ::
 
-    {"format": "uflip-run-summary", "format_version": 5, "uflip_version": …,
+    {"format": "uflip-run-summary", "format_version": 1, "uflip_version": …,
      "digest": …, "experiments": [{"of": [{"run": …, "bytes": …, "digest": …}, …],
                                    "summary": {…}, "pyramid": {…}}]}
 
 A summary is derived from run files only. It contains their lengths and digests, so that it is used
 for no others. `digest` is that of the document with zeros in its place, so that a changed document
 is detected. A summary that does not match is made again from the run files, and nothing is lost.
-
-Version history
----------------
-1   first version
-2   added `ios_per_s`
-3   intervals of runs of fixed length are those of the measured I/Os
-4   `ios_per_s` of runs with several I/Os in flight is that of their steady part,
-    and jobs over physical addresses have intervals
-5   added `by_mode`, and `rounds` of runs that are divided into rounds
 
 A version covers the numbers: every change in the way they are computed from a run raises it, and
 summaries of other versions are made again when they are needed.
@@ -36,7 +27,6 @@ from uflip.data.document import Count, DigestText, Name, Positive, Text
 from uflip.data.spec import Spec, spec_hook
 from uflip.errors import UflipError
 
-FORMAT_VERSION: Literal[5] = 5
 FOLDER = "summaries"
 ALL = "experiments"  # the file of the experiments of a whole folder; run ids begin with a number
 NO_DIGEST = b"0" * 64  # placeholder for the digest of the document
@@ -158,7 +148,7 @@ class SummaryFile(Struct, frozen=True, forbid_unknown_fields=True):
     experiments: tuple[StoredSummary, ...]
     digest: DigestText = NO_DIGEST.decode()
     format: Literal["uflip-run-summary"] = "uflip-run-summary"
-    format_version: Literal[5] = FORMAT_VERSION
+    format_version: Literal[1] = 1
 
 
 def encode(summaries: tuple[StoredSummary, ...]) -> bytes:

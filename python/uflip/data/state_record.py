@@ -2,11 +2,6 @@
 
 It contains the enforced state, the progress of the enforcement, and the writes since. `written`
 serves to detect writes by other processes. `uflip.results.state_record` stores and validates it.
-
-Version history
----------------
-1   first version.
-2   `device` also identifies the medium: `brand`, `diskseq`, `boot_id`, each if known.
 """
 
 import json
@@ -19,11 +14,11 @@ from msgspec import Struct
 from uflip.data.bounded_read import DocumentKind, read_if_exists
 from uflip.data.document import Count, Instant, Name, Positive, Table, Text, decode
 
-FORMAT_VERSION = 2
 KIND = DocumentKind(
     "record of the device's state",
     1 << 20,
     "name another file with --record, or move this one away",
+    format="uflip-state",
 )
 
 
@@ -68,7 +63,7 @@ class StateDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """
 
     format: Literal["uflip-state"] = "uflip-state"
-    format_version: Literal[1, 2] = 2
+    format_version: Literal[1] = 1
     uflip_version: Name
     updated_utc: Instant
     device: Table
@@ -86,11 +81,6 @@ class StateDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise ValueError("more writes made than planned")
 
 
-class _StateRecordFormat(Struct):
-    format: Text = ""
-    format_version: int = 0
-
-
 def encode(record: StateDocument) -> bytes:
     """Convert a record to the bytes of its file."""
     content = msgspec.to_builtins(record)
@@ -103,15 +93,9 @@ def read(path: Path) -> StateDocument | None:
     Raises
     ------
     ResultsError
-        If the file is something else, from a newer uflip, or contains an invalid value.
+        If the file is something else, of another version, or contains an invalid value.
     """
     content = read_if_exists(path, KIND)
     if content is None:
         return None
-    head = decode(path, KIND, content, _StateRecordFormat)
-    allowed = f"a file that `uflip prepare` wrote, format_version up to {FORMAT_VERSION}"
-    if head.format != "uflip-state":
-        raise KIND.unreadable(path, "a file of another kind", allowed)
-    if not 1 <= head.format_version <= FORMAT_VERSION:
-        raise KIND.unreadable(path, f"format_version {head.format_version}", allowed)
     return decode(path, KIND, content, StateDocument)

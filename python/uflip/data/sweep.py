@@ -8,10 +8,6 @@
 The manifest contains the combinations, drawn once, so that a resumed sweep uses the same ones, even
 years later with another version of the sampler. `points` has the values of `vary` in its order.
 `rows` is the digest of `points.parquet`, which is written at the end.
-
-Version history
----------------
-1   first version.
 """
 
 from math import exp, floor, log
@@ -26,9 +22,10 @@ from uflip.data.document import Count, DigestText, Instant, Name, Positive, Text
 from uflip.data.spec import Basic, Mix, Parallel, Spec, spec_hook
 from uflip.errors import UsageError
 
-FORMAT_VERSION: Literal[1] = 1
 FILE_NAME = "sweep.json"
-KIND = DocumentKind("sweep", 256 << 20, "name the folder that `uflip sweep --data` made")
+KIND = DocumentKind(
+    "sweep", 256 << 20, "name the folder that `uflip sweep --data` made", format="uflip-sweep"
+)
 
 Value = bool | int | float | str
 """Possible values of a varied name."""
@@ -158,7 +155,7 @@ class SweepManifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """The whole document."""
 
     format: Literal["uflip-sweep"] = "uflip-sweep"
-    format_version: Literal[1] = FORMAT_VERSION
+    format_version: Literal[1] = 1
     uflip_version: Text
     simulator: Text
     created_utc: Instant

@@ -197,8 +197,8 @@ def file_warnings(verification: FolderVerification) -> list[StoredWarning]:
                 f"{len(unproven)} of {len(verification.verdicts)} files cannot be verified "
                 f"({unproven[0].reason})",
                 {"files": [each.file for each in unproven]},
-                "the files are readable and consistent; folders before format version 3 have no "
-                "digests, in later ones the ledger is damaged or missing",
+                "the files are readable and consistent, but the ledger, which has their digests, "
+                "is damaged or missing",
             )
         )
     return warnings

@@ -155,9 +155,9 @@ class Operations:
         Number of all operations, stored or not.
     valid : numpy.ndarray
         Number of valid pages in the block of a collection at its begin, by its job; −1 for other
-        jobs (jobs,), and for all in older files.
+        jobs (jobs,).
     waits : Waits
-        Waits for a free page and for the write cache; empty in older files.
+        Waits for a free page and for the write cache.
     """
 
     requested: Integers
@@ -213,16 +213,14 @@ class Operations:
         return channel
 
 
-def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
-    """Make operations from the columns of a file; return None for an older file without them.
+def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations:
+    """Make operations from the columns of a file.
 
     Raises
     ------
     KeyError
-        If only some of the columns are present.
+        If a column is missing.
     """
-    if "ops_all" not in columns:
-        return None
 
     def column(name: str) -> Integers:
         return np.asarray(columns[f"op_{name}"], dtype=np.int64)
@@ -230,15 +228,12 @@ def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
     requested = column("asked_ns")
     begin = requested + column("waited_ns")
     end = begin + column("held_ns")
-    sent = begin + column("to_channel_ns")
-    if "op_channel_first_ns" in columns:
-        sent -= column("channel_first_ns")
+    sent = begin + column("to_channel_ns") - column("channel_first_ns")
     code = np.full(len(requested), len(NAMES_BY_PURPOSE), dtype=np.int64)
     purposes, kinds = column("purpose"), column("kind")
     for number, (purpose, kind) in enumerate(NAMES_BY_PURPOSE):
         code[(purposes == purpose) & (kinds == kind)] = number
     channels = np.asarray(columns["die_channel"], dtype=np.int64)
-    own = np.arange(len(channels))
     ends = [np.asarray(columns[f"gap_{each}_ns"], dtype=np.int64) for each in ("from", "until")]
     return Operations(
         requested,
@@ -253,7 +248,7 @@ def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
         column("block_and_one") - 1,
         code,
         channels,
-        np.asarray(columns.get("die_clock", own), dtype=np.int64),
+        np.asarray(columns["die_clock"], dtype=np.int64),
         np.stack(ends, axis=1),
         int(columns["ops_all"][0]),
         _valid_of(columns),
@@ -262,8 +257,6 @@ def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
 
 
 def _valid_of(columns: Mapping[str, NDArray[Any]]) -> Integers:
-    if "valid_job" not in columns:
-        return np.zeros(0, np.int64)
     jobs = np.asarray(columns["valid_job"], dtype=np.int64)
     pages = np.full(int(jobs.max(initial=-1)) + 1, -1, np.int64)
     pages[jobs] = columns["valid_pages"]
@@ -271,10 +264,8 @@ def _valid_of(columns: Mapping[str, NDArray[Any]]) -> Integers:
 
 
 def _waits_of(columns: Mapping[str, NDArray[Any]]) -> Waits:
-    nothing = np.zeros(0, np.int64)
-
     def column(name: str) -> Integers:
-        return np.asarray(columns.get(f"wait_{name}", nothing), dtype=np.int64)
+        return np.asarray(columns[f"wait_{name}"], dtype=np.int64)
 
     begin = column("from_ns")
     io = column("io_and_one") - 1
@@ -302,8 +293,8 @@ class DeviceLog:
         the FTL does not count them.
     channels, dies, pages_per_block, page_bytes : int
         Geometry of the device; a die with independent planes counts as several.
-    operations : Operations or None
-        Operations of its dies; None in files of older versions.
+    operations : Operations
+        Operations of its dies.
     """
 
     samples: Mapping[str, NDArray[np.uint64]]
@@ -314,7 +305,7 @@ class DeviceLog:
     dies: int
     pages_per_block: int
     page_bytes: int
-    operations: Operations | None
+    operations: Operations
 
 
 def write_device_log(folder: Path, run: str, trace: Log) -> InsideFile:

@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 from uflip.data.spec import Basic, Mix, MixPart, Parallel, Pattern, Replay, read_spec
 from uflip.data.spec_base import DRAWN, MODES
-from uflip.durability import CACHED
 from uflip.results.reader import Results, StoredRun
 
 TARGET = "${UFLIP_TARGET}"
@@ -51,9 +50,7 @@ def write_jobs(results: Results, folder: Path) -> None:
     for run in results.runs:
         spec = read_spec(run.trace().spec_json)
         manifest = results.manifest
-        settings = JobSettings(
-            manifest.durability or CACHED, manifest.device.completion == "polled"
-        )
+        settings = JobSettings(manifest.durability, manifest.device.completion == "polled")
         lines = [*_head(run, results), *_sections(spec, run.id, settings)]
         (folder / f"{run.id}.fio").write_text("\n".join(lines) + "\n", encoding="utf-8")
         if not _has_options(spec):

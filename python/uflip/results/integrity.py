@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from uflip import _native
 from uflip.data import ledger, manifest
-from uflip.data.bounded_read import DocumentKind, read_document, read_if_exists
+from uflip.data.bounded_read import read_if_exists
 from uflip.data.document import decode
 from uflip.data.ledger import Ledger
 from uflip.data.manifest import Manifest
@@ -28,8 +28,6 @@ from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import device_log
 from uflip.results.result_dir import RUN_SUFFIX, run_file
 
-OPEN_CHANNEL = "oc.json"  # the manifest of a folder of `uflip oc` before manifests of version 4
-OPEN_CHANNEL_KIND = DocumentKind("manifest", 64 << 20, "restore the file from a copy")
 # Manifest and ledger are two files: a concurrent reader may see one older than the other.
 READ_ATTEMPTS = 5
 State = Literal["proven", "unproven", "impossible", "damaged", "foreign", "missing"]
@@ -141,7 +139,7 @@ def examine(folder: Path) -> FolderVerification:
     Raises
     ------
     ResultsError
-        If it is not a result folder, or of a newer version. Damage is not an error here.
+        If it is not a result folder, or of another version. Damage is not an error here.
     """
     path = folder / manifest.FILE_NAME
     for attempt in range(READ_ATTEMPTS):
@@ -174,16 +172,14 @@ def examine(folder: Path) -> FolderVerification:
 
 
 def verify(folder: Path) -> list[FileStatus]:
-    """Return the status of each file of a result folder, of `uflip run` or of `uflip oc`.
+    """Return the status of each file of a result folder.
 
     Raises
     ------
     ResultsError
-        If it is not a result folder, of a newer version, or unreadable. Damage is not an error.
+        If it is not a result folder, of another version, or unreadable. Damage is not an error.
     """
     try:
-        if (folder / OPEN_CHANNEL).exists():
-            return _examine_open_channel(folder)
         verification = examine(folder)
         usable = [run for run, verdict in verification.runs.items() if verdict.usable]
         checks = run_checks(verification.manifest)
@@ -228,7 +224,7 @@ def read_ledger(folder: Path) -> Ledger | None:
     Raises
     ------
     ResultsError
-        If it cannot be read, or is of a newer version.
+        If it cannot be read, or is of another version.
     """
     path = folder / ledger.FILE_NAME
     content = read_if_exists(path, ledger.KIND)
@@ -256,7 +252,7 @@ def _document_verdict(
 ) -> FileStatus:
     """Verify the manifest of a folder against its ledger."""
     if folder_ledger is None:
-        reason = "there is no ledger: the folder is of an older version, or the ledger was lost"
+        reason = "there is no ledger: it was lost"
         return FileStatus(path.name, UNPROVEN, len(content), reason)
     digests = [each.digest for each in folder_ledger.manifests]
     digest = _native.digest(content)
@@ -312,34 +308,6 @@ def _ledger_run_verdicts(
     return _run_verdicts(
         folder, plan, present, folder_ledger, folder_ledger.folder_id if folder_ledger else None
     )
-
-
-def _examine_open_channel(folder: Path) -> list[FileStatus]:
-    """Verify every file of a result folder of `uflip oc` against its ledger.
-
-    Its jobs are not planned beforehand: every ledger line should have a file, and every file a
-    ledger line.
-
-    Raises
-    ------
-    ResultsError
-        If a file cannot be inspected, or the ledger is of a newer version.
-    """
-    path = folder / OPEN_CHANNEL
-    content = read_document(path, OPEN_CHANNEL_KIND)
-    present = runs_in(folder / manifest.RUNS)
-    folder_ledger = read_ledger(folder)
-    verdicts = [
-        _document_verdict(path, content, folder_ledger, "what was found"),
-        *_ledger_verdicts(folder_ledger),
-    ]
-    lines = folder_ledger.runs if folder_ledger else {}
-    for run in sorted(set(present) - set(lines)):
-        reason = "the ledger has no line for it" if folder_ledger else "there is no ledger"
-        verdicts.append(
-            FileStatus(_file_name(run), UNPROVEN, _size_of(folder, run), reason, run=run)
-        )
-    return verdicts + _ledger_run_verdicts(folder, folder_ledger, present)
 
 
 def _strays(folder: Path, verification: FolderVerification) -> list[FileStatus]:

@@ -135,7 +135,7 @@ class Results:
         Raises
         ------
         ResultsError
-            If it is not a result folder, is of a newer format, or its manifest is damaged. A
+            If it is not a result folder, is of another version, or its manifest is damaged. A
             damaged run is left out, and named in `warnings`.
         """
         folder = Path(path)

@@ -24,7 +24,6 @@ from uflip.data.summary import (
     TargetSpace,
     Together,
 )
-from uflip.durability import CACHED
 from uflip.footprint import NEARLY_ALL, reads_few_addresses
 from uflip.results.agreement import AGREEMENT, combined_mean, peers_among
 from uflip.results.consistency import (
@@ -341,7 +340,7 @@ def with_common_fields(
         "target_size_bytes": content.target_size_bytes,
         "repetitions": content.repetitions,
         "method": content.method,
-        "durability": content.durability or CACHED,
+        "durability": content.durability,
         "phases": stored["phases"],
         "interference": stored["interference"],
         "state": stored["state"],

@@ -31,7 +31,7 @@ from uflip.data.summary import Certainty, WarningSummary
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import atomic, device_log, result_dir
 from uflip.results.benchmark_warnings import benchmark_warnings, plan_warnings
-from uflip.results.initial_manifest import new_folder_id, utc_now
+from uflip.results.initial_manifest import utc_now
 from uflip.results.integrity import FolderVerification, examine, read_log
 from uflip.results.reader import examiner_of
 from uflip.results.repetition_statistics import Experiments, RepetitionStatistics
@@ -112,8 +112,8 @@ class ResultsWriter:
         Raises
         ------
         ResultsError
-            If it is not a result folder, is complete, is open in another process, or has a format
-            version that cannot be resumed; nothing is changed then.
+            If it is not a result folder, is complete, or is open in another process; nothing is
+            changed then.
         """
         folder = Path(path)
         verification = examine(folder)
@@ -124,14 +124,6 @@ class ResultsWriter:
                 where=str(folder),
                 got=f"{len(content.plan)} finished runs",
                 allowed="a folder with an interrupted benchmark or a damaged run",
-                action="start another benchmark with a new --out",
-            )
-        if content.format_version < manifest.STATE_SINCE:
-            raise ResultsError(
-                what="These results cannot be resumed",
-                where=str(folder),
-                got=f"format_version {content.format_version}, which stores no device state",
-                allowed=f"format_version from {manifest.STATE_SINCE} on",
                 action="start another benchmark with a new --out",
             )
         lock_descriptor = result_dir.acquire_exclusive_lock(folder)
@@ -214,8 +206,6 @@ class ResultsWriter:
         """
         self._manifest = msgspec.structs.replace(
             self._manifest,
-            format_version=manifest.FORMAT_VERSION,
-            folder_id=self._manifest.folder_id or new_folder_id(),
             status="running",
             finished_utc=None,
             elapsed_s=None,
@@ -268,7 +258,7 @@ class ResultsWriter:
         inside = None if about.get("samples_only") else self._files.store_inside(entry, trace)
         metadata = {
             "format": "uflip-run",
-            "format_version": manifest.FORMAT_VERSION,
+            "format_version": manifest.KIND.version,
             "uflip_version": _native.__version__,
             "folder_id": self._manifest.folder_id,
             "device_kind": self._manifest.device.kind,
@@ -397,10 +387,9 @@ class FolderFiles:
         ResultsError
             If it cannot be written.
         """
-        folder_id = content.folder_id
-        assert folder_id is not None, "a folder of this version has one"
+        plan = digest_of(content.plan)
         with _storing("ledger", self.path / ledger.FILE_NAME):
-            self._ledger = LedgerWriter.create(self.path, folder_id, digest_of(content.plan))
+            self._ledger = LedgerWriter.create(self.path, content.folder_id, plan)
 
     def resume(self, content: Manifest, verification: FolderVerification | None) -> None:
         """Resume an existing folder: remove half-written files and move damaged ones aside.

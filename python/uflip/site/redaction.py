@@ -92,9 +92,9 @@ def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
         raise ResultsError(
             "The results have no ledger",
             where=str(folder / ledger.FILE_NAME),
-            got="no ledger: the folder is of an older version, or its ledger was lost",
+            got="no ledger: it was lost",
             allowed="a folder with a ledger, which has the digest of every file",
-            action="measure again with this version of uflip",
+            action="restore it from a copy, or measure again",
         )
     status = state.usable_manifest().status
     if status != COMPLETE:

@@ -247,13 +247,10 @@ class DataSet:
 
 
 def _bytes(path: Path, digest: str) -> bytes | None:
-    """Read a file of rows; None if it is missing, or has another digest.
-
-    The parts of older versions have no digest.
-    """
+    """Read a file of rows; None if it is missing, or has another digest."""
     with suppress(ResultsError):
         content = read_document(path, ROWS)
-        if digest in {"", _native.digest(content)}:
+        if digest == _native.digest(content):
             return content
     return None
 

@@ -179,7 +179,7 @@ def _overlapping(rows: Whole, begin: Whole, end: Whole, low: int, high: int) -> 
 @lru_cache(maxsize=2)
 def _lanes(run: OpenRun) -> Lanes | None:
     log = read_device_log(run.run)
-    if log is None or log.operations is None:
+    if log is None:
         return None
     grid = run.wait()
     numbers = None

@@ -20,11 +20,8 @@ from uflip.data import ledger, manifest, sweep
 from uflip.data.summary import Summary
 from uflip.errors import ResultsError, UsageError, unknown_name
 from uflip.results import Results
-from uflip.results.integrity import OPEN_CHANNEL
 from uflip.web.open_run import OpenRun
 
-FORMER = OPEN_CHANNEL
-"""The file of a folder of an older `uflip oc`, instead of a manifest."""
 MAX_FOLDERS = 200_000
 """Maximum number of folders searched, so that / also gets an answer."""
 Stamp = tuple[tuple[int, int], ...]
@@ -186,7 +183,7 @@ def _below(root: Path) -> Iterator[Path]:
 
 
 def _is_result(path: Path) -> bool:
-    return any(os.path.lexists(path / name) for name in (manifest.FILE_NAME, FORMER))
+    return os.path.lexists(path / manifest.FILE_NAME)
 
 
 def _is_sweep(path: Path) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
 import numpy as np
@@ -27,7 +27,7 @@ from uflip.data.manifest import Manifest
 from uflip.data.spec_base import PLURALS
 from uflip.data.summary import ExperimentSummary, Summary, WarningSummary
 from uflip.durability import describe_durability
-from uflip.errors import ResultsError, UflipError, UsageError
+from uflip.errors import UflipError, UsageError
 from uflip.hints import advise
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.labels import PATTERN_NAMES, by_pattern, format_value, parameter_name
@@ -46,7 +46,7 @@ from uflip.results.comparison import VERDICTS, compare
 from uflip.results.reader import repeated
 from uflip.results.summary_document import describe_device, experiments_of
 from uflip.web import api_io_types, api_types
-from uflip.web.open_results import FORMER, Latest, OpenResults, ResultFolder, refuse_names, stamp_of
+from uflip.web.open_results import Latest, OpenResults, ResultFolder, refuse_names, stamp_of
 from uflip.web.open_run import CLASSES, PIECE_IOS, classes_of, edges_ns
 
 ROWS = 20_000
@@ -66,8 +66,8 @@ class _StoredState(Struct, frozen=True):
 class _Glance(Struct, frozen=True):
     """The fields of a manifest that a row shows; only its format is checked."""
 
-    format: str
-    format_version: int
+    format: Literal["uflip-results"]
+    format_version: Literal[1]
     uflip_version: str
     created_utc: str
     status: str
@@ -75,7 +75,7 @@ class _Glance(Struct, frozen=True):
     scale: str
     plan: Annotated[list[msgspec.Raw], Meta(max_length=MAX_RUNS)]
     warnings: Annotated[list[_Warned], Meta(max_length=MAX_WARNINGS)]
-    durability: str | None = None
+    durability: str
     state: _StoredState = _StoredState()
     repetitions: int = 1
 
@@ -111,11 +111,6 @@ def _glance(folder: ResultFolder) -> api_types.Glance | api_types.Failed:
     try:
         refuse_names(folder)
         path = folder.path / manifest.FILE_NAME
-        if not path.exists() and (folder.path / FORMER).exists():
-            raise ResultsError(
-                "The explorer does not support results of an older uFLIP-OC",
-                action="`uflip oc show` prints them",
-            )
         document = _read(path, read_document(path, manifest.KIND))
     except UflipError as error:
         return {"key": folder.key, "name": folder.name, "error": error.parts()}
@@ -127,7 +122,7 @@ def _glance(folder: ResultFolder) -> api_types.Glance | api_types.Failed:
         "created_utc": document.created_utc,
         "scale": document.scale,
         "state": document.state.state,
-        "durability": document.durability or "",
+        "durability": document.durability,
         "status": document.status,
         "repetitions": document.repetitions,
         "planned": len(document.plan),
@@ -139,9 +134,7 @@ def _glance(folder: ResultFolder) -> api_types.Glance | api_types.Failed:
 def _read(path: Path, content: bytes) -> _Glance | Manifest:
     """Parse the fields of a row; if that fails, parse the whole manifest, or raise an error."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        document = msgspec.json.decode(content, type=_Glance)
-        if (document.format, document.format_version) == (manifest.FORMAT, manifest.FORMAT_VERSION):
-            return document
+        return msgspec.json.decode(content, type=_Glance)
     return manifest.parse(path, content)
 
 

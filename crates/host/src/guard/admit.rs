@@ -196,12 +196,12 @@ pub(crate) fn admit_file(
             return Ok(Admitted { stamp: Some(stamp), version });
         }
         MarkStatus::Unmarked if data_mark::status(reader) != DataMarkStatus::Unmarked => {
-            "it holds the data of a served device"
+            "it holds the data of a served device".to_owned()
         }
-        MarkStatus::Unmarked => "",
+        MarkStatus::Unmarked => String::new(),
         MarkStatus::Void(void_reason) => void_reason,
     };
-    refuse_foreign_data(reader, &metadata, request, void_reason)?;
+    refuse_foreign_data(reader, &metadata, request, &void_reason)?;
     refuse_writers(machine, &metadata, request)?;
     Ok(Admitted { stamp: None, version })
 }
@@ -223,7 +223,7 @@ pub(crate) fn admit_data_file(
         DataMarkStatus::Ours => {}
         DataMarkStatus::Unmarked if is_expendable() => {}
         DataMarkStatus::Unmarked => refuse_foreign_data(reader, &metadata, request, "")?,
-        DataMarkStatus::Void(reason) => refuse_foreign_data(reader, &metadata, request, reason)?,
+        DataMarkStatus::Void(reason) => refuse_foreign_data(reader, &metadata, request, &reason)?,
     }
     refuse_writers(machine, &metadata, request)
 }

@@ -11,37 +11,40 @@ use std::ffi::CStr;
 use std::fs::{File, Metadata};
 
 use super::mark::{
-    self, file_version, identity, modified_text, parse, read_text, wait_for_next_tick, write_text,
+    self, VERSION, file_version, identity, modified_text, parse, read_text, wait_for_next_tick,
+    write_text,
 };
 
 const NAME: &CStr = c"user.uflip.served";
-const VERSION: &str = "1";
 
 /// The status of a data file, according to its mark.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum DataMarkStatus {
     /// It has no mark.
     Unmarked,
     /// It holds only what clients wrote.
     Ours,
     /// It was a data file; the reason why it no longer counts as one.
-    Void(&'static str),
+    Void(String),
 }
 
 /// Return the status of `file` for a server.
 pub(crate) fn status(file: &File) -> DataMarkStatus {
     let Some(text) = read_text(file, NAME) else { return DataMarkStatus::Unmarked };
-    let (Some((VERSION, stored)), Ok(metadata)) = (parse(&text), file.metadata()) else {
-        return DataMarkStatus::Void("its mark cannot be read");
+    let void = |reason: &str| DataMarkStatus::Void(reason.to_owned());
+    let stored = match parse(&text) {
+        Ok(stored) => stored,
+        Err(reason) => return DataMarkStatus::Void(reason),
     };
+    let Ok(metadata) = file.metadata() else { return void(mark::UNREADABLE) };
     let differs = |key: &str, present: &str| stored.get(key) != Some(&present);
     if identity(file, &metadata).iter().any(|(key, present)| differs(key, present)) {
-        return DataMarkStatus::Void("it is a copy of a file that uflip served");
+        return void("it is a copy of a file that uflip served");
     }
     let was_closed = stored.get("open") != Some(&"1");
     let is_changed = differs("modified", &modified_text(file_version(&metadata)));
     if differs("size", &metadata.len().to_string()) || (was_closed && is_changed) {
-        return DataMarkStatus::Void("it was changed since uflip served it");
+        return void("it was changed since uflip served it");
     }
     DataMarkStatus::Ours
 }

@@ -10,11 +10,8 @@
 //! records that the file is open: if uflip was killed, later changes may be its own, and the file is still expendable if
 //! every sector is zero or carries the stamp.
 //!
-//! Version history
-//! ---------------
-//! 1   the word `expendable`. It outlived the content, and is no longer accepted.
-//! 2   `2 brand=… size=… modified=… inode=… born=… generation=… open=…`, times in ns; `modified=-` once
-//!     another process wrote to it while uflip had it open.
+//! Format, after the version: `1 brand=… size=… modified=… inode=… born=… generation=… open=…`, times in
+//! ns; `modified=-` once another process wrote to it while uflip had it open.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -28,7 +25,9 @@ use crate::sector_stamp::SectorStamp;
 use crate::target_status::OpenCounter;
 
 const NAME: &CStr = c"user.uflip";
-const VERSION: &str = "2";
+/// The version of both marks.
+pub(super) const VERSION: &str = "1";
+pub(super) const UNREADABLE: &str = "its mark cannot be read";
 /// An unknown or void value.
 const UNKNOWN: &str = "-";
 /// The size of the buffer for a mark [bytes].
@@ -47,7 +46,7 @@ pub(crate) enum MarkStatus {
     /// It is ours, and holds what uflip left in it.
     Expendable(SectorStamp),
     /// It was ours; the reason why it no longer is.
-    Void(&'static str),
+    Void(String),
 }
 
 /// Size and modification time of a file: if unchanged, it need not be scanned again.
@@ -66,40 +65,40 @@ pub(crate) fn status(
     stop: &dyn Fn() -> bool,
 ) -> MarkStatus {
     let Some(text) = read(file) else { return MarkStatus::Unmarked };
-    let Some((version, stored)) = parse(&text) else {
-        return MarkStatus::Void("its mark cannot be read");
+    let void = |reason: &str| MarkStatus::Void(reason.to_owned());
+    let stored = match parse(&text) {
+        Ok(stored) => stored,
+        Err(reason) => return MarkStatus::Void(reason),
     };
-    let (VERSION, Ok(metadata)) = (version, file.metadata()) else {
-        return MarkStatus::Void("its mark is of another version of uflip");
-    };
-    let Some(stamp) = stored.get("brand").and_then(|text| SectorStamp::parse(text)) else {
-        return MarkStatus::Void("its mark cannot be read");
+    let stamp = stored.get("brand").and_then(|text| SectorStamp::parse(text));
+    let (Some(stamp), Ok(metadata)) = (stamp, file.metadata()) else {
+        return void(UNREADABLE);
     };
     if stored.get("modified") == Some(&UNKNOWN) {
-        return MarkStatus::Void("another process wrote to it while uflip had it open");
+        return void("another process wrote to it while uflip had it open");
     }
     let present = attributes(file, &metadata, stamp, Some(file_version(&metadata)));
     let differs = |key: &str| stored.get(key).copied() != present.get(key).map(String::as_str);
     if ["inode", "born", "generation"].into_iter().any(differs) {
-        return MarkStatus::Void("it is a copy of a file that uflip made");
+        return void("it is a copy of a file that uflip made");
     }
     if (!differs("size") && !differs("modified")) || earlier == Some(file_version(&metadata)) {
         return MarkStatus::Expendable(stamp);
     }
     if stored.get("open") != Some(&"1") {
-        return MarkStatus::Void("it was changed since uflip closed it");
+        return void("it was changed since uflip closed it");
     }
     match stamp.covers(file, stop) {
         Some(true) => MarkStatus::Expendable(stamp),
-        Some(false) => MarkStatus::Void("it holds data that uflip did not write"),
-        None => MarkStatus::Void("its scan was cancelled"),
+        Some(false) => void("it holds data that uflip did not write"),
+        None => void("its scan was cancelled"),
     }
 }
 
 /// Return the stamp in the mark of `file`, whatever else has changed.
 pub(crate) fn stamp(file: &File) -> Option<SectorStamp> {
     let text = read(file)?;
-    let (_, stored) = parse(&text)?;
+    let stored = parse(&text).ok()?;
     SectorStamp::parse(stored.get("brand")?)
 }
 
@@ -332,8 +331,18 @@ pub(crate) fn write_text(file: &File, name: &CStr, text: &str) {
     }
 }
 
-pub(crate) fn parse(text: &str) -> Option<(&str, BTreeMap<&str, &str>)> {
-    let mut words = text.split(' ');
-    let version = words.next()?;
-    Some((version, words.filter_map(|word| word.split_once('=')).collect()))
+/// Return the values of a mark.
+///
+/// # Errors
+/// The reason why they cannot be used.
+pub(crate) fn parse(text: &str) -> Result<BTreeMap<&str, &str>, String> {
+    let (version, values) = text.split_once(' ').unwrap_or((text, ""));
+    if version == VERSION {
+        return Ok(values.split(' ').filter_map(|word| word.split_once('=')).collect());
+    }
+    Err(if version.parse::<u32>().is_ok() {
+        format!("its mark has version {version}, and this uflip reads version {VERSION}")
+    } else {
+        UNREADABLE.to_owned()
+    })
 }
