@@ -10,11 +10,11 @@ from command_line import uflip
 from parsers import STATE
 
 from uflip import _native
+from uflip.benchmark.plan_file import read_plan
 from uflip.data import multi_device, run_summary, state_record, sweep
 from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
 from uflip.errors import ResultsError, UflipError, UsageError, native_errors
-from uflip.methodology.plan_file import read_plan
 from uflip.oc import Job, open_flash_device
 from uflip.results import Results
 from uflip.spec import baseline

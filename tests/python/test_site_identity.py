@@ -7,7 +7,6 @@ remove all of them.
 import json
 import os
 import shutil
-import sqlite3
 import sys
 import time
 from collections.abc import Iterator
@@ -97,16 +96,11 @@ def test_wrong_database_removes_nothing(
     assert (folder / ID_FILE).read_text().strip()
 
 
-def test_site_of_older_version_gets_an_id(
+def test_folder_without_id_gets_it_again(
     site: tuple[Path, str, str],
 ) -> None:
     folder, database, _ = site
     (folder / ID_FILE).unlink()
-    file = database.removeprefix("sqlite:///")
-    with sqlite3.connect(file) as connection:
-        connection.execute("DROP TABLE site")
-        connection.execute("UPDATE alembic_version SET version_num = '0002'")
-    connection.close()
     with folders_unchanged(folder):
         first, second = open_site(folder, database), open_site(folder, database)
         assert blob_refs.sweep(first.sessions, first.blobs) == 0

@@ -1,24 +1,19 @@
 """Lists of a site with many results agree with a naive list, on both databases."""
 
 import random
-import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from alembic import command
-from alembic.config import Config
 from site_server import postgres
-from sqlalchemy import create_engine, insert, select, text
+from sqlalchemy import insert, select
 
 from uflip.site import browse, pages, paging, publishing
 from uflip.site.accounts import new_token
 from uflip.site.browse import SORTS, ResultQuery
-from uflip.site.database import MIGRATIONS
 from uflip.site.site import Site, open_site
 from uflip.site.tables import Account, DeviceRecord, ResultRecord, words_of
 
@@ -276,51 +271,3 @@ def test_device_without_results_is_removed(filled_site: Filled) -> None:
     filled_site.rows[:] = [row for row in filled_site.rows if row["device_id"] != 2]
     with filled_site.site.sessions() as session:
         assert session.get(DeviceRecord, 2) is None
-
-
-def test_site_of_older_schema_is_searchable(tmp_path: Path) -> None:
-    """Its rows were written before search words and counts were stored."""
-    (tmp_path / "site").mkdir()
-    file = tmp_path / "site" / "site.db"
-    engine = create_engine(f"sqlite:///{file}")
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
-        connection.execute(text("INSERT INTO account VALUES (1, 'a', 'submitter', 'd', 'x', NULL)"))
-        connection.execute(
-            text("INSERT INTO device (id, slug, kind, model, capacity_bytes) "
-                 "VALUES (1, 'd', 'sim', 'Straße 7', 5)")
-        )  # fmt: skip
-        for name, scale, published, sr in (
-            ("aaaa", "quick", "'y'", 1), ("bbbb", "standard", "'y'", 1),
-            ("cccc", "standard", "NULL", 1), ("dddd", "standard", "'y'", "NULL"),
-        ):  # fmt: skip
-            connection.execute(
-                text("INSERT INTO result (id, account_id, device_id, folder_id, submitted_utc, "
-                     "published_utc, created_utc, uflip_version, firmware, scale, state, "
-                     "durability, status, runs, experiments, known, warnings, bytes, "
-                     "sr_ms, rr_ms, sw_ms, rw_ms) VALUES "
-                     f"('{name}', 1, 1, 'f', 'x', {published}, '{name}', '0', 'FW', '{scale}', "
-                     f"'random', 'cached', 'complete', 1, 1, 1, 0, 1, {sr}, 1, 1, 1)")
-            )  # fmt: skip
-    engine.dispose()
-    site = open_site(tmp_path / "site")
-    try:
-        for words in ("strasse", "fw bbbb", "7"):
-            ids, _ = all_pages(site, partial(ResultQuery, words))
-            assert {"bbbb"} <= set(ids) <= {"aaaa", "bbbb", "dddd"}, words
-        with site.sessions() as session:
-            (device,) = browse.every_device(session)
-        assert (device.id, device.results) == ("bbbb", 3)
-    finally:
-        site.close()
-    # A deleted result is in no index of words.
-    site = open_site(tmp_path / "site")
-    site.intake.delete("bbbb", "a")
-    site.close()
-    with sqlite3.connect(file) as connection:
-        indexed = connection.execute("SELECT id FROM result_words ORDER BY id").fetchall()
-    connection.close()
-    assert indexed == [("aaaa",), ("cccc",), ("dddd",)]

@@ -81,8 +81,7 @@ def examine_folder(folder: Path) -> Table:
             )
     check_plan(folder, stored_manifest)
     results = Results.load(folder)
-    # Results older than the rule that only complete ones are accepted are kept, and rebuilt.
-    if stored_manifest.status not in (COMPLETE, "interrupted"):
+    if stored_manifest.status != COMPLETE:
         raise unfinished_error(stored_manifest.status)
     try:
         document = summary(results)
@@ -240,8 +239,8 @@ def model_of(device: DeviceInfo) -> str:
         sim:PATH.toml, or forged        demo, profile 1a2b3c4d
 
     Results of devices that are built differently are results of different devices. A name is
-    accepted if the built-in profile with its overrides is the profile in the manifest; a key that
-    an older profile lacks counts as equal. The label of any other profile contains its digest.
+    accepted if the built-in profile with its overrides is the profile in the manifest. The label of
+    any other profile contains its digest.
     """
     name = device.model or device.kind
     ours = _keys(device.profile_table)
@@ -262,7 +261,7 @@ def _known_label(device: DeviceInfo, ours: Table) -> str | None:
         built_in, expected = _built(plain), _built(named)
     except UflipError:  # overrides that this version does not accept
         return None
-    if any(expected.get(key) != value for key, value in ours.items()):
+    if expected != ours:
         return None
     keys = sorted({key for key, _ in named.overrides} & expected.keys())
     changed = {key: expected[key] for key in keys if expected[key] != built_in.get(key)}

@@ -22,7 +22,6 @@ from uflip.site.blobs import Blobs, sync_paths
 from uflip.site.examiner import MEMORY_BYTES, SECONDS
 from uflip.site.rows import ExaminedFolder
 from uflip.site.tables import AbsentError, FileRecord, ResultRecord
-from uflip.site.upload_files import COMPLETE, unfinished_error
 from uflip.web.open_results import Folders, ResultFolder
 
 if TYPE_CHECKING:
@@ -80,8 +79,6 @@ class ResultFolders:
             self._blobs.assemble(temporary, files)
             with self._examining:
                 examined = examine(temporary)
-            if new and examined.row.status != COMPLETE:
-                raise unfinished_error(examined.row.status)
             packed = gzip.compress(json.dumps(examined.summary).encode(), mtime=0)
             (temporary / SUMMARY).write_bytes(packed)
             sync_paths([temporary / SUMMARY, *((temporary / name).parent for name, _ in files)])

@@ -37,7 +37,7 @@ from uflip.site.tables import (
     Submission,
     words_of,
 )
-from uflip.site.upload_files import FORMER_ID, FilePart, UploadFile, check_names, result_id
+from uflip.site.upload_files import FilePart, UploadFile, check_names, result_id
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
@@ -314,7 +314,7 @@ class Intake:
 
 
 def _existing_result(session: "Session", files: Sequence[UploadFile]) -> ResultRecord | None:
-    """Return the result of these files, also under the shorter id of older versions.
+    """Return the result of these files.
 
     Raises
     ------
@@ -322,20 +322,18 @@ def _existing_result(session: "Session", files: Sequence[UploadFile]) -> ResultR
         If the id belongs to other files.
     """
     name = result_id(files)
-    offered = {(each.path, each.digest) for each in files}
-    for candidate in (name, name[:FORMER_ID]):
-        record = session.get(ResultRecord, candidate)
-        if record is not None and {(each.path, each.digest) for each in record.files} == offered:
-            return record
-        if record is not None and candidate == name:
-            raise ResultsError(
-                "Another result has this id",
-                where=name,
-                got="other files",
-                allowed="the files of the result that has it",
-                action="measure again; the id is derived from the files",
-            )
-    return None
+    record = session.get(ResultRecord, name)
+    if record is not None and {(each.path, each.digest) for each in record.files} != {
+        (each.path, each.digest) for each in files
+    }:
+        raise ResultsError(
+            "Another result has this id",
+            where=name,
+            got="other files",
+            allowed="the files of the result that has it",
+            action="measure again; the id is derived from the files",
+        )
+    return record
 
 
 def _row(

@@ -7,7 +7,7 @@
 
 A server removes folders and files without a row. Beside the database of another site these would be
 all results, so a folder and a database of different sites are refused before anything changes.
-Sites older than the id get one if the database has rows for results of the folder.
+A folder that has lost its id gets it again if the database has rows for results of the folder.
 """
 
 import os
@@ -155,7 +155,7 @@ def database_of(root: Path, database: str | None) -> str:
 
 
 def _keep_private(root: Path) -> None:
-    """Remove access of other users to results and database, also to those of older versions."""
+    """Remove access of other users to results and database."""
     names = (*FOLDERS_OF_A_SITE, *(f"{DATABASE}{ending}" for ending in ("", "-wal", "-shm")))
     for path in (root / name for name in names):
         with suppress(FileNotFoundError, PermissionError):

@@ -92,9 +92,7 @@ def result_id(files: Sequence[UploadFile]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()[:32]
 
 
-FORMER_ID = 12
-"""Digits of ids of older versions, which stay valid: they are the first digits of today's ids."""
-RESULT_ID = re.compile(rf"[0-9a-f]{{{FORMER_ID}}}|[0-9a-f]{{32}}")
+RESULT_ID = re.compile("[0-9a-f]{32}")
 
 
 MAX_PART_BYTES = 8 << 20
