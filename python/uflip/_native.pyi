@@ -92,7 +92,7 @@ class Trace:
         """Names for `column`, in order.
 
         stream (uint16), submit_ns (uint64), response_time_ns (uint64), offset_bytes (uint64),
-        io_size_bytes (uint32), mode (uint8: 0 read, 1 write, as `uflip.data.spec_base.MODES`),
+        io_size_bytes (uint32), mode (uint8: 0 read, 1 write, as `uflip.data.spec.MODES`),
         component (uint8: 0 first, 1 second pattern of a mix), ignored (uint8: 1 = inside
         io_ignore), then on simulated devices one uint64 column per cause, named in `causes`;
         their sum is response_time_ns.
@@ -266,7 +266,7 @@ class Device:
         """Deallocate a range of whole sectors: by a discard on a block device, a hole in a file, a
         trim over NBD. A simulated device deallocates the flash pages inside the range."""
     def zones_json(self) -> str | None:
-        """Return the current state of all zones, see `uflip.data.zones`; None without zones."""
+        """Return the current state of all zones, see `uflip.data.device`; None without zones."""
     def zone_command(self, command: str, offset_bytes: int, size_bytes: int) -> int:
         """Make one I/O of any mode; return its response time [ns]."""
     def prepare_zones(self, spec_json: str) -> Handle[None]:

@@ -11,7 +11,7 @@ import stored
 from command_line import uflip, unchanged
 
 import uflip as package
-from uflip.data.zones import ZoneLimits
+from uflip.data.device import ZoneLimits
 from uflip.device.resolve import resolve
 from uflip.errors import EXIT_CODES, UsageError
 from uflip.spec import basic

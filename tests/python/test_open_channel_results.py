@@ -17,8 +17,8 @@ from command_line import uflip
 import uflip as api
 from uflip import _native
 from uflip.benchmark import BenchmarkRequest, begin, resume
-from uflip.data.open_channel import OpenChannel
 from uflip.data.run_summary import FOLDER
+from uflip.data.summary import OpenChannel
 from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
 from uflip.microbench import micro_benchmarks_for
 from uflip.microbench.open_channel.jobs import SCALES

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from uflip.data.bounded_read import DocumentKind, decode, read_document, read_if_exists, read_text
+from uflip.data.document import DocumentKind, decode_text, read_document, read_if_exists, read_text
 from uflip.errors import ResultsError, UsageError
 
 KIND = DocumentKind("plan", 100, "give another file", UsageError)
@@ -79,4 +79,4 @@ def test_invalid_utf8_is_reported_with_position(tmp_path: Path) -> None:
 
 def test_error_class_follows_document_kind() -> None:
     with pytest.raises(ResultsError):
-        decode(Path("x"), DocumentKind("manifest", 1, "restore it"), b"\x80")
+        decode_text(Path("x"), DocumentKind("manifest", 1, "restore it"), b"\x80")

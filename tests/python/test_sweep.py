@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from command_line import uflip
 
-from uflip.data.spec import text_of
-from uflip.data.spec_base import PLURALS
+from uflip.data.spec import PLURALS, text_of
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from uflip import _native
 from uflip.analysis.times import in_ns
-from uflip.data.bounded_read import DocumentKind, read_start
+from uflip.data.document import DocumentKind, read_start
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError, native_errors
 
 KIND = DocumentKind("series", 1 << 40, "name a file with response times", UsageError)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from uflip import _native
 from uflip.analysis.times import in_ns
 from uflip.data.document import Table
-from uflip.data.phases import PhasesOfPattern
+from uflip.data.manifest import PhasesOfPattern
 from uflip.errors import UsageError, native_errors
 from uflip.units import parse_count
 

@@ -17,7 +17,7 @@ from uflip._native import Trace
 from uflip.benchmark import interference, run_lengths
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.run_lengths import adapt_spec, find_phases, fixed_length_spec
-from uflip.data.phases import Interference, Phases
+from uflip.data.manifest import Interference, Phases
 from uflip.device.opener import open_device
 from uflip.errors import native_errors
 from uflip.experiment import PlannedRun

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from uflip import _native
 from uflip._native import Trace
 from uflip.data.device import DeviceInfo
-from uflip.data.phases import Batches, Interference, Windows
+from uflip.data.manifest import Batches, Interference, Windows
 from uflip.device.handle import Device
 from uflip.experiment import Context, IoCounts, PlannedRun, run_seed
 from uflip.microbench import MICRO_BENCHMARKS

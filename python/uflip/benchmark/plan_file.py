@@ -17,12 +17,12 @@ from uflip.benchmark.plan import Plan
 from uflip.benchmark.state import Enforcement, plan_request
 from uflip.benchmark_options import METHODS, SCALES
 from uflip.data.device import DeviceInfo
+from uflip.data.document import read_toml
 from uflip.data.plan import (
     KIND,
     PlanFile,
     PlanRunEntry,
 )
-from uflip.data.toml_text import read_toml
 from uflip.device.identity import medium_difference, model_identity
 from uflip.device.resolve import resolve
 from uflip.errors import RefusedError, UflipError, UsageError, unknown_name

@@ -29,8 +29,8 @@ from uflip.benchmark.prepare import AS_IS, known_state, open_watched, record_of
 from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.resume import resume_benchmark
 from uflip.benchmark.session import check_out, folder_name
-from uflip.data.bounded_read import DocumentKind, read_start
 from uflip.data.device import DeviceInfo
+from uflip.data.document import DocumentKind, read_start
 from uflip.data.spec import Replay as ReplaySpec
 from uflip.data.spec import read_spec, text_of
 from uflip.data.summary import WarningSummary

@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 from uflip._native import Trace
 from uflip.analysis import analyse
 from uflip.data.device import DeviceInfo
-from uflip.data.phases import Phases, PhasesOfPattern
+from uflip.data.manifest import Phases, PhasesOfPattern
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun
 from uflip.flash_waits import is_buffered, writes_of

@@ -4,7 +4,7 @@ import click
 
 from uflip.cli.options import json_option
 from uflip.cli.terminal import echo_json, echo_table
-from uflip.data.device_reports import KnownDevice
+from uflip.data.device import KnownDevice
 from uflip.device.catalogue import known_devices
 from uflip.units import format_size
 

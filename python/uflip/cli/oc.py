@@ -29,7 +29,7 @@ from uflip.options import parse_names
 
 if TYPE_CHECKING:
     from uflip._native import FlashTrace
-    from uflip.data.job import JobTotals
+    from uflip.data.spec import JobTotals
     from uflip.oc.session import FailedCommand, JobStatistics
     from uflip.results.outputs import OutputPath
 

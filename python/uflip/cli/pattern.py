@@ -29,11 +29,10 @@ from uflip.cli.options import (
     save_option,
 )
 from uflip.cli.terminal import echo, echo_json, echo_pairs
-from uflip.data.bounded_read import DocumentKind, read_document
 from uflip.data.device import DeviceInfo
-from uflip.data.document import Table, decode
-from uflip.data.single_run import ModeDocument, Numbers, OneRun, SeriesDocument, StopDocument
-from uflip.data.spec_base import PLURALS
+from uflip.data.document import DocumentKind, Table, decode, read_document
+from uflip.data.run import ModeDocument, Numbers, OneRun, SeriesDocument, StopDocument
+from uflip.data.spec import PLURALS
 from uflip.device.guard import check_target_allowed
 from uflip.durability import CACHED, FUA, describe_durability
 from uflip.errors import UsageError, native_errors

@@ -26,7 +26,7 @@ from uflip.cli.benchmark_progress import announce_state, format_value
 from uflip.cli.options import ANY_PATH, add_options, device_argument, force_option, json_option
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.data.document import plain
-from uflip.data.job import Job, JobTotals
+from uflip.data.spec import Job, JobTotals
 from uflip.durability import CACHED, describe_durability
 from uflip.errors import UsageError
 from uflip.options import PLAN

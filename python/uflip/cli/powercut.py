@@ -13,8 +13,8 @@ from uflip.cli.options import (
 )
 from uflip.cli.progress import display
 from uflip.cli.terminal import echo_json, echo_pairs, echo_table
+from uflip.data.device import PowerLoss
 from uflip.data.document import plain
-from uflip.data.power import PowerLoss
 from uflip.device.catalogue import with_power_loss
 from uflip.options import DURABILITY
 from uflip.spec import BASELINES, baseline

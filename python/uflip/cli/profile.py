@@ -8,7 +8,7 @@ import msgspec
 from uflip import _native
 from uflip.cli.options import ANY_PATH, device_argument, force_option, json_option
 from uflip.cli.terminal import echo, echo_json
-from uflip.data.bounded_read import DocumentKind, read_text
+from uflip.data.document import DocumentKind, read_text
 from uflip.device.catalogue import HEAD, profile_text
 from uflip.device.opener import inspect_sim
 from uflip.device.url import DeviceUrl

@@ -29,8 +29,8 @@ from uflip.cli.options import (
     save_option,
 )
 from uflip.cli.terminal import echo, echo_error, echo_json, error_document
-from uflip.data.device_reports import ServedDocument, ServedExport
-from uflip.data.folder import refuse_results
+from uflip.data.device import ServedDocument, ServedExport
+from uflip.data.manifest import refuse_results
 from uflip.device.catalogue import inspect_device
 from uflip.device.handle import Device
 from uflip.device.opener import CreationProgress, Report, open_device

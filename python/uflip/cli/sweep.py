@@ -31,7 +31,7 @@ from uflip.cli.options import (
 from uflip.cli.pattern import requested_pattern, spec_option
 from uflip.cli.progress import display, with_time_left
 from uflip.cli.terminal import echo, echo_error, echo_json, echo_table, error_document
-from uflip.data.spec_base import MODES, PLURALS
+from uflip.data.spec import MODES, PLURALS
 from uflip.data.sweep import METHODS, Range, Sample, Varied
 from uflip.device.url import read_override
 from uflip.durability import durability_or_default

@@ -19,8 +19,7 @@ from uflip.device.url import parse_url
 from uflip.errors import UsageError
 
 if TYPE_CHECKING:
-    from uflip.data.device import DeviceInfo
-    from uflip.data.zones import Zone, ZoneReport
+    from uflip.data.device import DeviceInfo, Zone, ZoneReport
     from uflip.device.handle import Device
 
 EPILOG = """\b

@@ -1,12 +1,18 @@
-"""Documents stored beside the numbers: each has a fixed shape and one reader.
+"""Documents stored beside the numbers, or printed: each has a fixed shape and one reader.
 
-=================  ===========================================================================
-`bounded_read`     reads the bytes of an untrusted file
-`document`         JSON into typed values, checked as a whole
-`device`           properties and capabilities of a device
-`manifest`         everything about a benchmark but the response times
-`ledger`           a line for every file of a result folder, each linked to the one before
-`run`              metadata stored with the numbers of a run
-`state_record`     the state of a device after its last run
-=================  ===========================================================================
+================  ============================================================================
+`document`        files into typed values: bounded, of one version, checked as a whole
+`spec`            the request for one run: a pattern, a mix, parallel patterns, a replay, a job
+`device`          properties and capabilities of a device; its zones; a power loss; reports
+`manifest`        everything about a benchmark but the response times
+`ledger`          a line for every file of a result folder, each linked to the one before
+`run`             metadata stored with the numbers of a run; a single run as a document
+`run_summary`     cached statistics of runs
+`summary`         a result folder as one document: `uflip show --json`
+`comparison`      two results as one document: `uflip compare --json`
+`plan`            the keys of a plan file
+`state_record`    the state of a device after its last run
+`multi_device`    the devices of one benchmark, and their folders
+`sweep`           the design and the points of a sweep
+================  ============================================================================
 """

@@ -12,13 +12,120 @@ reads its fields. Capabilities are fields too, so that no code tests the kind of
 A simulated open-channel device has physical addresses; all others have sectors.
 """
 
-from typing import Annotated, Any, Literal
+from collections import Counter
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
 from msgspec import Meta, Struct
 
 from uflip.data.document import Count, Name, Positive, Seed, Table, Text
-from uflip.data.zones import ZoneLimits
+
+# The zones of a device.
+
+
+ZoneState = Literal[
+    "conventional",
+    "empty",
+    "implicitly_open",
+    "explicitly_open",
+    "closed",
+    "read_only",
+    "full",
+    "offline",
+]
+
+
+class ZoneLimits(Struct, frozen=True, kw_only=True):
+    """The zone limits of a device; known before it is opened.
+
+    Attributes
+    ----------
+    zone_bytes : int
+        Distance between the begins of two zones [bytes].
+    zone_count : int
+        Number of zones.
+    zone_capacity_bytes : int or None
+        Capacity of each zone, if it is known and the same for all [bytes].
+    max_open_zones, max_active_zones : int
+        Limits of open zones, and of open or closed ones; 0: no limit.
+    """
+
+    zone_bytes: Positive
+    zone_count: Count
+    zone_capacity_bytes: Positive | None = None
+    max_open_zones: Count = 0
+    max_active_zones: Count = 0
+
+
+class Zone(Struct, frozen=True):
+    """One zone.
+
+    Attributes
+    ----------
+    start_bytes, capacity_bytes, write_pointer_bytes : int
+        Begin, end of capacity relative to it, and write pointer, in addresses of the device
+        [bytes].
+    state : str
+        One of `ZoneState`.
+    resets : int or None
+        Number of resets; None if unknown.
+    """
+
+    start_bytes: Count
+    capacity_bytes: Count
+    write_pointer_bytes: Count
+    state: ZoneState
+    resets: Count | None = None
+
+    @property
+    def written_bytes(self) -> int:
+        """Written or finished part of it [bytes]."""
+        return self.write_pointer_bytes - self.start_bytes
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it is open or closed, which counts against the limits of the device."""
+        return self.state in ("implicitly_open", "explicitly_open", "closed")
+
+
+class ZoneReport(Struct, frozen=True):
+    """All zones of a device, and their limits.
+
+    Attributes
+    ----------
+    zone_bytes, max_open_zones, max_active_zones : int
+        As in `ZoneLimits`.
+    zones : tuple of Zone
+        The zones, in order.
+    """
+
+    zone_bytes: Positive
+    max_open_zones: Count
+    max_active_zones: Count
+    zones: tuple[Zone, ...]
+
+    @property
+    def states(self) -> dict[str, int]:
+        """Number of zones in each state that occurs."""
+        return dict(Counter(zone.state for zone in self.zones))
+
+    @property
+    def resets(self) -> int | None:
+        """Total number of zone resets; None if unknown."""
+        each = [zone.resets for zone in self.zones]
+        return None if None in each else sum(one or 0 for one in each)
+
+
+def read_zones(text: str) -> ZoneReport:
+    """Read the zones of a device from the native part.
+
+    Parameters
+    ----------
+    text : str
+        JSON.
+    """
+    return msgspec.json.decode(text, type=ZoneReport)
+
 
 OPEN_CHANNEL = "open_channel"
 """Interface of a device whose host places data."""
@@ -315,3 +422,155 @@ def with_details(info: DeviceInfo, **details: Any) -> DeviceInfo:
     """Return a device with more details."""
     merged = msgspec.structs.replace(info.details, **details)
     return msgspec.structs.replace(info, details=merged)
+
+
+# A power loss of a simulated device: lost data, and recovery (`crates/sim/src/device/`).
+
+
+class Cut(Struct, frozen=True):
+    """The losses at the moment of the power cut."""
+
+    at_ns: Count
+    """Time on the clock of the device [ns]."""
+    ios_under_way: Count
+    """I/Os that were not completed to the host."""
+    pages_in_cache: Count
+    """Pages in the write cache that were not in flash; capacitors save them."""
+    pages_torn: Count
+    """Flash pages that were being programmed, and cannot be read."""
+    pages_not_begun: Count
+    """Flash pages that waited for their die before programming."""
+    blocks_half_erased: Count
+    """Blocks that were being erased, and have to be erased again."""
+    pages_lost: Count
+    """Host pages whose newest version on the device is not in flash."""
+    pages_come_back: Count
+    """Deallocated pages that can be read again."""
+
+
+class RecoveryReport(Struct, frozen=True):
+    """The recovery of the map, and its duration."""
+
+    began_ns: Count
+    """Return of power [ns]."""
+    ready_ns: Count
+    """Time when the device accepts I/Os again [ns]."""
+    reading_ns: Count
+    """Time for reading spare areas and metadata pages [ns]."""
+    erasing_ns: Count
+    """Time for erasing half-erased blocks, and for listing those that failed [ns]."""
+    merging_ns: Count
+    """Time for finishing interrupted merges, and for erasing unused blocks [ns]."""
+    putting_back_ns: Count
+    """Time for writing data that capacitors had saved [ns]."""
+    spare_areas_read: Count
+    metadata_pages_read: Count
+    """Pages with the content of their block, and lists of unusable blocks."""
+    blocks_erased: Count
+    pages_merged: Count
+    """Pages copied by these merges."""
+    blocks_dropped: Count
+    """Unused blocks that were erased."""
+    pages_put_back: Count
+    pages_found: Count
+    """Host pages with data."""
+
+    @property
+    def took_ns(self) -> int:
+        """Time from power to ready [ns]."""
+        return self.ready_ns - self.began_ns
+
+
+class PowerLoss(Struct, frozen=True):
+    """A power loss from beginning to end."""
+
+    ios_completed: Count
+    """I/Os that were completed to the host before."""
+    cut: Cut
+    recovery: RecoveryReport
+
+
+def read_power_loss(text: str) -> PowerLoss:
+    """Read a power loss from the native part."""
+    return msgspec.json.decode(text, type=PowerLoss)
+
+
+# Reports about available devices (`uflip devices --json`), and about served ones (`uflip serve
+# --json`): plain data. Sizes are in bytes.
+
+
+Identity = dict[str, str | int]
+"""The identity of a device, to compare two descriptions: fields by name."""
+
+
+class BlockReport(TypedDict):
+    """The user of a block device ("" if free), its content, and the token for --destroy."""
+
+    in_use: Text
+    holds: list[Text]
+    token: Text
+
+
+class KnownDevice(TypedDict):
+    """An available device; the fields after `description` only for block devices."""
+
+    url: Text
+    kind: Text
+    description: Text
+    model: NotRequired[Text]
+    serial: NotRequired[Text]
+    capacity_bytes: NotRequired[Count]
+    in_use: NotRequired[Text]
+    holds: NotRequired[list[Text]]
+    token: NotRequired[Text]
+
+
+class Quantiles(TypedDict):
+    """Quantiles of durations [ns], null without any; `span_ns`: length of the last interval."""
+
+    count: Count
+    mean_ns: Count | None
+    p50_ns: Count | None
+    p90_ns: Count | None
+    p99_ns: Count | None
+    p999_ns: Count | None
+    max_ns: Count | None
+    span_ns: NotRequired[Count]
+
+
+class ServedExport(TypedDict):
+    """Statistics of a served device: `simulated` is its own latency, `lag` that of the host."""
+
+    name: Text
+    reads: Count
+    writes: Count
+    flushes: Count
+    trims: Count
+    write_zeroes: Count
+    failed: Count
+    bytes_read: Count
+    bytes_written: Count
+    bytes_zeroed: Count
+    response_time: Quantiles
+    simulated: Quantiles
+    lag: Quantiles
+    recent: Quantiles
+    held_ns: Count
+    counters: dict[str, Count] | None
+    flash: NotRequired[dict[str, Count]]
+
+
+class ServerClients(TypedDict):
+    """Clients of a server: now, since it began, and rejected because of the limit."""
+
+    now: Count
+    in_all: Count
+    turned_away: Count
+
+
+class ServedDocument(TypedDict):
+    """The statistics of `uflip serve`."""
+
+    elapsed_ns: Count
+    clients: ServerClients
+    exports: list[ServedExport]

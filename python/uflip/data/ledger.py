@@ -28,8 +28,7 @@ import msgspec
 from msgspec import Struct
 
 from uflip import _native
-from uflip.data.bounded_read import DocumentKind
-from uflip.data.document import Count, DigestText, FolderId, Name
+from uflip.data.document import Count, DigestText, DocumentKind, FolderId, Name
 
 FILE_NAME = "ledger.jsonl"
 KIND = DocumentKind(

@@ -15,9 +15,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from uflip.data.bounded_read import DocumentKind, read_document
 from uflip.data.document import (
     Count,
+    DocumentKind,
     FolderId,
     Instant,
     Name,
@@ -25,6 +25,7 @@ from uflip.data.document import (
     Text,
     decode,
     file_name_problem,
+    read_document,
 )
 
 FILE_NAME = "devices.json"

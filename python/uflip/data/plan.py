@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from uflip.data.bounded_read import DocumentKind
-from uflip.data.document import MAX_RUNS, Count, Positive, Table
+from uflip.data.document import MAX_RUNS, Count, DocumentKind, Positive, Table
 from uflip.data.spec import Spec
 from uflip.errors import UsageError
 

@@ -8,12 +8,13 @@ device during the run, empty for a real one.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from msgspec import Struct
 
-from uflip.data.bounded_read import DocumentKind
-from uflip.data.document import Count, DigestText, Name, Positive, Table, Text, decode
+from uflip.data.device import DeviceInfo
+from uflip.data.document import Count, DigestText, DocumentKind, Name, Positive, Table, Text, decode
+from uflip.data.spec import Pattern
 
 KIND = DocumentKind("metadata of the run", 64 << 20, "move the file away to look at the other runs")
 
@@ -93,3 +94,57 @@ def ended_of(path: Path, text: str | None) -> StopRecord | None:
         If it is not a valid record.
     """
     return None if text is None else decode(path, KIND, text.encode(), StopRecord)
+
+
+# A single run as plain data: the output of `uflip pattern --json`.
+
+
+Numbers = Mapping[str, int | float | None]
+"""Statistics of response times [ns] by name; a percentile is null if the sample is too small."""
+
+
+class SeriesDocument(TypedDict):
+    """The mean of one series of a run, and its interval."""
+
+    mean_ns: float
+    half_width_ns: float | None
+    reasons: list[str]
+
+
+class StopDocument(TypedDict):
+    """The end of a run with a stop rule."""
+
+    converged: bool
+    ended_by: str
+    series: list[SeriesDocument]
+
+
+class ModeDocument(TypedDict):
+    """Statistics of the reads, writes or trims of a run."""
+
+    bytes: int
+    ios_per_s: float | None
+    bytes_per_s: float | None
+    statistics: Numbers
+
+
+class OneRun(TypedDict):
+    """A run, its rates, and the statistics of the I/Os that were not ignored."""
+
+    device: DeviceInfo
+    durability: str
+    spec: Pattern
+    ios: int
+    ignored: int
+    bytes: int
+    elapsed_ns: int
+    ios_per_s: float | None
+    bytes_per_s: float | None
+    statistics: Numbers
+    causes_ns: dict[str, float]
+    counters: dict[str, int] | None
+    write_amplification: float | None
+    ended: StopDocument | None
+    components: NotRequired[dict[str, Numbers]]
+    by_mode: NotRequired[Mapping[str, ModeDocument]]
+    disturbed: NotRequired[Mapping[str, int]]

@@ -22,72 +22,29 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from uflip import _native
-from uflip.data.bounded_read import DocumentKind, read_if_exists
-from uflip.data.document import Count, DigestText, Name, Positive, Text
+from uflip.data.document import (
+    Count,
+    DigestText,
+    DocumentKind,
+    Name,
+    Positive,
+    Text,
+    read_if_exists,
+)
 from uflip.data.spec import Spec, spec_hook
+from uflip.data.summary import (
+    Component,
+    ModeStatistics,
+    RepetitionSummary,
+    RoundSummary,
+    StatisticsSummary,
+)
 from uflip.errors import UflipError
 
 FOLDER = "summaries"
 ALL = "experiments"  # the file of the experiments of a whole folder; run ids begin with a number
 NO_DIGEST = b"0" * 64  # placeholder for the digest of the document
 KIND = DocumentKind("summary", 256 << 20, "remove it: it is made again from the run files")
-
-
-class StoredStatistics(Struct, frozen=True, forbid_unknown_fields=True):
-    """Statistics of response times [ns]; a percentile is null if the sample is too small for it."""
-
-    count: Positive
-    min_ns: Count
-    max_ns: Count
-    mean_ns: float
-    std_ns: float | None
-    p5_ns: Count | None
-    p50_ns: Count | None
-    p90_ns: Count | None
-    p95_ns: Count | None
-    p99_ns: Count | None
-    p99_9_ns: Count | None
-
-
-class StoredRepetition(Struct, frozen=True, forbid_unknown_fields=True):
-    """The convergence of one run; null for missing values."""
-
-    run: Name
-    io_count: Count
-    mean_ns: float | None
-    converged: bool | None
-    reasons: list[Name] | None
-    half_width_ns: float | None
-    startup_ios: Count | None
-    period_ios: Count | None
-    slow_episodes: Count | None
-    opening_ns: float | None
-
-
-class StoredComponent(Struct, frozen=True, forbid_unknown_fields=True):
-    """One of the two patterns of a mix."""
-
-    pattern: Name | None
-    statistics: StoredStatistics | None
-
-
-class StoredModeStatistics(Struct, frozen=True, forbid_unknown_fields=True):
-    """Reads, writes, or another mode of a run that has several."""
-
-    bytes: Count
-    ios_per_s: float | None
-    bytes_per_s: float | None
-    statistics: StoredStatistics | None
-
-
-class StoredRound(Struct, frozen=True, forbid_unknown_fields=True):
-    """A part of a long run of writes: `uflip.results.steady_state`."""
-
-    written_bytes: Count
-    ended_ns: Count
-    ios_per_s: float | None
-    p99_ns: Count
-    write_amplification: float | None
 
 
 class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,12 +59,12 @@ class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     io_ignore: Count
     elapsed_ns: Count
     ios_per_s: float | None
-    statistics: StoredStatistics | None
-    repetitions: list[StoredRepetition]
+    statistics: StatisticsSummary | None
+    repetitions: list[RepetitionSummary]
     disagreement: float | None
-    components: dict[Name, StoredComponent] | UnsetType = UNSET
-    by_mode: dict[Name, StoredModeStatistics] | UnsetType = UNSET
-    rounds: list[list[StoredRound]] | UnsetType = UNSET
+    components: dict[Name, Component] | UnsetType = UNSET
+    by_mode: dict[Name, ModeStatistics] | UnsetType = UNSET
+    rounds: list[list[RoundSummary]] | UnsetType = UNSET
     time_spent_ns: dict[Name, float] | UnsetType = UNSET
     counters: dict[Name, Count] | UnsetType = UNSET
     write_amplification: float | UnsetType | None = UNSET

@@ -9,57 +9,549 @@
 The parameters are those of uFLIP §3.1 (Table 1) and of uFLIP-OC, sizes in bytes, times in
 nanoseconds. A field that is None was not given, and is not written: the native part owns every
 default (`crates/engine/src/spec.rs`), and its resolved specification has them filled in. The native
-part also checks the values against each other, and against a device. This package defines the shape
+part also checks the values against each other, and against a device. This module defines the shape
 of the document, and properties derived from it.
 
 A specification has no version of its own: it is part of manifests, plan files, ledgers and traces.
-A parameter that is added later is None in all older documents.
 """
 
 from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, get_args
 
 import msgspec
+from msgspec import Meta, Struct
 
 from uflip import _native
-from uflip.data.document import MAX_DEPTH, Table, nesting_depth
-from uflip.data.job import Job, JobTotals
-from uflip.data.pattern import (
-    Basic,
-    Functions,
-    ListSummary,
-    Mix,
-    Parallel,
-    Pattern,
-    Replay,
-    Totals,
-)
-from uflip.data.spec_base import LOCATIONS, MODES, OPEN_TIMES, TIMES, MixPart, Spec, Stop
-from uflip.errors import UsageError, native_errors
+from uflip.data.document import MAX_DEPTH, Table, Text, nesting_depth
+from uflip.errors import UsageError, native_errors, unknown_name
 
-__all__ = [
-    "LOCATIONS",
-    "MODES",
-    "OPEN_TIMES",
-    "TIMES",
-    "Basic",
-    "Functions",
-    "Job",
-    "JobTotals",
-    "ListSummary",
-    "Mix",
-    "MixPart",
-    "Parallel",
-    "Pattern",
-    "Replay",
-    "Spec",
-    "Stop",
-    "Totals",
-    "read_spec",
-    "spec_hook",
-    "table_of",
-    "text_of",
-    "typed_spec",
-]
+Mode = Literal["read", "write", "trim", "append", "reset", "finish", "open", "close"]
+Location = Literal["sequential", "random", "ordered", "partitioned", "zipf", "hotcold"]
+Time = Literal["consecutive", "pause", "burst", "fixed", "poisson"]
+MODES: tuple[str, ...] = get_args(Mode)
+PLURALS = {mode: "finishes" if mode == "finish" else f"{mode}s" for mode in MODES}
+"""Plural of a mode."""
+DATA_MODES = ("read", "write", "append")
+"""Modes that transfer data."""
+ZONE_MODES = ("append", "reset", "finish", "open", "close")
+"""Modes that only zoned devices support."""
+LOCATIONS: tuple[str, ...] = get_args(Location)
+TIMES: tuple[str, ...] = get_args(Time)
+DRAWN = ("random", "zipf", "hotcold")
+"""Random locations."""
+OPEN_TIMES = ("fixed", "poisson")
+"""Times of an open loop."""
+
+Whole = Annotated[int, Meta(ge=0)]
+"""An unsigned 64-bit integer of the native part."""
+
+
+class SpecBase(
+    Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
+):
+    """Base of specifications: no unknown keys, and no keys that were not given."""
+
+
+class Stop(SpecBase, frozen=True):
+    """The stop rule of a run without a given length: converged mean, or exhausted budget.
+
+    Attributes
+    ----------
+    confidence, half_width : float or None
+        Required precision of the mean: probability, and half width relative to the mean.
+    min_ios, max_ios : int or None
+        Least and most I/Os of each process.
+    max_time_ns : int or None
+        Time limit [ns].
+    max_bytes_written : int or None
+        Limit of written bytes [bytes].
+    """
+
+    confidence: float | None = None
+    half_width: float | None = None
+    min_ios: Whole | None = None
+    max_ios: Whole | None = None
+    max_time_ns: Whole | None = None
+    max_bytes_written: Whole | None = None
+
+    @property
+    def fewest(self) -> int:
+        """Least number of I/Os; an error if the rule lacks it."""
+        return require(self.min_ios, "stop.min_ios")
+
+    @property
+    def most(self) -> int:
+        """Largest number of I/Os; an error if the rule lacks it."""
+        return require(self.max_ios, "stop.max_ios")
+
+
+class MixPart(SpecBase, frozen=True):
+    """A basic pattern within a mix, without the fields that belong to the mix.
+
+    Attributes
+    ----------
+    mode, location, time, io_size, io_shift, target_offset, target_size : as of a `Basic`
+        The same.
+    partitions, incr, skew_percent, hot_space_percent, hot_io_percent : as of a `Basic`
+        The same.
+    write_stream, hot_write_stream, pause, burst, interval : as of a `Basic`
+        The same.
+    """
+
+    mode: Mode
+    location: Location
+    time: Time | None = None
+    io_size: Whole | None = None
+    io_shift: Whole | None = None
+    target_offset: Whole | None = None
+    target_size: Whole | None = None
+    partitions: Whole | None = None
+    incr: int | None = None
+    skew_percent: Whole | None = None
+    hot_space_percent: Whole | None = None
+    hot_io_percent: Whole | None = None
+    write_stream: Whole | None = None
+    hot_write_stream: Whole | None = None
+    pause: Whole | None = None
+    burst: Whole | None = None
+    interval: Whole | None = None
+
+    @property
+    def is_write(self) -> bool:
+        """Whether its I/Os are writes, or appends to zones."""
+        return self.mode in ("write", "append")
+
+    @property
+    def is_trim(self) -> bool:
+        """Whether they deallocate data."""
+        return self.mode == "trim"
+
+    @property
+    def moves_data(self) -> bool:
+        """Whether they read or write: neither trims nor zone commands."""
+        return self.mode in DATA_MODES
+
+    @property
+    def is_sequential_write(self) -> bool:
+        """Whether they change data at addresses that are not random: includes trims."""
+        return self.mode != "read" and self.location not in DRAWN
+
+    @property
+    def io_bytes(self) -> int:
+        """Size of an I/O [bytes]; an error if the pattern lacks it."""
+        return require(self.io_size, "io_size")
+
+    @property
+    def target_bytes(self) -> int:
+        """Size of the target space [bytes]; an error if the pattern lacks it."""
+        return require(self.target_size, "target_size")
+
+    @property
+    def shift(self) -> int:
+        """Distance of its I/Os from multiples of their size [bytes]."""
+        return self.io_shift or 0
+
+    @property
+    def begin(self) -> int:
+        """Begin of the target space [bytes]."""
+        return self.target_offset or 0
+
+    @property
+    def end(self) -> int:
+        """End of the target space [bytes]."""
+        return self.begin + self.target_bytes
+
+    @property
+    def processes(self) -> int:
+        """Number of processes."""
+        return 1
+
+
+class Spec:
+    """The request for one run: a `Basic`, `Mix`, `Parallel`, `Replay` or `Job`.
+
+    Equal specifications request the same run; `but` returns a changed copy.
+    """
+
+    __slots__ = ()
+
+    def but(self, **changes: Any) -> Self:
+        """Return a copy with other values of some fields.
+
+        Parameters
+        ----------
+        **changes
+            Field -> its value; None: not given.
+
+        Raises
+        ------
+        UsageError
+            For an unknown field.
+
+        Examples
+        --------
+        >>> from uflip.spec import basic
+        >>> basic("read", "random", io_size=512).but(io_size=None, seed=7)
+        Basic(mode='read', location='random', seed=7)
+        """
+        names: tuple[str, ...] = self.__struct_fields__  # type: ignore[attr-defined]
+        for name in changes:
+            if name not in names:
+                raise unknown_name("parameter", name, names, where="but")
+        return msgspec.structs.replace(self, **changes)  # type: ignore[type-var]
+
+    @property
+    def parts(self) -> tuple[MixPart, ...]:
+        """Its basic patterns, in order; empty for a replay or a job."""
+        return ()
+
+    @property
+    def stop(self) -> Stop | None:
+        """The stop rule, if the length is not given."""
+        return None
+
+    @property
+    def depth(self) -> int:
+        """Number of I/Os in flight per process."""
+        return getattr(self, "queue_depth", None) or 1
+
+    @property
+    def io_count(self) -> int | None:
+        """I/Os of each process, ignored ones included; for a mix those of its rarer pattern."""
+        return None
+
+    @property
+    def io_ignore(self) -> int | None:
+        """Number of them, at the start, that the statistics leave out."""
+        return None
+
+    @property
+    def seed(self) -> int | None:
+        """Seed of random addresses."""
+        return None
+
+    @property
+    def ios(self) -> int:
+        """`io_count`; an error if the specification lacks it."""
+        return require(self.io_count, "io_count")
+
+    @property
+    def ignored_ios(self) -> int:
+        """`io_ignore`; an error if the specification lacks it."""
+        return require(self.io_ignore, "io_ignore")
+
+    @property
+    def most_ios(self) -> int:
+        """Like `ios`; with a stop rule, its largest number of I/Os."""
+        return self.ios if self.stop is None else self.stop.most
+
+    @property
+    def writes(self) -> bool:
+        """Whether any I/O changes data: a write, or a trim."""
+        return any(part.mode != "read" for part in self.parts)
+
+    @property
+    def writes_sequentially(self) -> bool:
+        """Whether it contains sequential, ordered or partitioned writes.
+
+        These disturb the state of a device most, so that a plan keeps their targets apart
+        (uFLIP §4.1).
+        """
+        return any(part.is_sequential_write for part in self.parts)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether I/Os have arrival times, independent of earlier completions."""
+        return False
+
+    @property
+    def sequential_targets(self) -> list[tuple[int, int]]:
+        """Targets of sequential writes: (begin, end) of each [bytes].
+
+        Examples
+        --------
+        >>> from uflip.spec import baseline
+        >>> baseline("SW", target_offset=4096, target_size=8192).sequential_targets
+        [(4096, 12288)]
+        """
+        return [(part.begin, part.end) for part in self.parts if part.is_sequential_write]
+
+
+def require(value: int | None, name: str) -> int:
+    """Return a given value; raise an error with its name if it is missing."""
+    if value is None:
+        raise UsageError(
+            f"The pattern lacks {name}",
+            where=name,
+            action=f"write {name} into its specification",
+        )
+    return value
+
+
+# Patterns of I/Os over sectors (uFLIP §3.1, Table 1).
+
+
+class Basic(MixPart, Spec, frozen=True, tag_field="kind", tag="basic"):
+    """A basic pattern (uFLIP §3.1): one function for each of time, size, location and mode.
+
+    Attributes
+    ----------
+    mode, location : str
+        One of `MODES`, one of `LOCATIONS`.
+    time : str or None
+        One of `TIMES`.
+    io_size, io_shift, target_offset, target_size : int or None
+        Size of an I/O, its shift, begin and size of the target space [bytes].
+    partitions, incr : int or None
+        For a partitioned, for an ordered location.
+    skew_percent, hot_space_percent, hot_io_percent : int or None
+        θ of Zipf's law in hundredths; for a hot and a cold area, the shares of the hot one [%].
+    write_stream, hot_write_stream : int or None
+        The stream of its writes, and that of writes to the hot area.
+    pause, burst : int or None
+        Pause between I/Os [ns]; I/Os between two pauses.
+    interval : int or None
+        Open loop: mean time from one arrival to the next [ns].
+    parallel_degree, queue_depth : int or None
+        Processes; I/Os in flight of each.
+    io_count, io_ignore : int or None
+        I/Os of each process, and the number at the start that the statistics leave out.
+    seed : int or None
+        Seed of random addresses.
+    stop : Stop or None
+        The stop rule, in place of the two counts.
+    """
+
+    parallel_degree: Whole | None = None
+    queue_depth: Whole | None = None
+    io_count: Whole | None = None
+    io_ignore: Whole | None = None
+    seed: Whole | None = None
+    stop: Stop | None = None
+
+    @property
+    def parts(self) -> tuple[MixPart, ...]:
+        """The pattern itself."""
+        return (self,)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its I/Os have arrival times."""
+        return self.time in OPEN_TIMES
+
+    @property
+    def processes(self) -> int:
+        """Number of processes."""
+        return 1 if self.parallel_degree is None else self.parallel_degree
+
+
+class Mix(SpecBase, Spec, frozen=True, tag_field="kind", tag="mix"):
+    """I/Os of two basic patterns: in turn, or drawn at random.
+
+    Attributes
+    ----------
+    first, second : MixPart
+        The two patterns.
+    ratio : int or None
+        Number of I/Os of the first for each one of the second.
+    first_percent : int or None
+        Or: the chance of the first for each I/O [%].
+    time, interval : str, int or None
+        Open loop: "fixed" or "poisson", as in `Basic`.
+    queue_depth, io_count, io_ignore, seed, stop
+        As in `Basic`; the counts are I/Os of the second, rarer pattern, and of both where they are
+        drawn.
+    """
+
+    first: MixPart
+    second: MixPart
+    ratio: Whole | None = None
+    first_percent: Whole | None = None
+    time: Time | None = None
+    interval: Whole | None = None
+    queue_depth: Whole | None = None
+    io_count: Whole | None = None
+    io_ignore: Whole | None = None
+    seed: Whole | None = None
+    stop: Stop | None = None
+
+    @property
+    def parts(self) -> tuple[MixPart, ...]:
+        """The first and the second."""
+        return (self.first, self.second)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its I/Os have arrival times."""
+        return self.time in OPEN_TIMES
+
+    @property
+    def turns(self) -> int:
+        """I/Os of the first pattern for each counted one, at most."""
+        return 1 if self.ratio is None else self.ratio
+
+
+class Parallel(SpecBase, Spec, frozen=True, tag_field="kind", tag="parallel"):
+    """Patterns that run in parallel, with a process each.
+
+    Attributes
+    ----------
+    patterns : tuple of Basic or Mix
+        The patterns; each has its own counts.
+    seed, stop
+        As in `Basic`.
+    """
+
+    patterns: tuple[Basic | Mix, ...]
+    seed: Whole | None = None
+    stop: Stop | None = None
+
+    @property
+    def parts(self) -> tuple[MixPart, ...]:
+        """The parts of all patterns."""
+        return tuple(part for pattern in self.patterns for part in pattern.parts)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether I/Os of any of the patterns have arrival times."""
+        return any(pattern.is_open for pattern in self.patterns)
+
+
+class ListSummary(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The summary of a list of I/Os.
+
+    Attributes
+    ----------
+    ios : str
+        Digest of every I/O.
+    io_count, bytes_read, bytes_written, bytes_trimmed : int
+        Their number, and the bytes that they transfer, or deallocate [bytes].
+    end, align, io_size_max : int
+        End of the last, common divisor of all offsets and sizes, the longest [bytes].
+    span : int or None
+        Open loop: arrival of the last one [ns].
+    """
+
+    ios: str
+    io_count: Whole
+    bytes_read: Whole
+    bytes_written: Whole
+    end: Whole
+    align: Whole
+    io_size_max: Whole
+    span: Whole | None = None
+    bytes_trimmed: Whole = 0
+
+
+class Replay(SpecBase, Spec, frozen=True, tag_field="kind", tag="replay"):
+    """The I/Os of a list, identified by its digest: those of a trace.
+
+    Attributes
+    ----------
+    list : ListSummary
+        Its summary.
+    queue_depth, io_count, io_ignore
+        As in `Basic`; the count is that of the list.
+    """
+
+    list: ListSummary
+    queue_depth: Whole | None = None
+    io_count: Whole | None = None
+    io_ignore: Whole | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the I/Os of the list have arrival times."""
+        return self.list.span is not None
+
+    @property
+    def writes(self) -> bool:
+        """Whether any I/O of the list changes data: a write, or a trim."""
+        return self.list.bytes_written + self.list.bytes_trimmed > 0
+
+
+Functions = Basic | Mix | Parallel
+"""A specification whose I/Os are computed by functions (uFLIP Table 1)."""
+
+Pattern = Functions | Replay
+"""A specification of I/Os over sectors."""
+
+
+class Totals(Struct, frozen=True):
+    """The totals of a specification on a device; with a stop rule, the most.
+
+    Attributes
+    ----------
+    total_ios : int
+        I/Os, ignored ones included.
+    bytes_read, bytes_written, bytes_trimmed : int
+        Bytes that they transfer, or deallocate [bytes].
+    pause_ns : int
+        Sum of the pauses of the process that pauses longest [ns].
+    """
+
+    total_ios: Whole
+    bytes_read: Whole = 0
+    bytes_written: Whole = 0
+    bytes_trimmed: Whole = 0
+    pause_ns: Whole = 0
+
+
+# Jobs over physical addresses (uFLIP-OC).
+
+
+class Job(SpecBase, Spec, frozen=True):
+    """Commands to pages of an open-channel device; `docs/reference/open-channel.md`.
+
+    Attributes
+    ----------
+    kind : str or None
+        "pages" (None is the same), or "wear": cycles of one block until it fails.
+    first_channel, channels, first_lun, luns, first_block, blocks, first_page, pages : int or None
+        The range of pages.
+    mix : str or None
+        Letters W and R, repeated without end.
+    threads, vector : int or None
+        Threads; pages of all planes per command.
+    sleep : int or None
+        Time between commands [ns].
+    iteration : str or None
+        "sequential", "round_robin" or "isolated".
+    repeat : int or None
+        Number of repetitions of the whole job.
+    """
+
+    kind: Literal["pages", "wear"] | None = None
+    first_channel: Whole | None = None
+    channels: Whole | None = None
+    first_lun: Whole | None = None
+    luns: Whole | None = None
+    first_block: Whole | None = None
+    blocks: Whole | None = None
+    first_page: Whole | None = None
+    pages: Whole | None = None
+    mix: Text | None = None
+    threads: Whole | None = None
+    vector: Whole | None = None
+    sleep: Whole | None = None
+    iteration: Text | None = None
+    repeat: Whole | None = None
+
+    @property
+    def wears_out(self) -> bool:
+        """Whether it sacrifices a block."""
+        return self.kind == "wear"
+
+
+class JobTotals(Struct, frozen=True):
+    """The size of a job: commands, pages of all planes, blocks, and bytes."""
+
+    total_ios: Whole
+    pages_read: Whole
+    pages_written: Whole
+    blocks_erased: Whole
+    bytes_read: Whole
+    bytes_written: Whole
 
 
 def text_of(spec: Spec) -> str:

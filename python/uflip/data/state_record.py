@@ -11,8 +11,17 @@ from typing import Literal, TypedDict
 import msgspec
 from msgspec import Struct
 
-from uflip.data.bounded_read import DocumentKind, read_if_exists
-from uflip.data.document import Count, Instant, Name, Positive, Table, Text, decode
+from uflip.data.document import (
+    Count,
+    DocumentKind,
+    Instant,
+    Name,
+    Positive,
+    Table,
+    Text,
+    decode,
+    read_if_exists,
+)
 
 KIND = DocumentKind(
     "record of the device's state",

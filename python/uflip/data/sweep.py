@@ -17,8 +17,17 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from uflip.data.bounded_read import DocumentKind, read_document
-from uflip.data.document import Count, DigestText, Instant, Name, Positive, Text, decode
+from uflip.data.document import (
+    Count,
+    DigestText,
+    DocumentKind,
+    Instant,
+    Name,
+    Positive,
+    Text,
+    decode,
+    read_document,
+)
 from uflip.data.spec import Basic, Mix, Parallel, Spec, spec_hook
 from uflip.errors import UsageError
 

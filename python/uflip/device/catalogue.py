@@ -16,8 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from uflip import _native
-from uflip.data.device import DeviceDetails, DeviceInfo, read_info
-from uflip.data.device_reports import BlockReport, KnownDevice
+from uflip.data.device import BlockReport, DeviceDetails, DeviceInfo, KnownDevice, read_info
 from uflip.device.guard import SMALLEST_SECTOR, check_options
 from uflip.device.handle import Device
 from uflip.device.opener import check_medium, inspect_sim, open_null

@@ -16,11 +16,17 @@ from msgspec.structs import replace
 from uflip import _native
 from uflip import durability as durabilities
 from uflip.benchmark_options import MAX_IOS_IN_FLIGHT
-from uflip.data.device import DeviceInfo, read_info
+from uflip.data.device import (
+    DeviceInfo,
+    PowerLoss,
+    Zone,
+    ZoneReport,
+    read_info,
+    read_power_loss,
+    read_zones,
+)
 from uflip.data.document import plain
-from uflip.data.power import PowerLoss, read_power_loss
 from uflip.data.spec import Spec, text_of
-from uflip.data.zones import Zone, ZoneReport, read_zones
 from uflip.device.cache import cache_key, cached_device
 from uflip.device.identity import TargetStatus
 from uflip.device.resolve import resolve_state

@@ -19,8 +19,7 @@ from collections.abc import Mapping
 from typing import Literal, TypedDict
 
 from uflip._native import Trace
-from uflip.data.device import DeviceInfo
-from uflip.data.device_reports import Identity
+from uflip.data.device import DeviceInfo, Identity
 from uflip.errors import DeviceError
 
 MODEL = ("kind", "model", "serial", "capacity_bytes", "sector_bytes")

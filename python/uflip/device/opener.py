@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from uflip import _native
 from uflip import durability as durabilities
-from uflip.data.bounded_read import DocumentKind, read_start
 from uflip.data.device import DeviceInfo, read_info, with_details
-from uflip.data.folder import refuse_results
+from uflip.data.document import DocumentKind, read_start
+from uflip.data.manifest import refuse_results
 from uflip.device.cache import cache_key, cached_device
 from uflip.device.guard import COMPLETIONS, IO_TIMEOUT_NS, check_options
 from uflip.device.handle import Device

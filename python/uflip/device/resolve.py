@@ -8,8 +8,7 @@ import msgspec
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
-from uflip.data.spec import Pattern, Spec, Totals, text_of
-from uflip.data.spec_base import MODES, ZONE_MODES
+from uflip.data.spec import MODES, ZONE_MODES, Pattern, Spec, Totals, text_of
 from uflip.data.state_record import StateRequest
 from uflip.errors import UsageError, native_errors
 

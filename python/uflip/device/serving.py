@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uflip import _native
-from uflip.data.device_reports import ServedDocument
-from uflip.data.folder import refuse_results
+from uflip.data.device import ServedDocument
+from uflip.data.manifest import refuse_results
 from uflip.device.handle import Device
 from uflip.errors import UflipError, UsageError, from_native, native_errors
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from uflip.data.open_channel import MixFound, OpenChannel, OpTimes, ScalingFound
+from uflip.data.summary import MixFound, OpenChannel, OpTimes, ScalingFound
 from uflip.experiment import PlannedRun
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.open_channel import oc0, oc1, oc2, oc3

@@ -12,9 +12,8 @@ from msgspec import Struct
 from uflip import _native
 from uflip.data import manifest
 from uflip.data.document import Count, check
-from uflip.data.open_channel import RuleFound
 from uflip.data.spec import Job, table_of, typed_spec
-from uflip.data.summary import ExperimentSummary, Summary
+from uflip.data.summary import ExperimentSummary, RuleFound, Summary
 from uflip.experiment import PlannedRun
 from uflip.microbench import micro_benchmarks_for
 from uflip.microbench.open_channel import oc1

@@ -10,7 +10,7 @@ import numpy as np
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
-from uflip.data.open_channel import OpTimes
+from uflip.data.summary import OpTimes
 from uflip.errors import RefusedError, UsageError
 from uflip.experiment import PlannedRun
 from uflip.microbench.open_channel import oc0

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from uflip import _native
-from uflip.data.bounded_read import DocumentKind, read_text
+from uflip.data.document import DocumentKind, read_text
 from uflip.errors import DeviceError, native_errors, unknown_name
 
 # The largest built-in profile has 7 KB.

@@ -5,7 +5,7 @@ Each part is a function of the summary that returns a heading, a figure and text
 
 from collections.abc import Mapping, Sequence
 
-from uflip.data.phases import Interference, PhasesOfPattern
+from uflip.data.manifest import Interference, PhasesOfPattern
 from uflip.data.summary import ExperimentSummary, RepetitionSummary
 from uflip.durability import CACHED, describe_durability
 from uflip.report import figures

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from uflip.data.phases import Batches
-from uflip.data.spec_base import PLURALS
+from uflip.data.manifest import Batches
+from uflip.data.spec import PLURALS
 from uflip.data.summary import (
     Component,
     MeasuredExperiment,

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from uflip.data.manifest import IMPORTED
-from uflip.data.spec_base import PLURALS
+from uflip.data.spec import PLURALS
 from uflip.data.summary import ExperimentSummary as Run
 from uflip.data.summary import (
     MeasuredExperiment,

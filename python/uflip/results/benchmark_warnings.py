@@ -13,11 +13,11 @@ from uflip.data.manifest import (
     DeviceState,
     Disk,
     Host,
+    Interference,
     Manifest,
     WarningRecord,
     host_of,
 )
-from uflip.data.phases import Interference
 from uflip.durability import CACHED
 from uflip.results.convergence import MARKS
 from uflip.results.integrity import UNPROVEN, FolderVerification

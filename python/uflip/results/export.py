@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from uflip.data.spec_base import MODES, PLURALS
+from uflip.data.spec import MODES, PLURALS
 from uflip.data.summary import ExperimentSummary
 from uflip.errors import UsageError, native_errors, unknown_name
 from uflip.results import outputs

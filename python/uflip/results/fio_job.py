@@ -20,8 +20,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from uflip.data.spec import Basic, Mix, MixPart, Parallel, Pattern, Replay, read_spec
-from uflip.data.spec_base import DRAWN, MODES
+from uflip.data.spec import DRAWN, MODES, Basic, Mix, MixPart, Parallel, Pattern, Replay, read_spec
 from uflip.results.reader import Results, StoredRun
 
 TARGET = "${UFLIP_TARGET}"

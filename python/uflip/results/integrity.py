@@ -18,8 +18,7 @@ from msgspec import Struct
 
 from uflip import _native
 from uflip.data import ledger, manifest
-from uflip.data.bounded_read import read_if_exists
-from uflip.data.document import decode
+from uflip.data.document import decode, read_if_exists
 from uflip.data.ledger import Ledger
 from uflip.data.manifest import Manifest
 from uflip.data.run import KIND, metadata_of

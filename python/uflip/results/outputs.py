@@ -32,8 +32,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from uflip.data.bounded_read import file_type
-from uflip.data.folder import refuse_results
+from uflip.data.document import file_type
+from uflip.data.manifest import refuse_results
 from uflip.errors import RefusedError, ResultsError, UflipError, UsageError
 from uflip.results.atomic import fsync_directory, fsync_tree, make_folders
 

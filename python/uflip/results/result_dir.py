@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from uflip.data.folder import RUNS, refuse_results
+from uflip.data.manifest import RUNS, refuse_results
 from uflip.errors import ResultsError
 from uflip.results import atomic
 

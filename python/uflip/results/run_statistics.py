@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
-from uflip.data.single_run import ModeDocument, OneRun
+from uflip.data.run import ModeDocument, OneRun
 from uflip.data.spec import MODES, Mix, Parallel, Pattern, Replay, read_spec
 from uflip.results.columns import PIECE_IOS, as_array, pieces
 from uflip.stats import Distribution

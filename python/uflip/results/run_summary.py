@@ -22,7 +22,7 @@ from uflip import _native
 from uflip.data import summary
 from uflip.data.manifest import PlanEntry
 from uflip.data.run import metadata_of
-from uflip.data.run_summary import RunSummary, StoredRepetition, typed
+from uflip.data.run_summary import RunSummary, typed
 from uflip.data.spec import Mix, read_spec
 from uflip.results.agreement import disagreement
 from uflip.results.columns import measured_column, pieces
@@ -46,7 +46,7 @@ class RepetitionPart:
     trace: _native.Trace
     page_bytes: int | None
     path: Path
-    cached: StoredRepetition | None = None
+    cached: summary.RepetitionSummary | None = None
     """Its convergence, where that is known already."""
     sampled: Samples | None = None
     """Samples of the counters during a fresh run that is divided into rounds."""
@@ -54,8 +54,7 @@ class RepetitionPart:
     def convergence(self) -> summary.RepetitionSummary:
         """Return the convergence of its mean."""
         if self.cached is not None:
-            row: summary.RepetitionSummary = msgspec.to_builtins(self.cached)
-            return row
+            return self.cached
         return {
             "run": self.run.id,
             **repetition_convergence(self.trace, measured_column(self.trace), self.path),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import IMPORTED
-from uflip.data.single_run import StopDocument
+from uflip.data.run import StopDocument
 from uflip.data.spec import Basic, Parallel, Spec
 from uflip.results.rate_limit import find_ticks
 from uflip.stats import drift

@@ -49,8 +49,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.data.manifest import PlanEntry
-from uflip.data.phases import Phases, PhasesOfPattern
+from uflip.data.manifest import Phases, PhasesOfPattern, PlanEntry
 from uflip.data.spec import Basic, Mix, MixPart, Spec
 from uflip.data.summary import MeanSummary, Repetitions, WarningSummary
 from uflip.flash_waits import (

@@ -19,21 +19,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from uflip import _native
 from uflip.data import run_summary
-from uflip.data.bounded_read import DocumentKind, read_if_exists
+from uflip.data.document import DocumentKind, read_if_exists
 from uflip.data.manifest import PlanEntry
 from uflip.data.run_summary import (
     PyramidFile,
     RunSummary,
-    StoredRepetition,
     StoredSummary,
     SummarySource,
 )
-from uflip.data.summary import RepetitionSummary as RepetitionRow
+from uflip.data.summary import RepetitionSummary
 from uflip.errors import UflipError
 from uflip.results.atomic import temporary_name
 from uflip.results.pyramid import ROW, Pyramid, pyramid_of
@@ -164,12 +162,11 @@ class SummaryWriter:
         self._by_run[run.id] = summary
         self._summaries.store_run(run.id, digest, summary, pyramid_of(trace))
 
-    def repetition(self, run: str) -> RepetitionRow:
+    def repetition(self, run: str) -> RepetitionSummary:
         """Return the convergence of a committed run."""
-        row: RepetitionRow = msgspec.to_builtins(self._by_run[run].repetitions[0])
-        return row
+        return self._by_run[run].repetitions[0].copy()
 
-    def _cached_repetition(self, run: str) -> StoredRepetition | None:
+    def _cached_repetition(self, run: str) -> RepetitionSummary | None:
         cached = self._by_run.get(run)
         return None if cached is None else cached.repetitions[0]
 

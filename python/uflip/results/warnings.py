@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from uflip.data.device import DeviceInfo
-from uflip.data.manifest import PlanEntry
-from uflip.data.phases import Phases
+from uflip.data.manifest import Phases, PlanEntry
 from uflip.data.run import About, metadata_of
 from uflip.data.spec import read_spec
 from uflip.data.summary import MeanSummary, WarningSummary

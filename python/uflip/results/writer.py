@@ -24,8 +24,7 @@ import msgspec
 from uflip import _native
 from uflip.data import ledger, manifest, run_summary
 from uflip.data.ledger import BeginEntry, Entry, digest_of
-from uflip.data.manifest import Manifest, PlanEntry, entry_of
-from uflip.data.phases import Interference, Phases
+from uflip.data.manifest import Interference, Manifest, Phases, PlanEntry, entry_of
 from uflip.data.run import About, InsideFile
 from uflip.data.summary import Certainty, WarningSummary
 from uflip.errors import ResultsError, UflipError, native_errors

@@ -22,7 +22,7 @@ from sqlalchemy import Engine, make_url, select
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import Session, sessionmaker
 
-from uflip.data.folder import refuse_results
+from uflip.data.manifest import refuse_results
 from uflip.errors import RefusedError, ResultsError, UsageError
 from uflip.results import atomic
 from uflip.results.atomic import make_folders

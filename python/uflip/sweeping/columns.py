@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from uflip.data.document import Table
-from uflip.data.spec_base import MODES
+from uflip.data.spec import MODES
 from uflip.stats.summary import STATISTICS
 from uflip.sweeping.points import SweepPoint
 from uflip.sweeping.row import Statistics, SweepRow

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from uflip.data.spec_base import MODES
+from uflip.data.spec import MODES
 from uflip.errors import unknown_name
 from uflip.spec import Basic, Functions, Parallel, Spec
 from uflip.stats import PERCENTILES, supports

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 
 from uflip.data.document import Table
-from uflip.data.spec_base import MODES
+from uflip.data.spec import MODES
 
 Values = Table
 """The varied values of a point, by name."""

@@ -20,11 +20,10 @@ from msgspec.structs import replace
 from uflip.benchmarks import summary
 from uflip.data import manifest
 from uflip.data import summary as summary_types
-from uflip.data.bounded_read import read_document
 from uflip.data.device import DeviceInfo
-from uflip.data.document import MAX_RUNS, MAX_WARNINGS, plain
+from uflip.data.document import MAX_RUNS, MAX_WARNINGS, plain, read_document
 from uflip.data.manifest import Manifest
-from uflip.data.spec_base import PLURALS
+from uflip.data.spec import PLURALS
 from uflip.data.summary import ExperimentSummary, Summary, WarningSummary
 from uflip.durability import describe_durability
 from uflip.errors import UflipError, UsageError

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from uflip.data.phases import Batches, Interference, Windows
+from uflip.data.manifest import Batches, Interference, Windows
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from uflip.data.phases import PhasesOfPattern
+from uflip.data.manifest import PhasesOfPattern
 from uflip.errors import unknown_name
 from uflip.microbench.labels import by_pattern, format_value
 from uflip.report.data import Document, baseline_traces, first_runs, is_simulated

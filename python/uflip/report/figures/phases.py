@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from uflip.data.phases import PhasesOfPattern
+from uflip.data.manifest import PhasesOfPattern
 from uflip.report.blocks import Figure
 from uflip.report.data import (
     BaselineTrace,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from uflip.data.spec_base import MODES, PLURALS
+from uflip.data.spec import MODES, PLURALS
 from uflip.report.figures.canvas import WIDTH, mark_simulated, new_figure, styled
 from uflip.report.figures.files import nothing_to_draw, save
 from uflip.report.figures.palette import CAUSES
