@@ -14,7 +14,7 @@ def make(folder: Path) -> None:
     writes = stored.baseline_run(2, "RW", io_ignore=10)
     again = replace(writes, id="0004-baseline-RW-io_size-32768-r2", repetition=2)
     runs = [stored.baseline_run(1, "SR"), writes, stored.mix_run(3, "SR", "RW", 3), again]
-    stored.results(folder, runs)
+    stored.results(folder, runs, host={"kernel": "Linux 6.18", "command_line": ["uflip", "test"]})
 
 
 if __name__ == "__main__":

@@ -145,7 +145,10 @@ def test_golden_summary_matches_its_type() -> None:
         (b"", "not JSON"),
         (b"[" * 100_000, f"more than {MAX_DEPTH} levels"),
         (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, f"more than {MAX_DEPTH} levels"),
-        (b'{"format": "uflip-results", "seed": ' + b"9" * 5000 + b"}", "out of range"),
+        (
+            b'{"format": "uflip-results", "format_version": 1, "seed": ' + b"9" * 5000 + b"}",
+            "out of range",
+        ),
         (b'{"format": "\xff"}', "not JSON"),
         (b'{"format": "\\ud800"}', "not JSON"),
         (b'{"format": "uflip-results", "format_version": NaN}', "not JSON"),
