@@ -35,7 +35,7 @@ from uflip.executors import (
 )
 from uflip.executors.task_batches import Bundles
 from uflip.executors.work import WorkerTask
-from uflip.reproduce import ofc, ofc_relocation, table3
+from uflip.reproduce import ofc, table3
 from uflip.reproduce.refit import RefitMeasurer
 from uflip.reproduce.simulated_device import SimulatedDevice
 from uflip.selftest import checks
@@ -220,7 +220,7 @@ def test_other_simulator_version_is_refused() -> None:
     [
         *checks()[:1],
         ofc._measure_rate,
-        ofc_relocation.fits.fixed_relocation,
+        ofc.fixed_relocation,
         partial(RefitMeasurer(table3.TABLE[0].profile), columns=("SR",)),
     ],
     ids=["self-test", "throughput", "relocation", "refit"],

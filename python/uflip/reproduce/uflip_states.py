@@ -10,7 +10,7 @@ random and sequential state as the section defines them.
 **Ambiguous**: "fresh" is a device that was never written to. "Aged" is the random state and then
 `AGED` times as much again. Two means are equal within `REPEATABILITY`, by which the paper's own
 repetitions differed. "Significantly" is what does not round to "=" on the scale of Table 3, as in
-`uflip_hints`. A state is disturbed in each of the three ways that the section names, each with as
+`uflip_figures`. A state is disturbed in each of the three ways that the section names, each with as
 many writes as write `DISTURBED_PART` of the capacity.
 """
 
