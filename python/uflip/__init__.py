@@ -23,7 +23,7 @@ TYPE_CHECKING = False  # importing `typing` would double the time until a signal
 if TYPE_CHECKING:
     from typing import Any
 
-    from uflip._native import Trace, __version__
+    from uflip._native import __version__
     from uflip.analysis import analyse
     from uflip.api import compare, load, pattern, plan, replay, resume, run
     from uflip.device.catalogue import inspect_device, known_devices
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from uflip.result import Result
     from uflip.spec import baseline, basic, mix, parallel
     from uflip.sweeping import sweep
+    from uflip.trace import Trace
 
 __all__ = [
     "Device",
@@ -60,7 +61,7 @@ __all__ = [
 
 _HOMES = {
     "Result": "result",
-    "Trace": "_native",
+    "Trace": "trace",
     "analyse": "analysis",
     "compare": "api",
     "load": "api",
@@ -87,6 +88,8 @@ def __getattr__(name: str) -> "Any":
     """Import a public name on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module 'uflip' has no attribute {name!r}")
+    if name != "__version__":
+        import_module("uflip.trace")  # gives traces their statistics
     return getattr(import_module(f"uflip.{_HOMES[name]}"), name)
 
 

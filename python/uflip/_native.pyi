@@ -1,9 +1,11 @@
 """Interface of the native extension (Rust): Python starts a run, and gets its trace back."""
 
+from collections.abc import Sequence
 from types import GenericAlias
 from typing import Any, Generic, TypeVar, final
 
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 _T = TypeVar("_T")
@@ -124,6 +126,14 @@ class Trace:
     def elapsed_ns(self) -> int:
         """Return the time from the first submission to the last completion, on the device's clock
         [ns]."""
+    @property
+    def mean(self) -> float:
+        """Mean response time without the start-up [ns], by `uflip.trace`."""
+    def percentiles(self, percent: Sequence[float]) -> NDArray[np.float64]:
+        """Return percentiles (n,) of the response time without the start-up [ns]; NaN where the
+        run is too short. By `uflip.trace`."""
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Plot every I/O and the running average with matplotlib, by `uflip.trace`."""
     @property
     def has_inside(self) -> bool:
         """Whether the trace has a device log: the internal operations of the device."""

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar, overload
 
 from uflip import options
-from uflip._native import Trace
 from uflip.benchmark import BenchmarkRequest, OnEvent, Plan, begin, ignore
 from uflip.benchmark import replay as replays
 from uflip.benchmark import resume as resume_session
@@ -35,6 +34,7 @@ from uflip.options import (
 from uflip.pattern_options import OPENED, PATTERN, STOPPING, only_given, parse_pattern
 from uflip.result import Comparison, Result
 from uflip.spec import Pattern
+from uflip.trace import Trace
 from uflip.units import parse_path
 
 Parameters = ParamSpec("Parameters")
@@ -492,7 +492,8 @@ def pattern(
     -------
     Trace
         Every I/O, in the order of submission; `numpy.asarray(trace.column("response_time_ns"))`
-        (n,) [ns] is a view.
+        (n,) [ns] is a view. `mean` and `percentiles([50, 99])` are in nanoseconds without the
+        start-up; `plot()` draws it.
 
     Raises
     ------
@@ -509,8 +510,8 @@ def pattern(
     Examples
     --------
     >>> trace = pattern("sim:demo", pattern="RW", io_size="4k", io_count=100)
-    >>> len(trace)
-    100
+    >>> len(trace), trace.mean > trace.percentiles([50])[0] > 0
+    (100, True)
     >>> trace = pattern("file:new.bin", "RW", size="1MiB", buffered=True, io_count=10)
     """
     given = locals()

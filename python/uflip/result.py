@@ -11,7 +11,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from uflip._native import Trace
 from uflip.arrow_table import Columns, frame
 from uflip.benchmarks import summary
 from uflip.data.device import DeviceInfo
@@ -22,6 +21,7 @@ from uflip.errors import unknown_name
 from uflip.results import Results, StoredRun, comparison
 from uflip.results.pyramid import Pyramid
 from uflip.results.summary_document import describe_device, experiments_of
+from uflip.trace import Trace
 from uflip.units import parse_path
 
 if TYPE_CHECKING:

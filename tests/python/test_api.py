@@ -135,6 +135,39 @@ def test_trace_repr_describes_its_ios() -> None:
     assert f"{uflip.Trace.__module__}.{uflip.Trace.__qualname__}" == "uflip.Trace"
 
 
+def test_trace_statistics_equal_those_of_the_command_line() -> None:
+    options = {"io_size": "4k", "io_count": 2000, "io_ignore": 100}
+    trace = uflip.pattern(DEVICE, "RW", **options)  # type: ignore[arg-type]
+    printed = json.loads(
+        command(
+            "pattern", DEVICE, "--pattern", "RW", "--io-size", "4k", "--io-count", 2000,
+            "--io-ignore", 100, "--json",
+        ).out
+    )["statistics"]  # fmt: skip
+    assert trace.mean == printed["mean_ns"]
+    assert trace.percentiles([5, 50, 99]).tolist() == [
+        printed[name] for name in ("p5_ns", "p50_ns", "p99_ns")
+    ]
+    assert np.isnan(trace.percentiles([99.9])).all(), "2 of 1900 I/Os do not support it"
+    with pytest.raises(UsageError):
+        trace.percentiles([101])
+    with uflip.open_device("null") as device:
+        assert device.run(uflip.baseline("RR", io_count=3)).mean > 0
+
+
+def test_trace_is_drawn_on_given_axes() -> None:
+    from matplotlib.figure import Figure
+
+    mixed = uflip.mix(uflip.baseline("RR"), uflip.baseline("RW"), 3, io_count=50)
+    for trace in (uflip.pattern(DEVICE, "RW", io_count=600, io_ignore=20),
+                  uflip.pattern(DEVICE, mixed)):  # fmt: skip
+        axis = Figure().subplots()
+        assert trace.plot(axis) is axis
+        drawn = np.asarray(axis.lines[0].get_ydata(), float)
+        times_ns = np.asarray(trace.column("response_time_ns"))
+        assert np.array_equal(np.round(drawn * 1e6), times_ns)
+
+
 def test_frame_matches_show_and_loads_in_other_libraries(result: uflip.Result) -> None:
     shown = json.loads(command("show", result.path, "--json").out)
     means = [

@@ -48,15 +48,16 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "benchmark_options", "data", "durability", "errors", "native_wait", "profiles",
         "spec", "units",
     },
+    "trace": {"_native", "data", "microbench", "report", "results", "stats", "units"},
     "arrow_table": {"errors"},
     "result": {
-        "_native", "arrow_table", "benchmarks", "data", "errors", "report", "results", "site",
+        "arrow_table", "benchmarks", "data", "errors", "report", "results", "site", "trace",
         "units",
     },
     "options": {"_native", "benchmark_options", "data", "device", "durability", "errors", "units"},
     "api": {
-        "_native", "benchmark", "data", "device", "errors", "options", "pattern_options", "result",
-        "spec", "units",
+        "benchmark", "data", "device", "errors", "options", "pattern_options", "result", "spec",
+        "trace", "units",
     },
     "experiment": {"data", "errors", "spec", "units"},
     "microbench": {

@@ -183,6 +183,11 @@ class Distribution:
             **{name: self._percentile(cumulative, q) for name, q in PERCENTILES.items()},
         )
 
+    def percentile(self, q: float) -> int | None:
+        """Return the percentile of a share 0 < q < 1 [ns]; None if the sample is too small."""
+        self._pack()
+        return self._percentile(np.cumsum(self._counts), q)
+
     def _percentile(self, cumulative: NDArray[np.int64], q: float) -> int | None:
         if not supports(self._count, q):
             return None

@@ -12,6 +12,7 @@ twice: its first I/Os, on a scale that shows start-up and period, and all of the
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from uflip.report.data import (
 )
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
+from uflip.report.figures.canvas import styled
 from uflip.report.figures.chart import (
     DASHED,
     SOLID,
@@ -40,11 +42,15 @@ from uflip.report.figures.chart import (
     Panel,
     Polyline,
 )
+from uflip.report.figures.matplotlib_chart import draw_chart
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.labels import format_ms
 from uflip.report.tables import baselines_tables
 from uflip.stats import running_mean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 HEIGHT, PANEL_HEIGHT = 32.0, 112.0
 # The paper's longest start-up (Mtron, 125 I/Os) and a few of its longest periods (128 I/Os) fit.
@@ -121,6 +127,21 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
     )
 
 
+@styled
+def draw_on(axis: "Axes | None", trace: BaselineTrace) -> "Axes":
+    """Draw every I/O of a run on axes of the caller, or on those of a new figure of pyplot."""
+    if axis is None:
+        from matplotlib import pyplot
+
+        _, axis = pyplot.subplots(layout="constrained")
+    times = trace.response_time_ms
+    panel = _panel(trace, len(times), scales.times_axis(times), "")
+    draw_chart(axis, Chart([panel], HEIGHT + PANEL_HEIGHT, legend=LEGEND))
+    axis.set_xlabel("I/O number")
+    axis.set_title(panel.title)
+    return axis
+
+
 def _panel(trace: BaselineTrace, count: int, y: Axis, run: str) -> Panel:
     """Return the panel of the first `count` I/Os of a run, with their running averages."""
     times, ignored = trace.response_time_ms[:count], trace.io_ignore
@@ -146,7 +167,8 @@ def _panel(trace: BaselineTrace, count: int, y: Axis, run: str) -> Panel:
     if ignored < n:
         marks.append(_average(number[ignored:], running_mean(times[ignored:]), SOLID))
     part = f"first {n:,} I/Os" if n < len(trace.response_time_ms) else f"all {n:,} I/Os"
-    title = f"{trace.pattern} {PATTERN_NAMES.get(trace.pattern, '')}, {part}{run}"
+    name = f"{trace.pattern} {PATTERN_NAMES.get(trace.pattern, '')}".rstrip()
+    title = f"{name}, {part}{run}"
     return Panel(Axis(0.5, n + 0.5, grid=False), y, marks, title)
 
 

@@ -1,0 +1,110 @@
+"""`Trace`: every I/O of a run. Columns are native; statistics and the plot are added here.
+
+They need numpy and the figures of the report, which the native module does not know. The front of
+the package imports this module with the first public name, so that every trace has them.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from uflip._native import Trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from uflip.stats import Distribution
+
+__all__ = ["Trace"]
+
+
+def _response_times(trace: Trace) -> "Distribution":
+    """Gather the response times without the start-up, part by part."""
+    from uflip.results.columns import pieces
+    from uflip.stats import Distribution
+
+    times = Distribution()
+    for response_time_ns, ignored in pieces(trace, ["response_time_ns", "ignored"]):
+        times.add(response_time_ns[ignored == 0])
+    return times
+
+
+def _mean(self: Trace) -> float:
+    """Mean response time without the start-up (`io_ignore`) [ns]."""
+    statistics = _response_times(self).summary()
+    assert statistics is not None, "a run has I/Os behind its start-up"
+    return statistics.mean_ns
+
+
+def _percentiles(self: Trace, percent: Sequence[float]) -> "NDArray[np.float64]":
+    """Return observed percentiles of the response time without the start-up.
+
+    Parameters
+    ----------
+    percent : sequence of float
+        The percentiles (n,), each between 0 and 100.
+
+    Returns
+    -------
+    numpy.ndarray
+        For each the smallest response time that this share of the I/Os does not exceed (n,) [ns];
+        NaN where fewer than ten I/Os lie on its thinner side.
+
+    Raises
+    ------
+    UsageError
+        For a number that is not between 0 and 100.
+
+    Examples
+    --------
+    >>> import uflip
+    >>> trace = uflip.pattern("sim:demo", "RW", io_count=200)
+    >>> trace.percentiles([50, 99])
+    array([1130120.,      nan])
+    """
+    import numpy as np
+
+    from uflip.units import parse_number
+
+    shares = [parse_number(each, "percentiles", 0, 100) / 100 for each in percent]
+    times = _response_times(self)
+    return np.array([times.percentile(share) for share in shares], dtype=np.float64)
+
+
+def _plot(self: Trace, ax: "Axes | None" = None) -> "Axes":
+    """Plot every I/O in the order of submission, as the report does.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on: response times [ms] on a logarithmic scale with their running average,
+        the start-up marked.
+
+    Raises
+    ------
+    UnavailableError
+        If matplotlib is not installed.
+    """
+    from uflip.data.spec import read_spec
+    from uflip.microbench.labels import PATTERN_NAMES
+    from uflip.report.data import BaselineTrace
+    from uflip.report.figures.traces import draw_on
+    from uflip.results.columns import as_array
+
+    words = " / ".join(f"{part.location} {part.mode}" for part in read_spec(self.spec_json).parts)
+    labels = {name: label for label, name in PATTERN_NAMES.items()}
+    response_time_ms, ignored = as_array(self, "response_time_ns") / 1e6, as_array(self, "ignored")
+    ios = BaselineTrace(labels.get(words, words), response_time_ms, ignored != 0)
+    return draw_on(ax, ios)
+
+
+for _name, _member in {
+    "mean": property(_mean), "percentiles": _percentiles, "plot": _plot
+}.items():  # fmt: skip
+    setattr(Trace, _name, _member)
