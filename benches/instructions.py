@@ -25,7 +25,7 @@ STAGES = (
         "host workload: draws and submits addresses",
         ("crates/bench/src/", "crates/engine/src/", "/rand_", "crates/core/src/random.rs"),
     ),
-    ("event calendar", ("crates/sim/src/timeline/calendar/",)),
+    ("event calendar", ("crates/sim/src/timeline/calendar.rs",)),
     ("timing of dies, channels, buses and link", ("crates/sim/src/timeline/",)),
     (
         "FTL and block pool",

@@ -39,7 +39,7 @@ def test_every_source_file_belongs_to_a_stage(program: ModuleType, crate: str) -
         ("crates/sim/src/device/write_backlog.rs", "garbage collection and its operations"),
         ("crates/sim/src/device/timed_flash/ops.rs", "garbage collection and its operations"),
         ("crates/sim/src/device/io_path.rs", "host I/Os: accepted, split, completed"),
-        ("crates/sim/src/timeline/calendar/mod.rs", "event calendar"),
+        ("crates/sim/src/timeline/calendar.rs", "event calendar"),
         ("crates/core/src/random.rs", "host workload: draws and submits addresses"),
         (
             "../sysdeps/x86_64/multiarch/memmove-vec-unaligned-erms.S",

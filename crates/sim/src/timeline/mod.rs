@@ -37,21 +37,13 @@ pub(crate) mod breakdown;
 mod calendar;
 pub(crate) mod cells;
 mod channel;
-mod channel_transfer;
 mod descriptors;
 mod die_queue;
 mod history;
-mod holding;
-mod idle;
 pub(crate) mod log;
 mod op;
 mod planes;
-mod recorded_op;
-mod recording;
-#[cfg(test)]
-mod reference;
 mod scheduler;
-mod shared_resources;
 mod suspend;
 #[cfg(test)]
 mod tests;
@@ -79,7 +71,7 @@ use log::OpLog;
 pub(crate) use op::{Op, OpKind, Purpose, Report, Stage};
 pub use planes::MultiPlane;
 use planes::Planes;
-use shared_resources::{Lane, link_ns};
+use scheduler::{Lane, link_ns};
 pub(crate) use suspend::Suspend;
 
 /// Durations and options of the hardware [ns].

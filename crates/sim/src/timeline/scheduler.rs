@@ -3,13 +3,13 @@
 use std::hint::cold_path;
 use std::num::NonZeroU32;
 
-use super::channel_transfer::{charge, transfer};
+use super::breakdown::Cause;
+use super::channel::{charge, transfer};
 use super::die_queue::{Die, UNKNOWN};
 use super::op::OpKind;
-use super::{Account, DieQueue, Op, Purpose, Report, Stage, Timeline};
+use super::{Account, AccountIdx, DieQueue, Op, Purpose, Report, Stage, Timeline, Timing};
 use crate::flash::fast_path::{AllFeatures, FastPath};
 use crate::flash::geometry::DieIdx;
-use crate::timeline::breakdown::Cause;
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Let the operation arrive at its next stage at `at`.
@@ -346,5 +346,128 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline]
     pub(super) fn charge(&mut self, op: &Op<T>, cause: Cause, ns: u64) {
         charge(&mut self.accounts, op, cause, ns);
+    }
+}
+
+// Resources shared by all dies that serve one request at a time: the processor, the link, and
+// others.
+
+/// A FIFO resource that serves one request at a time.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct Lane {
+    pub(super) free_at: u64,
+}
+
+impl Lane {
+    /// Take the resource for `length` for an arrival at `at`, the latest so far; return the start.
+    #[inline]
+    pub(super) fn take(&mut self, at: u64, length: u64) -> u64 {
+        let start = at.max(self.free_at);
+        self.free_at = start + length;
+        start
+    }
+}
+
+impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
+    /// Use the processor for `length` from `at` on; return the end plus `latency`.
+    #[inline]
+    pub(crate) fn process(&mut self, at: u64, length: u64, latency: u64) -> u64 {
+        let over = if length == 0 { at } else { self.processor.take(at, length) + length };
+        over + latency
+    }
+
+    /// Send `bytes` over the host link from `at` on; return the end.
+    #[inline]
+    pub(crate) fn send(&mut self, at: u64, bytes: u64) -> u64 {
+        let length =
+            if bytes == self.page_bytes { self.link_page_ns } else { link_ns(&self.timing, bytes) };
+        self.link.take(at, length) + length
+    }
+
+    /// Send `bytes` of the data read by `op`, which is in memory at `at`, over the link.
+    #[inline]
+    pub(crate) fn deliver(&mut self, at: u64, now: u64, bytes: u64, op: Op<T>) {
+        self.issue_when(at, now, Op { link_bytes: bytes as u32, ..op });
+    }
+
+    /// Transfer a page over the internal bus of the operation's channel; return the end.
+    pub(super) fn bus(&mut self, at: u64, op: &Op<T>) -> u64 {
+        let bus = self.dies[op.die.0 as usize].channel as usize % self.buses.len();
+        let Timing { bus_ns, bus_read_setup_ns, bus_write_setup_ns, .. } = self.timing;
+        let setup = if op.kind == OpKind::Read { bus_read_setup_ns } else { bus_write_setup_ns };
+        let length = setup + self.timing.length::<AllFeatures>(bus_ns, op.transfers);
+        let end = self.buses[bus].take(at, length) + length;
+        self.charge(op, Cause::Bus, end - at);
+        end
+    }
+
+    /// Transfer a page to or from the controller's memory; return the end.
+    pub(super) fn memory(&mut self, at: u64, op: &Op<T>) -> u64 {
+        let length = self.timing.length::<AllFeatures>(self.timing.memory_ns, op.transfers);
+        let end = self.memory.take(at, length) + length;
+        self.charge(op, Cause::Bus, end - at);
+        end
+    }
+
+    /// End `op` at `end`, which was determined elsewhere.
+    #[inline]
+    pub(crate) fn end(&mut self, end: u64, now: u64, op: Op<T>) {
+        self.finish(end, now, &op);
+    }
+
+    /// Charge `ns` of a host page's time to `cause`.
+    #[inline]
+    pub(crate) fn charge_account(&mut self, account: Option<AccountIdx>, cause: Cause, ns: u64) {
+        if let Some(account) = account {
+            self.accounts[account.index()].add(cause, ns);
+        }
+    }
+}
+
+#[inline(never)]
+pub(super) fn link_ns(timing: &Timing, bytes: u64) -> u64 {
+    bytes * 1_000_000_000 / timing.link_bytes_per_s
+}
+
+// Whether a plan has the device to itself, so that its duration depends on its steps alone.
+
+impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
+    /// Like [`Timeline::next_of`], for a host that submits nothing before `until` unless it is
+    /// notified.
+    #[inline(always)]
+    pub(crate) fn next_undisturbed<M: FastPath>(&mut self, until: u64) -> Option<(u64, T)> {
+        if !M::MINIMAL {
+            self.calendar.undisturbed_until = until;
+        }
+        self.next_of::<M>(until)
+    }
+
+    /// Return the time before which the host submits nothing unless it is notified, as of the last
+    /// [`Timeline::next_undisturbed`].
+    #[inline]
+    pub(crate) fn undisturbed_until(&self) -> u64 {
+        self.calendar.undisturbed_until
+    }
+
+    /// Return whether no event or report is pending, nothing is recorded, and `dies` and all shared
+    /// resources are free.
+    pub(crate) fn is_idle(&self, mut dies: impl Iterator<Item = DieIdx>) -> bool {
+        let now = self.calendar.now;
+        let is_free = |free_at: u64| free_at <= now;
+        !self.is_due(u64::MAX)
+            && !self.writes_down
+            // Descriptor rings are polled at times of their own; multi-plane operations also depend
+            // on pages.
+            && self.descriptors.is_none()
+            && self.planes.is_none()
+            && [self.processor, self.memory].iter().all(|lane| is_free(lane.free_at))
+            && self.channels.iter().all(|channel| is_free(channel.lane.free_at))
+            && self.buses.iter().all(|bus| is_free(bus.free_at))
+            && dies.all(|die| is_free(self.dies[die.0 as usize].free_at))
+    }
+
+    /// Return an idle timeline of the same device.
+    pub(crate) fn idle_copy(&self) -> Timeline<T, A> {
+        Timeline::new(self.geometry, self.timing)
     }
 }

@@ -2,3 +2,4 @@
 
 mod calendar;
 mod planes;
+mod reference;

@@ -1,14 +1,10 @@
 //! A calendar queue of future events.
 
-mod event;
-
 use std::collections::VecDeque;
 use std::hint::cold_path;
 use std::{iter, mem};
 
 use crate::flash::geometry::DieIdx;
-pub(super) use event::EventKind;
-use event::{ARRIVE, Event, KIND_SHIFT, NOTICE, RELEASE, REPORT};
 
 /// Number of buckets; with 32 I/Os and as many dies, each holds few events.
 const BUCKETS: usize = u64::BITS as usize;
@@ -339,5 +335,55 @@ impl From<StoredCalendar> for Calendar {
             calendar.insert_after(Event { at: event.at.max(now), ..event }, |_| true);
         }
         calendar
+    }
+}
+
+// Events of the calendar, packed into one word plus time.
+
+/// An event. Ordered by time; at equal times releases of dies come first, by die, and then all
+/// others in the order in which they were added.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Event {
+    pub(super) at: u64,
+    /// The kind in the highest bits, and the index below. One word, so that it moves as a whole.
+    #[serde(rename = "what")]
+    code: u64,
+}
+
+/// An event of the calendar.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum EventKind<T> {
+    /// The die completes its operation.
+    Release(DieIdx),
+    /// An operation arrives at its stage.
+    Arrive(u32),
+    /// A report to the user of the timeline.
+    Report(T),
+    /// The firmware polls its descriptor rings.
+    Notice,
+}
+
+/// Bit position of the kind.
+const KIND_SHIFT: u32 = 62;
+const RELEASE: u64 = 0;
+const ARRIVE: u64 = 1;
+const REPORT: u64 = 2;
+const NOTICE: u64 = 3;
+
+impl Event {
+    #[inline(always)]
+    fn is_release(self) -> bool {
+        self.code >> KIND_SHIFT == RELEASE
+    }
+
+    #[inline]
+    pub(super) fn kind<T: From<u64>>(self) -> EventKind<T> {
+        let index = self.code & ((1 << KIND_SHIFT) - 1);
+        match self.code >> KIND_SHIFT {
+            RELEASE => EventKind::Release(DieIdx(index as u32)),
+            ARRIVE => EventKind::Arrive(index as u32),
+            REPORT => EventKind::Report(T::from(index)),
+            _ => EventKind::Notice,
+        }
     }
 }
