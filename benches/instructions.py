@@ -35,11 +35,10 @@ STAGES = (
     (
         "garbage collection and its operations",
         (
-            "crates/sim/src/device/any.rs",
             "crates/sim/src/device/collector.rs",
             "crates/sim/src/device/event.rs",
             "crates/sim/src/device/paged.rs",
-            "crates/sim/src/device/timed_flash/",
+            "crates/sim/src/device/timed_flash.rs",
             "crates/sim/src/device/write_backlog.rs",
         ),
     ),

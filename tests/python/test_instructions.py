@@ -37,7 +37,7 @@ def test_every_source_file_belongs_to_a_stage(program: ModuleType, crate: str) -
     ("file", "stage"),
     [
         ("crates/sim/src/device/write_backlog.rs", "garbage collection and its operations"),
-        ("crates/sim/src/device/timed_flash/ops.rs", "garbage collection and its operations"),
+        ("crates/sim/src/device/timed_flash.rs", "garbage collection and its operations"),
         ("crates/sim/src/device/io_path.rs", "host I/Os: accepted, split, completed"),
         ("crates/sim/src/timeline/calendar.rs", "event calendar"),
         ("crates/core/src/random.rs", "host workload: draws and submits addresses"),

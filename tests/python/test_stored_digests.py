@@ -417,15 +417,15 @@ PLACES = (
     ),
     StoredDigest("output", ("results/outputs.py",), check_seals, check_seals),
     StoredDigest(
-        "header of a saved device", ("crates/sim/src/snapshot/file.rs",),
+        "header of a saved device", ("crates/sim/src/snapshot.rs",),
         check_snapshot("header"), check_snapshot("header"),
     ),
     StoredDigest(
-        "state of a saved device", ("crates/sim/src/snapshot/mod.rs",),
+        "state of a saved device", ("crates/sim/src/snapshot.rs",),
         check_snapshot("state"), check_snapshot("state"),
     ),
     StoredDigest(
-        "cached device", ("crates/sim/src/snapshot/file.rs",),
+        "cached device", ("crates/sim/src/snapshot.rs",),
         "test_device_cache.py::test_damaged_file_is_recreated", check_cached_device,
     ),
     StoredDigest("long run", ("accuracy/long_run.py",), check_long_run, check_long_run),
@@ -450,7 +450,7 @@ PLACES = (
 NOT_STORED = {
     "crates/fuzz/src/lib.rs": "writes correct checksums, for the parser behind them",
     "crates/py/src/trace.rs": "binds the functions of crates/store",
-    "crates/sim/src/device/inflight_flushes.rs": "a hash table",
+    "crates/sim/src/device/cache.rs": "a hash table",
     "device/cache.py": "the name of a file, from its key",
     "device/identity.py": "a short form of a profile",
     "experiment.py": "a seed",

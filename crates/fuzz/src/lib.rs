@@ -129,7 +129,7 @@ fn restore(data: &[u8]) -> bool {
 }
 
 /// Return `data` as a file with a valid schema, lengths and checksums; see
-/// `crates/sim/src/snapshot/mod.rs` for the format.
+/// `crates/sim/src/snapshot.rs` for the format.
 #[must_use]
 pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
     const FIXED: usize = 40;

@@ -6,13 +6,13 @@ use serde::Serialize;
 use uflip_core::{DeviceInfo, Result};
 
 use crate::config::Profile;
-use crate::config::faults::{Fault, read};
 use crate::config::keys::InvalidKey;
 use crate::config::overrides::interface_of;
+use crate::config::reader::NOT_VALID;
+use crate::config::reader::parse_tree;
+use crate::config::reader::{Fault, read};
+use crate::config::reader::{NodeContent, ProfileNode};
 use crate::config::sources::read_sources;
-use crate::config::tree::NOT_VALID;
-use crate::config::tree::parse_tree;
-use crate::config::tree::{NodeContent, ProfileNode};
 use crate::device::SimDevice;
 use crate::open_channel::{OpenChannelDevice, OpenChannelProfile};
 use crate::snapshot::SnapshotFile;

@@ -37,11 +37,11 @@ pub mod snapshot;
 mod timeline;
 
 pub use collections::huge;
-pub use config::faults::Fault;
-pub use config::merging::drawn_keys;
+pub use config::ftl::drawn_keys;
 pub use config::overrides::{INTERFACES, interface_of};
+pub use config::reader::Fault;
 pub use config::sources::{KeySource, SourceKind, sources};
-pub use config::text::toml_to_json;
+pub use config::toml_to_json;
 pub use config::{InitialState, Profile};
 pub use device::{Outage, PowerCut, Recovery, SimDevice};
 pub use examine::{inspect_snapshot, profile_faults};

@@ -47,7 +47,7 @@ DEFAULT_SIZE = "4GiB"
 ENDING = ".snapshot"
 # A file that is being written ends in ".partial"; if it is older [s], its writer was killed.
 ABANDONED_S = 3600.0
-# Magic of a saved device; `crates/sim/src/snapshot/mod.rs` writes it.
+# Magic of a saved device; `crates/sim/src/snapshot.rs` writes it.
 MAGIC = b"uflipsim"
 
 _CACHED_NAME = re.compile(r"[0-9a-f]{32}\.snapshot")

@@ -1,7 +1,7 @@
 """Read retries of flash that wears out, in closed form.
 
 **Source**: bit errors fall independently on the bits of a codeword, so that their number is
-binomial (Lin & Costello, Error Control Coding), as `crates/sim/src/flash/reliability/` has it.
+binomial (Lin & Costello, Error Control Coding), as `crates/sim/src/flash/reliability.rs` has it.
 **Faithful**: the law of wear, a codeword that fails with more errors than are corrected, a page
 that is read again when any of its codewords fails, with fewer errors each time.
 **Simplified**: all pages are alike, and data has no age.

@@ -1,10 +1,11 @@
-//! Optional parts of the controller: buses, memory, latencies, and descriptor rings.
+//! Optional parts of the controller: buses, memory, latencies, descriptor rings, command queues,
+//! interrupts, and suspension.
 
 use serde::{Deserialize, Serialize};
 
 use super::checks::InvalidKeys;
 use super::{Profile, TimingPart};
-use crate::timeline::{CompletionNotice, Rings};
+use crate::timeline::{CompletionNotice, DieQueue, Rings, Suspend};
 
 /// The table `[rings]`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -79,5 +80,114 @@ impl Profile {
             let wrong = pages > 1 && self.units() > 1;
             invalid.reject_if(wrong, "relocations_at_once", &pages, allowed);
         }
+    }
+}
+
+// The host side of a device: its command queues, and the notification of completions.
+
+/// The table `[host_queues]`: a separate queue for reads; waiting commands come from both queues in
+/// turn.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct HostQueuesPart {
+    /// Commands per turn of a queue.
+    pub read_weight: u32,
+    pub write_weight: u32,
+}
+
+/// The table `[interrupts]`: the host is notified of a completion after some time.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct InterruptsPart {
+    pub host_completion: CompletionNotice,
+    /// Host latency after the interrupt, or polling period.
+    pub host_completion_ns: u64,
+    /// Number of completions per interrupt; an earlier one comes after the aggregation time.
+    pub coalesced_completions: u32,
+    pub coalescing_ns: u64,
+}
+
+impl Profile {
+    /// Return the commands per turn of each queue: one for all, or one for reads and one for the
+    /// rest.
+    pub(crate) fn queue_weights(&self) -> Vec<u32> {
+        self.host_queues.map_or(vec![1], |part| vec![part.read_weight, part.write_weight])
+    }
+
+    pub(super) fn find_invalid_host(&self, invalid: &mut InvalidKeys) {
+        if let Some(HostQueuesPart { read_weight, .. }) = self.host_queues {
+            let unlimited = self.timing.commands_at_once == 0;
+            let allowed = "no [host_queues] with commands_at_once = 0: no command waits";
+            invalid.reject_if(unlimited, "read_weight", &read_weight, allowed);
+        }
+        let Some(part) = self.interrupts else { return };
+        let polls = part.host_completion == CompletionNotice::Polling;
+        let ns = part.host_completion_ns;
+        invalid.reject_if(
+            polls && ns == 0,
+            "host_completion_ns",
+            &ns,
+            "1 or more with \"polling\"",
+        );
+        let number = part.coalesced_completions;
+        invalid.reject_if(
+            polls && number > 1,
+            "coalesced_completions",
+            &number,
+            "1 with \"polling\"",
+        );
+        let ns = part.coalescing_ns;
+        let allowed = "0 with coalesced_completions = 1";
+        invalid.reject_if(ns > 0 && number == 1, "coalescing_ns", &ns, allowed);
+    }
+}
+
+// Suspension options: programs and erases that stop for a host read.
+
+/// The table `[suspend]`.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct SuspendPart {
+    /// Time from the request until a program has stopped and a read begins; default: programs are
+    /// not suspended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program_suspend_ns: Option<u64>,
+    /// The same for an erase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erase_suspend_ns: Option<u64>,
+    /// Maximum number of suspensions of one program or erase.
+    pub suspensions_max: u32,
+}
+
+impl Profile {
+    pub(super) fn suspend(&self) -> Option<Suspend> {
+        self.suspend.map(|part| Suspend {
+            program_ns: part.program_suspend_ns,
+            erase_ns: part.erase_suspend_ns,
+            max_suspensions: part.suspensions_max,
+        })
+    }
+
+    /// Return the additional time of a program and of an erase due to suspensions [ns].
+    pub(super) fn stopping_ns(&self) -> (u128, u128) {
+        let Some(part) = self.suspend else { return (0, 0) };
+        let all = |ns: Option<u64>| u128::from(ns.unwrap_or(0)) * u128::from(part.suspensions_max);
+        (all(part.program_suspend_ns), all(part.erase_suspend_ns))
+    }
+
+    pub(super) fn find_invalid_suspend(&self, invalid: &mut InvalidKeys) {
+        let Some(part) = self.suspend else { return };
+        let nothing = part.program_suspend_ns.is_none() && part.erase_suspend_ns.is_none();
+        let allowed = "program_suspend_ns, erase_suspend_ns or both beside it";
+        invalid.reject_if(nothing, "suspensions_max", &part.suspensions_max, allowed);
+        let queue = self.timing.die_queue;
+        let allowed = "\"reads_first\" with [suspend]: in other queues a read never goes first";
+        invalid.reject_if(queue != DieQueue::ReadsFirst, "die_queue", &queue.name(), allowed);
+        let cached = self.timing.cache_program;
+        let allowed = "false with [suspend]: a suspended program occupies the register";
+        invalid.reject_if(cached, "cache_program", &cached, allowed);
     }
 }

@@ -1,11 +1,12 @@
-//! The table `[geometry]`.
+//! The table `[geometry]`, page types, and mapping units.
 
 use serde::{Deserialize, Serialize};
 
-use super::Profile;
 use super::checks::InvalidKeys;
+use super::{Profile, TimingPart};
 use crate::flash::nand::PageOrder;
 use crate::timeline::MultiPlane;
+use crate::timeline::cells::{ByPageType, CellTimes};
 
 /// Numbers and sizes of the flash.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -73,5 +74,112 @@ impl Profile {
         let allowed =
             "no [suspend] with multi_plane: a chip stops one array, and here several are at work";
         invalid.reject_if(self.suspend.is_some(), "multi_plane", &name, allowed);
+    }
+}
+
+// Page types and their times.
+
+/// The default number of bits per cell; it matters only if page types differ in time.
+const BITS: u32 = 2;
+
+impl TimingPart {
+    /// Return the number of pages that share cells.
+    pub(crate) fn bits(&self) -> u32 {
+        self.bits_per_cell.unwrap_or(BITS)
+    }
+
+    fn read_by_kind(&self) -> ByPageType {
+        ByPageType {
+            low: self.read_ns,
+            middle: self.read_middle_ns.unwrap_or(self.read_ns),
+            high: self.read_high_ns.unwrap_or(self.read_ns),
+        }
+    }
+
+    fn program_by_kind(&self) -> ByPageType {
+        ByPageType {
+            low: self.program_ns,
+            middle: self.program_middle_ns.unwrap_or(self.program_ns),
+            high: self.program_high_ns,
+        }
+    }
+
+    pub(super) fn cells(&self) -> CellTimes {
+        CellTimes::new(self.bits(), self.read_by_kind(), self.program_by_kind())
+    }
+
+    /// Return the longest read and the longest program [ns].
+    pub(super) fn slowest_cells(&self) -> (u64, u64) {
+        let slowest = |ByPageType { low, middle, high }| low.max(middle).max(high);
+        (slowest(self.read_by_kind()), slowest(self.program_by_kind()))
+    }
+
+    /// Find times of page types that do not exist.
+    pub(super) fn find_invalid_cells(&self, invalid: &mut InvalidKeys) {
+        let bits = self.bits();
+        let mut reject = |key, got: Option<u64>, allowed: &str| {
+            let allowed = format!("{allowed}: no page has this type");
+            invalid.reject_if(got.is_some(), key, &got.unwrap_or(0), allowed);
+        };
+        if bits < 3 {
+            let allowed = format!("no such key with bits_per_cell = {bits}");
+            reject("program_middle_ns", self.program_middle_ns, &allowed);
+            reject("read_middle_ns", self.read_middle_ns, &allowed);
+        }
+        if bits < 2 {
+            let allowed = "no such key with bits_per_cell = 1";
+            reject("read_high_ns", self.read_high_ns, allowed);
+            let other = Some(self.program_high_ns).filter(|high| *high != self.program_ns);
+            let allowed = format!("program_ns = {} with bits_per_cell = 1", self.program_ns);
+            reject("program_high_ns", other, &allowed);
+        }
+    }
+}
+
+// Mapping units smaller than a flash page.
+
+/// Maximum number of units per flash page; no real chip needs more.
+const UNITS_MAX: u32 = 64;
+
+impl Profile {
+    /// Return the number of mapping units per flash page.
+    pub(crate) fn units(&self) -> u32 {
+        let unit = self.ftl.mapping_unit_bytes.unwrap_or(self.geometry.page_bytes);
+        self.geometry.page_bytes / unit.max(1)
+    }
+
+    /// Return the number of sectors per flash page if sectors cross the channel separately;
+    /// otherwise 0.
+    pub(super) fn sectors_sent(&self) -> u32 {
+        let sectors = self.geometry.page_bytes / self.geometry.sector_bytes.max(1);
+        if self.timing.partial_transfer && self.units() == 1 { sectors } else { 0 }
+    }
+
+    /// Find units that do not fit their flash pages, and options that require such units.
+    pub(super) fn find_invalid_units(&self, invalid: &mut InvalidKeys) {
+        let (page, sector) = (self.geometry.page_bytes, self.geometry.sector_bytes);
+        if let Some(unit) = self.ftl.mapping_unit_bytes {
+            let fits = unit > 0 && page.is_multiple_of(unit) && unit.is_multiple_of(sector.max(1));
+            let allowed = format!(
+                "whole sectors of {sector} bytes, up to {UNITS_MAX} of which make a page of {page} bytes"
+            );
+            let wrong = !fits || page / unit > UNITS_MAX;
+            invalid.reject_if(wrong, "mapping_unit_bytes", &unit, allowed);
+        }
+        let too_many = self.sectors_sent() > u32::from(u16::MAX);
+        let allowed = "false with pages of more than 65535 sectors";
+        invalid.reject_if(too_many, "partial_transfer", &true, allowed);
+        let gc = self.gc.as_ref();
+        let copies = self.units() > 1 && gc.is_some_and(|gc| gc.copy_back);
+        let allowed = "false with mapping units smaller than a flash page: a die copies whole pages, and \
+                       cannot pack units of several";
+        invalid.reject_if(copies, "copy_back", &true, allowed);
+        let load = gc.is_some_and(|gc| gc.relocate_at_least > 0 || gc.relocate_exactly.is_some());
+        let got = self.ftl.mapping_unit_bytes.unwrap_or(page);
+        let allowed = format!(
+            "{page} with relocate_at_least and relocate_exactly: they count flash pages, which are moved \
+             whatever they hold"
+        );
+        invalid.reject_if(self.units() > 1 && load, "mapping_unit_bytes", &got, allowed);
     }
 }

@@ -33,7 +33,7 @@ pub(crate) static BLOCK: LazyLock<Keys> = keys!("block.toml");
 #[cfg(test)]
 pub(crate) static BLOCK: LazyLock<Keys> = LazyLock::new(|| {
     let shipped = include_str!("../../../../python/uflip/profiles/keys/block.toml");
-    Keys::parse(&format!("{shipped}\n{}", include_str!("../ftl/how_to/keys.toml")))
+    Keys::parse(&format!("{shipped}\n{}", include_str!("../ftl/tests/how_to/keys.toml")))
 });
 /// The keys of open-channel devices.
 pub(crate) static OPEN_CHANNEL: LazyLock<Keys> = keys!("open_channel.toml");

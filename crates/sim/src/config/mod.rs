@@ -2,46 +2,33 @@
 //! work.
 
 mod build;
-mod cells;
 mod checks;
 mod controller;
-pub(crate) mod faults;
+pub(crate) mod ftl;
 mod geometry;
-mod history;
-mod host;
 pub(crate) mod keys;
-mod limits;
-mod mapping;
-pub(crate) mod merging;
 pub(crate) mod overrides;
-mod power_loss;
-mod recovery;
-mod slc;
+pub(crate) mod reader;
 pub(crate) mod sources;
-mod streams;
-mod suspend;
-pub(crate) mod text;
-pub(crate) mod tree;
-mod units;
-mod zones;
+mod wear;
 
-pub use geometry::GeometryPart;
-pub(crate) use host::InterruptsPart;
-pub(crate) use limits::{
-    CAPACITY_MAX, CLOCK_END_NS, PAGES_MAX, PASS_MAX_NS, YEAR_NS, clock_overflow,
-};
-pub use power_loss::PowerLossPart;
-pub use recovery::RecoveryPart;
-
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
-use uflip_core::Result;
+use serde_json::Value;
+use uflip_core::{Error, Result};
 
 use crate::config::overrides::{check_interface, interface_of, source_of, with_overrides};
-use crate::config::text::read_toml;
 use crate::flash::reliability::ReliabilityPart;
 use crate::ftl::{HotColdPart, MappingPart, Tables, with_tables};
 use crate::timeline::DieQueue;
+pub(crate) use checks::{
+    CAPACITY_MAX, CLOCK_END_NS, PAGES_MAX, PASS_MAX_NS, YEAR_NS, clock_overflow,
+};
+pub(crate) use controller::InterruptsPart;
+pub use geometry::GeometryPart;
+use reader::{error_of, line_of, parse_tree, read};
+use sources::read_sources;
+pub use wear::{PowerLossPart, RecoveryPart};
 
 macro_rules! profile {
     ($($(#[$only:meta])? $table:ident: $part:ty),+ $(,)?) => {
@@ -58,12 +45,12 @@ macro_rules! profile {
             pub rings: Option<controller::RingsPart>,
             /// Present if chips suspend programs or erases for reads.
             #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub suspend: Option<suspend::SuspendPart>,
+            pub suspend: Option<controller::SuspendPart>,
             /// Present if the host has several queues, or is notified of completions later.
             #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub host_queues: Option<host::HostQueuesPart>,
+            pub host_queues: Option<controller::HostQueuesPart>,
             #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub interrupts: Option<host::InterruptsPart>,
+            pub interrupts: Option<controller::InterruptsPart>,
             pub ftl: FtlPart,
             /// Present for page-mapped FTLs only.
             #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,7 +69,7 @@ macro_rules! profile {
             pub hot_cold: Option<HotColdPart>,
             /// Present if a page map programs one bit per cell first.
             #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub slc_cache: Option<slc::SlcPart>,
+            pub slc_cache: Option<ftl::SlcPart>,
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub zones: Option<crate::ftl::ZonesPart>,
             /// Both are present if flash wears out; otherwise neither.
@@ -92,7 +79,7 @@ macro_rules! profile {
             pub recovery: Option<RecoveryPart>,
             /// May be present if flash wears out.
             #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub block_history: Option<history::BlockHistoryPart>,
+            pub block_history: Option<wear::BlockHistoryPart>,
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub power_loss: Option<PowerLossPart>,
             pub wear: WearPart,
@@ -319,4 +306,59 @@ impl Profile {
         })?;
         Ok(profile)
     }
+}
+
+// Reading profiles and other TOML; errors name the line.
+
+/// Read a profile from the text of `source`; `page` documents its keys.
+///
+/// # Errors
+/// Not TOML; or all keys that are unknown, missing or of the wrong kind, with lines and allowed
+/// values, and the errors of [`sources`].
+pub(crate) fn read_toml<P: DeserializeOwned>(text: &str, source: &str, page: &str) -> Result<P> {
+    let root = parse_tree(text, source, page)?;
+    let profile = read(&root);
+    let faults = [profile.as_ref().err().cloned(), read_sources(&root).err()];
+    match (profile, faults.into_iter().flatten().flatten().collect::<Vec<_>>()) {
+        (Ok(profile), faults) if faults.is_empty() => Ok(profile),
+        (_, mut faults) => {
+            faults.sort_by_key(|fault| fault.line);
+            Err(error_of(&faults, source, page))
+        }
+    }
+}
+
+/// Convert any TOML to JSON: strings, 64-bit integers, finite numbers, booleans, lists and tables.
+///
+/// # Errors
+/// Not TOML; nested too deeply; a date or time, NaN or infinity.
+pub fn toml_to_json(text: &str) -> Result<String> {
+    let wrong = |got: String| {
+        let wrong = Error::usage("The text cannot be read").at("the text").got(got);
+        wrong.allowed("TOML of texts, numbers, true and false, lists, tables").action("correct it")
+    };
+    let table = text.parse::<toml::Table>().map_err(|error| {
+        wrong(format!("not TOML: line {}: {}", line_of(text, &error), error.message().trim()))
+    })?;
+    let plain = json_of(toml::Value::Table(table)).map_err(wrong)?;
+    Ok(plain.to_string())
+}
+
+/// Convert a value to JSON, or describe a value that JSON lacks.
+fn json_of(value: toml::Value) -> std::result::Result<Value, String> {
+    Ok(match value {
+        toml::Value::String(text) => Value::String(text),
+        toml::Value::Integer(number) => Value::from(number),
+        toml::Value::Float(number) if number.is_finite() => Value::from(number),
+        toml::Value::Float(number) => return Err(format!("{number}, which is not a number")),
+        toml::Value::Boolean(truth) => Value::Bool(truth),
+        toml::Value::Datetime(time) => return Err(format!("{time}, a date or a time")),
+        toml::Value::Array(parts) => {
+            parts.into_iter().map(json_of).collect::<std::result::Result<_, _>>()?
+        }
+        toml::Value::Table(table) => {
+            let pairs = table.into_iter().map(|(key, value)| Ok((key, json_of(value)?)));
+            Value::Object(pairs.collect::<std::result::Result<_, String>>()?)
+        }
+    })
 }

@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use uflip_core::Result;
 
-use crate::config::faults::{Fault, error_of, read};
-use crate::config::tree::ProfileNode;
-use crate::config::tree::parse_tree;
+use super::reader::ProfileNode;
+use super::reader::parse_tree;
+use super::reader::{Fault, error_of, read};
 
 const TABLE: &str = "sources";
 const DEFAULT: &str = "default";

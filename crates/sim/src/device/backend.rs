@@ -83,7 +83,9 @@ pub(crate) trait Backend {
         }
     }
 
-    /// Start the scrub; see `scrub.rs`.
+    /// Relocate the blocks that are due because of their reads or their age, concurrently with the
+    /// host. A block's scrub starts as soon as its die does no other collection. The host's wait for
+    /// it has a cause of its own: `scrub_ns`.
     #[cold]
     fn scrub(&mut self, _at: u64, _hardware: &mut Hardware<'_>) {}
 

@@ -20,12 +20,21 @@
 //! holds only in part is served as if from flash.
 //! **Ambiguous**: when a cache flushes; two policies are offered.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
-use super::inflight_flushes::{InflightFlushes, Sectors};
+use serde::{Deserialize, Serialize, Serializer};
+use uflip_core::Io;
+
+use super::AnyBackend;
+use super::SimDevice;
+use super::backend::Write;
+use super::event::{CompletionTarget, Epoch, PageIdx};
 use crate::config::FlushPolicy;
-use crate::device::event::{EPOCHS, Epoch, PageIdx};
-use crate::flash::geometry::Lpn;
+use crate::device::event::EPOCHS;
+use crate::flash::fast_path::AllFeatures;
+use crate::flash::geometry::{DieIdx, Lpn};
 use crate::ftl::extent::PageExtent;
 
 /// A page to be written to flash.
@@ -225,6 +234,193 @@ impl WriteCache {
     pub(crate) fn trim(&mut self, page: Lpn) {
         self.dirty.remove(&page);
         self.inflight.trim(page);
+    }
+}
+
+// Write-cache traffic: pages that are flushed, and host pages that wait for a cache slot.
+
+impl SimDevice {
+    pub(super) fn set_cache_idle(&mut self, idle: bool) {
+        if let Some(cache) = &mut self.cache {
+            cache.idle = idle;
+        }
+    }
+
+    /// Write the pages to flash that the cache evicts next.
+    pub(super) fn flush(&mut self, at: u64) {
+        while let Some(flushed) = self.cache.as_mut().and_then(WriteCache::next_flush) {
+            self.write_flushed(flushed, at);
+        }
+    }
+
+    fn write_flushed(&mut self, flushed: Flushed, at: u64) {
+        let Flushed { page, epoch, .. } = flushed;
+        self.events.contents.iter_mut().for_each(|contents| contents.page_left_cache(page.0));
+        let extent = flushed.extent();
+        let through = false; // an I/O that waits for it waits for its epoch
+        let write = Write {
+            page,
+            extent,
+            target: CompletionTarget::flush(page, epoch),
+            write_through: through,
+        };
+        self.write::<AllFeatures>(write, at);
+    }
+
+    /// Flush the cached pages of a write that bypasses the cache.
+    pub(super) fn evict(&mut self, extent: PageExtent, at: u64) {
+        if self.backend.plans_whole_writes() && self.flash.has_scrubs(at) {
+            self.events.advance_to(at); // a scrub begins now
+        }
+        for page in extent.touched().map(Lpn) {
+            if let Some(flushed) = self.cache.as_mut().and_then(|cache| cache.evict(page)) {
+                self.write_flushed(flushed, at);
+            }
+        }
+    }
+
+    /// Handle a flushed page that is on flash: its slot is free for another.
+    pub(super) fn flushed(&mut self, page: Lpn, epoch: Epoch, at: u64) {
+        let cache = self.cache.as_mut().expect("a flushed page came from the cache");
+        cache.flushed(page, epoch);
+        while let Some(cache) = &self.cache
+            && let Some(held) = self.durable.release(|until| cache.is_flushed(until))
+        {
+            self.record_cache_wait(held.page, held.since, page, at);
+            self.fail_if_worn_out(held.page);
+            self.drain(held.page, at, at);
+        }
+        while let Some(index) = self.cache.as_mut().and_then(WriteCache::admit) {
+            self.record_cache_wait(index, self.host.page_of(index).arrived, page, at);
+            self.end_page::<AllFeatures>(index, at);
+        }
+        let first = self.cache.as_ref().and_then(WriteCache::first_waiting);
+        let arrived = first.map(|index| self.host.page_of(index).arrived);
+        self.events.awaited_flush(arrived.into_iter().chain(self.durable.held_since()).min());
+        self.flush(at);
+    }
+
+    /// Charge the host page `index` for its wait for a cache slot, from `since` until `flushed`
+    /// was on flash at `at`.
+    fn record_cache_wait(&mut self, index: PageIdx, since: u64, flushed: Lpn, at: u64) {
+        let die = self.die_of_flush(flushed, at);
+        let merges = matches!(self.backend, AnyBackend::Merged(_));
+        self.events.spent_on_flush(index.account(), die, merges, since, at);
+        self.events.note_cache_wait(index.account(), die, flushed, since, at);
+    }
+
+    /// Return the die whose program of `page` ended at `at`. The map may have a newer address by now.
+    fn die_of_flush(&self, page: Lpn, at: u64) -> Option<DieIdx> {
+        let last_die = self.backend.lookup(page).map(|address| self.flash.geometry.die_at(address));
+        self.events.programmed_until(last_die, at)
+    }
+}
+
+/// Return the sectors of `page` that `io` touches, one bit each.
+pub(super) fn sectors_of(io: &Io, page: Lpn, page_bytes: u64, sector_bytes: u64) -> Sectors {
+    let from = io.offset.0.saturating_sub(u64::from(page.0) * page_bytes);
+    let sectors = bytes_in(io, page.0, page_bytes) / sector_bytes;
+    u64::MAX >> (64 - sectors) << (from / sector_bytes)
+}
+
+/// Return the number of bytes of `page` that `io` touches.
+#[inline]
+pub(super) fn bytes_in(io: &Io, page: u32, page_bytes: u64) -> u64 {
+    let begin = u64::from(page) * page_bytes;
+    let end = io.offset.0 + io.size.0;
+    end.min(begin + page_bytes) - io.offset.0.max(begin)
+}
+
+// Pages that leave the write cache. They can be read there until they are on flash.
+//
+// A full cache has thousands, and each comes and goes with a write. A tree costs 13 % of the
+// instructions of such a write, a hash table 1 %. Iteration happens only in page order, for a
+// snapshot.
+
+/// A set of cached sectors of a page, one bit each.
+pub(crate) type Sectors = u64;
+
+/// A page that is being flushed.
+#[derive(Clone, Copy, Default, Debug, Serialize, Deserialize)]
+#[serde(rename = "Page")]
+struct InflightPage {
+    /// The sectors being flushed; empty after a trim.
+    sectors: Sectors,
+    /// Number of flushes in progress.
+    flushes: u32,
+}
+
+/// All pages that are being flushed: up to the number of slots of the cache.
+#[derive(Clone, Default, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+struct InflightFlushes {
+    #[serde(serialize_with = "in_order")]
+    pages: HashMap<Lpn, InflightPage, BuildHasherDefault<PageHasher>>,
+}
+
+/// Serialize in page order: equal states give equal bytes.
+fn in_order<S: Serializer>(
+    pages: &HashMap<Lpn, InflightPage, BuildHasherDefault<PageHasher>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    pages.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
+}
+
+impl InflightFlushes {
+    /// Begin a flush of `sectors` of `page`.
+    #[inline]
+    pub(super) fn begin(&mut self, page: Lpn, sectors: Sectors) {
+        let entry = self.pages.entry(page).or_default();
+        entry.sectors |= sectors;
+        entry.flushes += 1;
+    }
+
+    /// End a flush of `page`. With several in progress it is unknown which one: all sectors stay
+    /// until the last ends.
+    #[inline]
+    pub(super) fn end(&mut self, page: Lpn) {
+        let Entry::Occupied(mut entry) = self.pages.entry(page) else {
+            unreachable!("a flushed page was in flight")
+        };
+        entry.get_mut().flushes -= 1;
+        if entry.get().flushes == 0 {
+            entry.remove();
+        }
+    }
+
+    /// Return the sectors of `page` that can be read.
+    #[inline]
+    pub(super) fn sectors(&self, page: Lpn) -> Sectors {
+        self.pages.get(&page).map_or(0, |flush| flush.sectors)
+    }
+
+    /// Remove the data of `page` (trim).
+    pub(super) fn trim(&mut self, page: Lpn) {
+        self.pages.get_mut(&page).into_iter().for_each(|flush| flush.sectors = 0);
+    }
+
+    /// Drop all flushes.
+    pub(super) fn clear(&mut self) {
+        self.pages.clear();
+    }
+}
+
+/// A hasher of page numbers: one multiplication (Fibonacci hashing, Knuth).
+#[derive(Clone, Default)]
+struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32((*byte).into()));
+    }
+
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 

@@ -9,7 +9,7 @@
 //! for the program. Data from the write cache keeps its cache slot until it is on flash. A flush
 //! pads the rest of the page.
 //!
-//! **Source**: as `ftl/page_map/sub_page.rs`.
+//! **Source**: as `ftl/page_map/write.rs`.
 //! **Faithful**: a page is programmed once, whatever the owners of its units; a read of a buffered
 //! unit needs no flash.
 //! **Simplified**: there is always a buffer for the page that a plane gathers. A unit that is

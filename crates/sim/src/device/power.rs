@@ -1,4 +1,4 @@
-//! Power loss at any moment: volatile data and unfinished flash operations are lost.
+//! Power loss at any moment, and workloads that end in one: volatile data and unfinished flash operations are lost.
 //!
 //! **Source**: uFLIP (2009) §2.2; Zheng et al. (2013), *Understanding the robustness of SSDs under power fault*.
 //! **Faithful**: data covered by a flush or FUA is never lost, since the erase of a block waits for
@@ -8,12 +8,12 @@
 //! **Ambiguous**: the fate of trimmed data. Here a trim is not recorded on flash, so an older
 //! version may come back.
 
-use uflip_core::{Error, Nanos, Result};
+use uflip_core::{Device as _, Error, Io, Nanos, Result};
 
-use super::SimDevice;
-use super::any::AnyBackend;
+use super::AnyBackend;
 use super::event::PageIdx;
-use super::interface::Interface;
+use super::host_interface::Interface;
+use super::{Recovery, SimDevice};
 use crate::config::{CLOCK_END_NS, Profile, clock_overflow};
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, PageAddress};
@@ -213,5 +213,59 @@ impl SimDevice {
         let at = self.place_of(Lpn(page));
         let saved = contents.saved_version(page).unwrap_or(0);
         Some(at.map_or(0, |at| contents.version_at(page, at.page)).max(saved))
+    }
+}
+
+// A workload that ends in a power loss, and the recovery.
+
+/// A power loss from beginning to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Outage {
+    /// I/Os completed to the host before the power loss.
+    pub ios_completed: u64,
+    /// The losses.
+    pub cut: PowerCut,
+    /// The recovery.
+    pub recovery: Recovery,
+}
+
+impl SimDevice {
+    /// Do `ios` at a queue depth of `at_once` until power is cut at `at`, and recover. If they end
+    /// earlier, the device is idle until then.
+    ///
+    /// # Errors
+    /// Those of the I/Os and of [`SimDevice::cut_power`]; `at` is past the end of the clock.
+    pub fn survive(
+        &mut self,
+        ios: impl Iterator<Item = Io>,
+        at_once: u32,
+        at: Nanos,
+    ) -> Result<Outage> {
+        if at.0 >= CLOCK_END_NS {
+            return Err(clock_overflow().at(&self.info.url));
+        }
+        let (mut outstanding, mut ios_completed) = (0, 0);
+        let mut ios = ios.fuse();
+        loop {
+            while outstanding < at_once
+                && let Some(io) = ios.next()
+            {
+                self.submit(&io)?;
+                outstanding += 1;
+            }
+            if outstanding == 0 {
+                self.wait_until(at);
+                break;
+            }
+            if self.next_completion(at).is_none() {
+                break;
+            }
+            self.complete()?;
+            outstanding -= 1;
+            ios_completed += 1;
+        }
+        let cut = self.cut_power(at)?;
+        let recovery = self.recover()?;
+        Ok(Outage { ios_completed, cut, recovery })
     }
 }

@@ -2,10 +2,10 @@
 
 use uflip_core::Io;
 
+use super::AnyBackend;
+use super::cache::{bytes_in, sectors_of};
 use crate::device::SimDevice;
-use crate::device::any::AnyBackend;
 use crate::device::backend::{Hardware, Write};
-use crate::device::cache_traffic::{bytes_in, sectors_of};
 use crate::device::event::{CompletionTarget, DeviceEvent, IoIdx};
 use crate::device::page_buffer::{PageBuffer, Programmed};
 use crate::device::paged::PageMapBackend;

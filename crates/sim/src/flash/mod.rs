@@ -19,18 +19,12 @@
 //! ```
 
 pub(crate) mod contents;
-mod counted;
 pub(crate) mod fast_path;
 pub(crate) mod geometry;
-mod in_order;
 pub(crate) mod levelling;
 pub(crate) mod media;
-pub(crate) mod moves;
 pub(crate) mod nand;
-pub(crate) mod notes;
-pub(crate) mod page_addresses;
 pub(crate) mod plan;
-mod plan_blocks;
 pub(crate) mod reliability;
 pub(crate) mod replacement;
 pub(crate) mod wear_out;

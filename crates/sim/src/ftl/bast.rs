@@ -18,7 +18,7 @@
 
 use uflip_core::Result;
 
-use super::log_part::{LogPart, check_log};
+use super::options::{LogPart, check_log};
 use super::{FtlOptions, MergingFtl};
 use crate::collections::lru::Lru;
 use crate::flash::contents::survey::{Holding, Survey};

@@ -11,7 +11,7 @@
 //! users of low-end sticks report. No vendor published it.
 //! **Faithful**: one run an open unit; the unit that was opened longest ago is closed for another one,
 //! and gets the rest of its pages copied.
-//! **Simplified**: pages of a block are written in any order, for which flash may need a table (`flash/in_order.rs`);
+//! **Simplified**: pages of a block are written in any order, for which flash may need a table (`flash/replacement.rs`);
 //! the map is in memory, its changes go to a journal.
 //! **Ambiguous**: how a rewritten page is stored: here its unit has replacement units of its own, as many as
 //! a page may be rewritten; then the unit is merged.

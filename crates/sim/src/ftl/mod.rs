@@ -5,9 +5,7 @@
 //! Zoned devices have no FTL: the host places its data (`zoned`).
 
 mod data_blocks;
-mod data_restore;
 pub(crate) mod extent;
-pub(crate) mod log_part;
 mod mapping_cache;
 mod options;
 mod page_map;
@@ -27,7 +25,7 @@ pub(crate) use crate::pool::blocks::BlockUse;
 #[cfg(test)]
 pub(crate) use mapping_cache::CachePolicy;
 pub(crate) use mapping_cache::segment_bytes;
-pub(crate) use options::{FtlOptions, MergingOptions, Tables, with_tables};
+pub(crate) use options::{FtlOptions, LogPart, MergingOptions, Tables, with_tables};
 pub(crate) use page_map::{CollectedPage, Collection, PageMap, PageMapOptions, RelocationLoad};
 pub use page_map::{HotColdPart, MappingPart, Retire};
 pub(crate) use page_map::{MappingOptions, RESERVED_FOR_MAPPING, RetirementOptions};
@@ -125,8 +123,8 @@ macro_rules! table {
 
 /// Defines one enum of all merging FTLs: a call costs a jump.
 macro_rules! ftls {
-    (hosted: $hosted:ident; paged: $($paged:literal),+; merging: $($(#[$only:meta])? $name:literal => $module:ident :: $ftl:ident $([$table:ident])?),+ $(,)?) => {
-        $($(#[$only])? pub(crate) mod $module;)+
+    (hosted: $hosted:ident; paged: $($paged:literal),+; merging: $($(#[$only:meta] $(#[$path:meta])?)? $name:literal => $module:ident :: $ftl:ident $([$table:ident])?),+ $(,)?) => {
+        $($(#[$only] $(#[$path])?)? pub(crate) mod $module;)+
 
         /// The names of all FTLs.
         pub const FTLS: &[&str] = &[$($paged,)+ $($(#[$only])? $name,)+ $hosted];
@@ -239,5 +237,5 @@ ftls! {
     "stream_hybrid" => stream_hybrid::StreamHybrid [streams],
     "stripe_map" => stripe_map::StripeMap [stripes],
     "superblock" => superblock::Superblock [log],
-    #[cfg(test)] "how_to" => how_to::HowTo [replacement],
+    #[cfg(test)] #[path = "tests/how_to/mod.rs"] "how_to" => how_to::HowTo [replacement],
 }

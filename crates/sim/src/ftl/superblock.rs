@@ -19,7 +19,7 @@
 
 use uflip_core::Result;
 
-use super::log_part::{LogPart, check_log};
+use super::options::{LogPart, check_log};
 use super::{FtlOptions, MergingFtl};
 use crate::collections::huge;
 use crate::flash::contents::survey::Survey;
@@ -302,7 +302,7 @@ mod tests {
     use super::*;
     use crate::flash::geometry::Shape;
     use crate::ftl::MergingOptions;
-    use crate::ftl::log_part::{Compat, LogPart};
+    use crate::ftl::options::{Compat, LogPart};
 
     /// Superblocks of two blocks of a page each; a snapshot file claims that one is an update block.
     #[test]

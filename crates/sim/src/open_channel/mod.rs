@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! FlashIo → pages → NAND checks and applies → threads, and timeline charges time → Completion with a status an address
-//!           (commands)     (flash)               (threads)  (timeline)              (outstanding)
+//!           (commands)     (flash)               (below)    (timeline)              (commands)
 //! ```
 //!
 //! **Source**: uFLIP-OC (2017) §4–5 (DragonFire Card with the OX controller), and the public
@@ -17,13 +17,339 @@
 //! the DFC and OX controller"; here it is [`profile::ControllerPart::lun_switch_ns`], fitted.
 
 mod commands;
-mod device;
-mod failures;
-mod inspect;
-mod outstanding;
 mod profile;
-mod threads;
-mod wear;
 
-pub use device::{BlockState, OpenChannelDevice};
+use std::path::Path;
+
+use serde_json::Map;
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus};
+use uflip_core::{
+    Bytes, Counters, Device, DeviceInfo, FlashGeometry, FlashIo, FlashStatus, Nanos, Ppa, Result,
+    Ticket,
+};
+
+use crate::config::{CLOCK_END_NS, clock_overflow};
+use crate::flash::geometry::{BlockIdx, DieIdx, PageAddress, PlaneIdx};
+use crate::flash::media::Flash;
+use crate::snapshot;
+use crate::snapshot::{Snapshot, not_described};
+use crate::timeline::Timeline;
+use crate::timeline::breakdown::FlashBreakdown;
+use crate::timeline::log::{OpSource, Operations};
+use commands::{CommandPageIdx, FlashCompletion, OutstandingCommands};
+use profile::MediaPart;
 pub use profile::OpenChannelProfile;
+
+// A simulated open-channel SSD behind the `Device` trait: vectors, statuses and the virtual clock.
+
+/// The state of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[allow(missing_docs)]
+pub struct BlockState {
+    pub erases: u32,
+    pub pages_written: u32,
+    pub retired: bool,
+}
+
+/// An open-channel SSD in virtual time. A clone is an independent device in the same state.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct OpenChannelDevice {
+    /// Derived from the profile; [`Snapshot::with_description`] restores it.
+    #[serde(skip, default = "not_described")]
+    info: DeviceInfo,
+    geometry: FlashGeometry,
+    flash: Flash,
+    /// Erases of every block before the device was delivered.
+    erases_before: u32,
+    part: MediaPart,
+    /// Writes are acknowledged when their data has arrived, not when it is programmed.
+    write_back: bool,
+    threads: ThreadTimes,
+    /// The thread of each channel.
+    channels: Vec<Thread>,
+    timeline: Timeline<CommandPageIdx, FlashBreakdown>,
+    #[serde(rename = "under_way")]
+    outstanding: OutstandingCommands,
+    /// Random numbers for retries.
+    rng: Xoshiro256PlusPlus,
+    now: u64,
+}
+
+impl OpenChannelDevice {
+    /// Create the device of `profile`.
+    ///
+    /// # Errors
+    /// Numbers that make no wear law.
+    pub fn new(name: &str, profile: &OpenChannelProfile) -> Result<OpenChannelDevice> {
+        let geometry = profile.geometry();
+        let flash = profile.flash()?;
+        let mut timeline = Timeline::new(flash.geometry, profile.timing());
+        timeline.set_event_budget(u64::MAX);
+        Ok(OpenChannelDevice {
+            info: OpenChannelDevice::inspect(name, profile),
+            geometry,
+            flash,
+            erases_before: profile.state.erases,
+            part: profile.media.clone(),
+            write_back: profile.controller.write_back,
+            threads: profile.threads(),
+            channels: vec![Thread::default(); geometry.channels as usize],
+            timeline,
+            outstanding: OutstandingCommands::default(),
+            rng: Xoshiro256PlusPlus::seed_from_u64(profile.state.seed),
+            now: 0,
+        })
+    }
+
+    /// Return the description of the device of `profile` without creating it.
+    #[must_use]
+    pub fn inspect(name: &str, profile: &OpenChannelProfile) -> DeviceInfo {
+        let geometry = profile.geometry();
+        let mut details = Map::new();
+        details.insert("interface".into(), "open_channel".into());
+        details.insert("geometry".into(), serde_json::to_value(geometry).expect("serializable"));
+        details.insert("profile".into(), serde_json::to_value(profile).expect("serializable"));
+        DeviceInfo {
+            url: format!("sim:{name}"),
+            model: name.into(),
+            capacity_bytes: Bytes(geometry.capacity_bytes()),
+            sector_bytes: Bytes(u64::from(geometry.sector_bytes)),
+            details,
+            ..not_described()
+        }
+    }
+
+    /// Return the geometry.
+    #[must_use]
+    pub fn geometry(&self) -> &FlashGeometry {
+        &self.geometry
+    }
+
+    /// Return the state of the block of `at`.
+    ///
+    /// # Errors
+    /// The address is outside the device.
+    pub fn block_state(&self, at: Ppa) -> Result<BlockState> {
+        self.geometry().check(at)?;
+        let block = self.block(at);
+        let nand = &self.flash.nand;
+        Ok(BlockState {
+            erases: self.erases_before.saturating_add(nand.erases(block)),
+            pages_written: nand.next_page(block) / self.geometry.write_sectors(),
+            retired: nand.check_erase(block).is_err(),
+        })
+    }
+
+    /// Return the LUN of `at`, whose planes work together; the channel index varies fastest.
+    #[inline]
+    fn die(&self, at: Ppa) -> DieIdx {
+        DieIdx(u32::from(at.lun) * self.geometry.channels + u32::from(at.channel))
+    }
+
+    /// Return the block of `at`, in all planes.
+    #[inline]
+    fn block(&self, at: Ppa) -> BlockIdx {
+        BlockIdx(self.die(at).0 * self.geometry.blocks_per_plane + at.block)
+    }
+
+    /// Return the sector at `at`.
+    #[inline]
+    fn page_address(&self, at: Ppa) -> PageAddress {
+        let geometry = &self.geometry;
+        let sector = geometry.sector_of_page(at.plane, at.sector);
+        self.flash.geometry.address_at(self.block(at), at.page * geometry.write_sectors() + sector)
+    }
+
+    /// Return when the first command is answered, if that is by `before` and nothing is submitted
+    /// until then.
+    fn settle(&mut self, before: u64) -> Option<u64> {
+        while self.outstanding.has_open() {
+            let until = self.outstanding.first().map_or(before, |first| first.min(before));
+            let Some((at, page)) = self.timeline.next(until) else { break };
+            self.page_ended(page, at);
+        }
+        self.outstanding.first().filter(|first| *first <= before)
+    }
+}
+
+impl Device for OpenChannelDevice {
+    type Request = FlashIo;
+    type Status = FlashStatus;
+    type Breakdown = FlashBreakdown;
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.now)
+    }
+
+    fn wait_until(&mut self, t: Nanos) {
+        self.now = self.now.max(t.0);
+    }
+
+    fn submit(&mut self, request: &FlashIo) -> Result<Ticket> {
+        if self.now >= CLOCK_END_NS {
+            return Err(clock_overflow().at(&self.info.url));
+        }
+        Ok(self.execute(request))
+    }
+
+    #[inline]
+    fn next_completion(&mut self, before: Nanos) -> Option<Nanos> {
+        self.settle(before.0).map(Nanos)
+    }
+
+    #[inline]
+    fn complete(&mut self) -> Result<FlashCompletion> {
+        self.settle(u64::MAX);
+        let completion = self.outstanding.take().expect("a command is outstanding");
+        self.now = self.now.max(completion.completed.0);
+        Ok(completion)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.flash.counters)
+    }
+
+    fn split(&self, _: usize) -> Result<Option<Vec<OpenChannelDevice>>> {
+        // One device serves all threads: they share its channels.
+        Ok(None)
+    }
+}
+
+impl Snapshot for OpenChannelDevice {
+    type Profile = OpenChannelProfile;
+    const INTERFACE: &str = "open_channel";
+
+    fn check(profile: &OpenChannelProfile, location: &str) -> Result<()> {
+        profile.check(location)
+    }
+
+    fn memory_bytes(profile: &OpenChannelProfile) -> u64 {
+        profile.memory_bytes()
+    }
+
+    fn description(name: &str, profile: &OpenChannelProfile) -> DeviceInfo {
+        OpenChannelDevice::inspect(name, profile)
+    }
+
+    fn matches_profile(&self, profile: &OpenChannelProfile) -> bool {
+        self.geometry == profile.geometry()
+            && self.part == profile.media
+            && self.flash.geometry == profile.flash_geometry()
+            && self.channels.len() == self.geometry.channels as usize
+    }
+
+    fn with_description(mut self, info: DeviceInfo) -> OpenChannelDevice {
+        self.timeline.set_event_budget(u64::MAX);
+        OpenChannelDevice { info, ..self }
+    }
+
+    fn save_unless(&self, path: &Path, is_stopped: &dyn Fn() -> bool) -> Result<()> {
+        snapshot::save_unless(self, path, is_stopped)
+    }
+
+    fn restore(path: &Path) -> Result<OpenChannelDevice> {
+        snapshot::restore(path)
+    }
+}
+
+// Read-only access to the inside of an open-channel device, for recordings and drawings.
+
+impl OpenChannelDevice {
+    /// Record every flash operation from now on. Commands are numbered from here as well.
+    ///
+    /// # Panics
+    /// If a command is outstanding.
+    pub fn record_operations(&mut self) {
+        assert!(self.outstanding.is_empty(), "no command may be outstanding");
+        self.outstanding.number_from_here();
+        // The host places the data: all work is for commands.
+        self.timeline.begin_log(self.now, |_| OpSource::Other);
+    }
+
+    /// Note a command that was submitted at `begin` and ended at `end`: a long log keeps only the
+    /// operations around the slowest.
+    pub fn note_completion(&mut self, begin: u64, end: u64) {
+        self.timeline.log_completion(begin, end);
+    }
+
+    /// Stop recording; return the operations since [`OpenChannelDevice::record_operations`].
+    pub fn recorded_operations(&mut self) -> Operations {
+        self.timeline.end_log()
+    }
+
+    /// Return the channel of each LUN; the channel index varies fastest.
+    #[must_use]
+    pub fn channels(&self) -> Vec<u32> {
+        let luns = 0..self.geometry.channels * self.geometry.luns_per_channel;
+        luns.map(|lun| lun % self.geometry.channels).collect()
+    }
+
+    /// Return channels, LUNs, pages per block, and bytes per page of one plane.
+    #[must_use]
+    pub fn shape(&self) -> [u32; 4] {
+        let geometry = &self.geometry;
+        let page_bytes = geometry.sectors_per_page * geometry.sector_bytes;
+        let luns = geometry.channels * geometry.luns_per_channel;
+        [geometry.channels, luns, geometry.pages_per_block, page_bytes]
+    }
+
+    /// Return the erase count of each block, LUN by LUN.
+    #[must_use]
+    pub fn erases(&self) -> Vec<u32> {
+        let blocks = 0..self.flash.geometry.blocks();
+        let erases = |block| self.flash.nand.erases(BlockIdx(block));
+        blocks.map(|block| self.erases_before.saturating_add(erases(block))).collect()
+    }
+
+    /// Return the number of erased blocks per LUN without programmed pages.
+    #[must_use]
+    pub fn erased_blocks(&self) -> Vec<u32> {
+        let (geometry, nand) = (&self.flash.geometry, &self.flash.nand);
+        let erased = |lun| {
+            let blocks = geometry.blocks_of(PlaneIdx(lun));
+            blocks.filter(|block| nand.is_erased(*block)).count() as u32
+        };
+        (0..geometry.shape().planes).map(erased).collect()
+    }
+}
+
+// Controller threads: one per channel, behind the common submission path, which is the processor
+// of the [timeline](super::timeline).
+
+/// Times of the threads [ns].
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct ThreadTimes {
+    /// Per page: on the common submission path, and in its channel's thread.
+    pub(crate) submission_ns: u64,
+    pub(crate) dispatch_ns: u64,
+    /// Per command: its completion.
+    pub(crate) completion_ns: u64,
+    pub(crate) lun_switch_ns: u64,
+}
+
+/// The thread of a channel.
+#[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Thread {
+    free_at: u64,
+    /// The LUN of its channel's last write.
+    wrote: Option<DieIdx>,
+}
+
+impl Thread {
+    /// Process a page from `at` on, not earlier than any page before, for `length`; return the end.
+    #[inline]
+    fn process(&mut self, at: u64, length: u64) -> u64 {
+        self.free_at = self.free_at.max(at) + length;
+        self.free_at
+    }
+
+    /// Record a write of the channel to `die`; return whether its last write went to another LUN.
+    #[inline]
+    fn switches_to(&mut self, die: DieIdx) -> bool {
+        self.wrote.replace(die).is_some_and(|last| last != die)
+    }
+}

@@ -5,8 +5,5 @@ pub(crate) mod alloc;
 pub(crate) mod blocks;
 pub(crate) mod free;
 pub(crate) mod stripes;
-#[cfg(test)]
-mod tests;
 pub(crate) mod units;
-mod units_restore;
 pub(crate) mod victim;

@@ -1,4 +1,5 @@
-//! A channel and its announced arrivals.
+//! Channels: announced arrivals, the order and duration of transfers, and programs that hold their
+//! channel.
 //!
 //! Service is FIFO, except for plans with many page moves: whichever page of the plan arrived, the
 //! one planned first is served, as one processor would send its pages in order. So reads of later
@@ -95,7 +96,7 @@ impl Channel {
     }
 }
 
-// Channel transfers: their order, duration and end.
+// Transfers.
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Announce the operation, which will have its die, for its channel at `at`. It will hold the

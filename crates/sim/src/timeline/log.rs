@@ -192,7 +192,7 @@ pub(crate) struct OpLog {
 }
 
 /// Times of an operation.
-struct OpTimes {
+pub(super) struct OpTimes {
     pub(super) begin: u64,
     pub(super) sent: u64,
     sent_until: u64,

@@ -1,4 +1,5 @@
-//! The path of an operation from resource to resource, and its costs.
+//! The path of an operation from resource to resource, its costs, and the resources that all dies
+//! share.
 
 use std::hint::cold_path;
 use std::num::NonZeroU32;
@@ -349,8 +350,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     }
 }
 
-// Resources shared by all dies that serve one request at a time: the processor, the link, and
-// others.
+// Resources that all dies share, and that serve one request at a time.
 
 /// A FIFO resource that serves one request at a time.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]

@@ -17,26 +17,21 @@
 //! is being moved goes to its new address and does not wait for the program.
 //! **Ambiguous**: nothing beyond the FTLs.
 
-mod issue;
-mod layout;
-mod order;
 mod phase;
-mod phase_cache;
-mod plan_queue;
-mod site;
 
-use crate::device::backend::Hardware;
-use crate::device::event::{DeviceEvent, EventTag, JobIdx, StepIdx};
+use std::collections::VecDeque;
+use std::hint::cold_path;
+
+use serde::{Deserialize, Serialize};
+
+use super::backend::Hardware;
+use super::event::{CompletionTarget, DeviceEvent, EventTag, JobIdx, StepIdx};
 use crate::flash::plan::{Cmd, FlashPlan};
 use crate::timeline::breakdown::Cause;
-use crate::timeline::{AccountIdx, Purpose, Timeline};
-pub(crate) use issue::issue_host_command;
-use issue::serve_step;
-pub(crate) use order::{PlanClass, PlanRequest};
-use phase::{NONE, PlanPhase, Tails};
-use phase_cache::{PhaseCache, PhaseTime};
-use plan_queue::{BlockSet, PlanQueue};
-use site::LayoutSite;
+use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline, Timing};
+use phase::LayoutSite;
+use phase::{NONE, PlanPhase, PlanStep, StepKind, Tails};
+use phase::{PhaseCache, PhaseTime};
 
 /// A plan in progress.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -348,5 +343,280 @@ impl PlanJob {
             (None, None) => events.end(at, at, target.op()),
             (None, Some(bytes)) => events.deliver(at, at, bytes, target.op()),
         }
+    }
+}
+
+// The requester of a plan, and the queue it waits in.
+
+/// A queue of plans.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename = "Line")]
+pub(crate) enum PlanClass {
+    #[serde(rename = "Path")]
+    Foreground,
+    #[serde(rename = "Beside")]
+    Background,
+}
+
+/// The requester of a plan, and its earliest start.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename = "Order")]
+pub(crate) struct PlanRequest {
+    pub(crate) ready: u64,
+    /// The target of its end.
+    pub(crate) target: Option<CompletionTarget>,
+    /// Number of bytes of a host read.
+    pub(crate) read_bytes: Option<u64>,
+    /// The plan is a scrub.
+    pub(crate) scrubs: bool,
+}
+
+impl PlanRequest {
+    /// Return the order of a scrub, which has no requester.
+    pub(crate) fn of_scrub(ready: u64) -> PlanRequest {
+        PlanRequest { ready, target: None, read_bytes: None, scrubs: true }
+    }
+
+    /// Return the purpose of page moves.
+    fn move_purpose(&self) -> Purpose {
+        if self.scrubs { Purpose::Scrub } else { Purpose::Merge }
+    }
+
+    fn account(&self) -> Option<AccountIdx> {
+        self.target.and_then(|target| target.account)
+    }
+}
+
+// Queues of plans: which plans run, and which blocks they use exclusively.
+
+/// A queue of plans: those that run, and those that wait.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename = "Queue")]
+struct PlanQueue {
+    /// Maximum number of plans that run at once if they share no block.
+    at_once: u32,
+    #[serde(rename = "begun")]
+    running: Vec<JobIdx>,
+    waiting: VecDeque<JobIdx>,
+}
+
+impl PlanQueue {
+    fn new(at_once: u32) -> PlanQueue {
+        PlanQueue { at_once, running: Vec::new(), waiting: VecDeque::new() }
+    }
+
+    fn at_once(&self) -> u32 {
+        self.at_once
+    }
+
+    /// Return whether the queue is empty.
+    #[inline]
+    fn is_free(&self) -> bool {
+        self.running.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Add `job`; return whether it is first in the queue.
+    fn push(&mut self, job: JobIdx) -> bool {
+        self.waiting.push_back(job);
+        self.waiting.len() == 1
+    }
+
+    /// Return the job that has waited longest.
+    fn first(&self) -> Option<JobIdx> {
+        self.waiting.front().copied()
+    }
+
+    /// Return whether the first job may start; `is_disjoint` checks it against each running job.
+    fn may_start(&self, is_disjoint: impl Fn(JobIdx) -> bool) -> bool {
+        self.running.is_empty()
+            || self.running.len() < self.at_once as usize
+                && self.running.iter().all(|job| is_disjoint(*job))
+    }
+
+    /// Start the first job.
+    fn begin(&mut self) {
+        self.running.extend(self.waiting.pop_front());
+    }
+
+    /// Remove `job` from the running jobs.
+    fn end(&mut self, job: JobIdx) {
+        self.running.retain(|other| *other != job);
+    }
+}
+
+/// The blocks that a plan reads, programs or erases, sorted; empty unless several plans run at
+/// once.
+#[derive(Clone, Default, Debug, Serialize, Deserialize)]
+#[serde(rename = "Shared")]
+struct BlockSet(Vec<u32>);
+
+impl BlockSet {
+    fn fill(&mut self, plan: &FlashPlan) {
+        self.0.clear();
+        plan.blocks(|block| self.0.push(block.0));
+        self.0.sort_unstable();
+        self.0.dedup();
+    }
+
+    /// Return whether it shares no block with `other`.
+    fn is_disjoint(&self, other: &BlockSet) -> bool {
+        let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
+        while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+            match a.cmp(b) {
+                std::cmp::Ordering::Less => left.next(),
+                std::cmp::Ordering::Greater => right.next(),
+                std::cmp::Ordering::Equal => return false,
+            };
+        }
+        true
+    }
+}
+
+// Issue of plan steps, and of host requests without a plan, to the dies.
+
+/// Serve the host with `command`, which needs no plan; `record` is its change of the flash
+/// contents.
+#[inline]
+pub(crate) fn issue_host_command(
+    command: Cmd,
+    record: u32,
+    request: PlanRequest,
+    hardware: &mut Hardware<'_>,
+) {
+    let Hardware { flash, events } = hardware;
+    let geometry = &flash.geometry;
+    let PlanRequest { ready, target, read_bytes, .. } = request;
+    let target = target.expect("a host request has a target");
+    let mut step = PlanStep::of_host(command, LayoutSite { geometry, timing: &events.timing });
+    step.record = record;
+    serve_step(&step, target, read_bytes, ready, events.now(), events);
+}
+
+/// Read or program the host page from `at` on, and report the end to `target`.
+#[inline(always)]
+fn serve_step(
+    step: &PlanStep,
+    target: CompletionTarget,
+    read_bytes: Option<u64>,
+    at: u64,
+    now: u64,
+    events: &mut Timeline<EventTag>,
+) {
+    let CompletionTarget { token, report, account } = target;
+    let link_bytes = read_bytes.unwrap_or(0) as u32;
+    let mut op = Op { report, account, link_bytes, ..step.op(token, &events.timing) };
+    op.transfers = read_bytes.map_or(op.transfers, |bytes| events.transfers_of(bytes));
+    match step.rest_read(account, token, &events.timing) {
+        None => events.issue_when(at, now, op),
+        Some(before) => {
+            cold_path();
+            events.issue_chain(at, now, &[before], op);
+        }
+    }
+}
+
+impl PlanPhase {
+    /// Start all steps without dependencies.
+    fn start(
+        &mut self,
+        index: JobIdx,
+        account: Option<AccountIdx>,
+        at: u64,
+        events: &mut Timeline<EventTag>,
+    ) {
+        self.begin(|number, step| issue(index, number, step, account, at, events));
+        self.plan_next(index, at, events);
+    }
+
+    /// Let the processor plan the next page move.
+    fn plan_next(&mut self, index: JobIdx, at: u64, events: &mut Timeline<EventTag>) {
+        if let Some(step) = self.next_planned() {
+            let planned = events.process(at, events.timing.relocate_ns, 0);
+            events.remind(planned, DeviceEvent::MovePlanned(index, StepIdx(step)).into());
+        }
+    }
+
+    /// Handle a step that the processor has planned.
+    fn step_planned(
+        &mut self,
+        index: JobIdx,
+        step: StepIdx,
+        account: Option<AccountIdx>,
+        at: u64,
+        events: &mut Timeline<EventTag>,
+    ) {
+        self.release(step.0, |number, step| issue(index, number, step, account, at, events));
+        self.plan_next(index, at, events);
+    }
+
+    /// Handle the end of a step that the phase waited for.
+    fn step_ended(
+        &mut self,
+        index: JobIdx,
+        step: StepIdx,
+        account: Option<AccountIdx>,
+        at: u64,
+        events: &mut Timeline<EventTag>,
+    ) -> Option<Purpose> {
+        let PlanStep { dependent, counts, purpose, .. } = *self.step(step.0);
+        if dependent != NONE {
+            self.release(dependent, |number, step| issue(index, number, step, account, at, events));
+        }
+        self.open -= u32::from(counts);
+        counts.then_some(purpose)
+    }
+}
+
+/// Issue a step to its die; its end raises an event if something waits for it.
+#[inline]
+fn issue(
+    job: JobIdx,
+    number: u32,
+    step: &PlanStep,
+    account: Option<AccountIdx>,
+    at: u64,
+    events: &mut Timeline<EventTag>,
+) {
+    let token = DeviceEvent::StepDone(job, StepIdx(number)).into();
+    let waited_for = step.counts || step.dependent != NONE;
+    let report = if waited_for { Report::AtEnd } else { Report::Never };
+    // Firmware work is charged as a whole at its end.
+    let account = account.filter(|_| step.purpose == Purpose::HostWrite);
+    let has_plan_order = step.purpose != Purpose::HostWrite;
+    let op = Op { report, account, has_plan_order, ..step.op(token, &events.timing) };
+    match step.rest_read(account, token, &events.timing) {
+        None => events.issue(at, op),
+        Some(before) => {
+            cold_path();
+            events.issue_after(at, &[before], op);
+        }
+    }
+}
+
+impl PlanStep {
+    #[inline]
+    fn op(&self, token: EventTag, timing: &Timing) -> Op<EventTag> {
+        let PlanStep { kind, die, at, cell_ns, purpose, record: writes, .. } = *self;
+        let op = match kind {
+            StepKind::Read => Op::read(die, cell_ns, purpose, token),
+            StepKind::Program => Op::program(die, cell_ns, purpose, token),
+            StepKind::Inside => Op::inside(die, cell_ns, purpose, token),
+        };
+        let op = Op { writes, transfers: timing.program_transfers, ..op };
+        at.map_or(op, |at| op.on(at))
+    }
+
+    /// Read the rest of a partly written host page before its program.
+    #[inline]
+    fn rest_read(
+        &self,
+        account: Option<AccountIdx>,
+        token: EventTag,
+        timing: &Timing,
+    ) -> Option<Op<EventTag>> {
+        let (die, kind) = self.merge_read?;
+        let read = Op::read(die, timing.cells.read(kind), Purpose::HostWrite, token);
+        let transfers = timing.program_transfers;
+        Some(Op { account, transfers, charge_as: Some(Cause::ReadToModify), ..read })
     }
 }

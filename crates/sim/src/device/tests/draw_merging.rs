@@ -5,7 +5,7 @@ use uflip_core::random::{Xoshiro256PlusPlus, uniform};
 
 use super::draw::{Endurance, failures, interrupts, suspend};
 use crate::Profile;
-use crate::config::merging::drawn_keys;
+use crate::config::ftl::drawn_keys;
 use crate::ftl::MERGING_FTLS;
 
 macro_rules! shipped {

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use uflip_core::random::{Rng as _, SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Counters, Device, Nanos};
 
+use super::AnyBackend;
 use super::SimDevice;
-use super::any::AnyBackend;
 use super::backend::Backend as _;
 use super::merging::MergingBackend;
 use crate::Profile;

@@ -6,7 +6,7 @@ use uflip_core::{Breakdown as _, Bytes, Device, Io, Mode, Nanos};
 use super::draw::Endurance;
 use super::draw_merging;
 use crate::SimDevice;
-use crate::device::any::AnyBackend;
+use crate::device::AnyBackend;
 
 const DEVICES: u64 = 240;
 const IOS: u64 = 300;

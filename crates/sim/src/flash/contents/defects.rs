@@ -21,7 +21,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::PhysicalPage;
-use super::records::RecordKind;
+use super::RecordKind;
 use super::{Contents, Label};
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Geometry, Ppn};

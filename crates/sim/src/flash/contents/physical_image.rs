@@ -18,11 +18,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::records::{PageCopy, RecordKind};
 use super::{BlockCondition, Contents, Defect, Label, Origin, PhysicalPage, PowerCutEffect};
+use super::{PageCopy, RecordKind};
 use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, Ppn};
 use crate::flash::nand::Nand;
-use crate::flash::notes::{BlockMove, Note, PageContent};
+use crate::flash::replacement::{BlockMove, Note, PageContent};
 
 /// In place of a page count: the erase of the block was interrupted, or has failed.
 const HALF_ERASED: u32 = u32::MAX;

@@ -16,7 +16,7 @@
 //! log needs no merges (Locality); merges in one bank wait for each other (large Incr); reclamation in
 //! idle time gives a start-up phase and makes pauses help (Pause).
 //! **Simplified**: pages of a block are written in any order, for which flash may need a table
-//! (`flash/in_order.rs`); a log cluster keeps its unwritten pages erased, so that later writes can fill them;
+//! (`flash/replacement.rs`); a log cluster keeps its unwritten pages erased, so that later writes can fill them;
 //! the map is in memory, its changes go to a journal.
 //! **Ambiguous**: everything; the numbers of a profile select the reading. A stream begins with the first
 //! page of a unit unless the previous write was its successor; one that runs downwards begins with the last
@@ -24,28 +24,23 @@
 //! merge writes back all of them that a unit has there, so that a write costs a share of a merge in
 //! proportion to its size.
 
-mod log;
 mod merges;
-mod part;
-mod streams;
-mod work;
 mod write_log;
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
+use super::extent::PageExtent;
+use super::run::Run;
 use super::{FtlOptions, MergingFtl};
 use crate::collections::bits;
 use crate::flash::contents::survey::Survey;
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress};
-use crate::flash::page_addresses::PageAddresses;
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, PageAddresses};
 use crate::flash::plan::FlashPlan;
-use crate::ftl::extent::PageExtent;
 use crate::pool::units::{FreeUnits, Journal, UnitIdx, UnitLayout};
-pub use part::StreamsPart;
-use work::{OmittedPages, Reclaim, SequentialStream, WHOLE};
 use write_log::{LogLimits, WriteLog};
 
 /// The map, the streams and the logs.
@@ -350,4 +345,221 @@ impl StreamHybrid {
         let pages = self.layout.cluster_pages;
         extent.covers_all(Lpn(page.0 / pages * pages), pages)
     }
+
+    // The logs: which writes go there, and which units are merged to make space.
+
+    fn write_log(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
+        let log_index = self.log_for(page, extent);
+        let (cluster, within) = self.logs[log_index].cluster_of(page);
+        let mut old = None;
+        if self.logs[log_index].erased_page(cluster, within).is_none() {
+            self.make_free_space(log_index, cluster, plan);
+            let first = self.logs[log_index].first_page(cluster).0;
+            let pages = first..first + self.logs[log_index].cluster_pages();
+            let later = pages.map(Lpn).filter(|other| extent.covers_later(page, *other));
+            let is_brought = |other| other == page || extent.covers_later(page, other);
+            old = self.renew(log_index, cluster, is_brought, plan);
+            // They count as dead from now on: a merge before the host writes them does not copy them.
+            for other in later {
+                self.set_dead(other);
+                if self.durable {
+                    self.awaited = page.0 + 1..other.0 + 1;
+                }
+            }
+            self.journal.store(self.part.log_map_pages, &mut self.free, plan);
+        }
+        // The old version is where the cluster was, unless the log did not have it.
+        let old = old.filter(|(_, _, valid)| valid >> within & 1 == 1);
+        let merge_from = match old {
+            Some((unit, first, _)) if !extent.covers(page) => {
+                Some(self.layout.address_of(unit, first + within))
+            }
+            _ => self.merge_source(page, extent),
+        };
+        let to = self.logs[log_index].erased_page(cluster, within).expect("a new slot is erased");
+        plan.program(to, merge_from);
+        self.logs[log_index].set_programmed(cluster, within);
+        let others = self.logs.iter_mut().enumerate().filter(|(other, _)| *other != log_index);
+        others.for_each(|(_, log)| log.invalidate(page));
+    }
+
+    /// Return the log that `page` goes to. A partial cluster that the log of whole clusters does not have
+    /// goes to the log of small clusters.
+    fn log_for(&self, page: Lpn, extent: &PageExtent) -> usize {
+        let whole = &self.logs[WHOLE];
+        let small = self.logs.len() > SMALL
+            && !whole.has(whole.cluster_of(page).0)
+            && !self.is_whole_cluster(page, extent);
+        if small { SMALL } else { WHOLE }
+    }
+
+    /// Give `cluster` a new slot in the log, with its pages there except those that the host writes. Returns
+    /// its old address, and the pages that were valid there.
+    fn renew(
+        &mut self,
+        log_index: usize,
+        cluster: u32,
+        is_brought: impl Fn(Lpn) -> bool,
+        plan: &mut FlashPlan,
+    ) -> Option<(UnitIdx, u32, u64)> {
+        let log = &mut self.logs[log_index];
+        let (unit, first, valid) = log.renew(cluster, &mut self.free, plan)?;
+        for within in (0..log.cluster_pages()).filter(|within| valid >> within & 1 == 1) {
+            if !is_brought(Lpn(log.first_page(cluster).0 + within)) {
+                let to = log.erased_page(cluster, within).expect("a new slot is erased");
+                plan.copy(self.layout.address_of(unit, first + within), to);
+                log.set_programmed(cluster, within);
+            }
+        }
+        plan.barrier();
+        Some((unit, first, valid))
+    }
+
+    /// Merge units, several at once, until the log can take `cluster`.
+    fn make_free_space(&mut self, log_index: usize, cluster: u32, plan: &mut FlashPlan) {
+        while self.logs[log_index].lacks_space(cluster) {
+            if !self.job.is_empty() {
+                while !self.job.is_empty() {
+                    self.step(plan);
+                }
+                continue;
+            }
+            plan.begin_reclaim();
+            let before = self.logs[log_index].len();
+            self.merge(&self.oldest_units(log_index), plan);
+            assert!(self.logs[log_index].len() < before, "merged clusters have left the log");
+            plan.barrier();
+        }
+    }
+
+    /// Return the units of the oldest clusters in a log, each in a bank of its own, and the reason for their
+    /// merge. Only the older half of the log is considered: recently written clusters stay, even if their
+    /// bank would be idle.
+    fn oldest_units(&self, log_index: usize) -> Vec<(u32, MergeReason)> {
+        let log = &self.logs[log_index];
+        let mut chosen: Vec<(u32, MergeReason)> = Vec::new();
+        for cluster in log.by_age().take(log.len().div_ceil(2) as usize) {
+            let logical = log.unit_of(cluster);
+            let bank = self.layout.bank_of_logical(logical);
+            if chosen.iter().all(|(other, _)| self.layout.bank_of_logical(*other) != bank) {
+                let reason = if log_index == SMALL {
+                    MergeReason::Small
+                } else {
+                    MergeReason::Cluster(cluster)
+                };
+                chosen.push((logical, reason));
+                if chosen.len() == self.part.merges_at_once as usize {
+                    break;
+                }
+            }
+        }
+        chosen
+    }
+}
+
+// The table [streams] of the profile.
+
+/// Parameters of the stream hybrid.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct StreamsPart {
+    /// Size of a merge unit, which is mapped, filled and merged as a whole.
+    pub unit_bytes: u32,
+    /// Size of a cluster, which the log maps as a whole.
+    pub cluster_bytes: u32,
+    /// Groups of planes; a unit is spread over the planes of one.
+    pub banks: u32,
+    /// Each bank has channels of its own; otherwise every bank has planes on all of them.
+    pub own_channels: bool,
+    /// Units that may be filled in order at a time.
+    pub streams: u32,
+    /// Displaced streams that may be resumed: their pages are copied to a new unit.
+    pub resumed_streams: u32,
+    /// A stream may also run downwards, from the end of a unit.
+    pub reverse_streams: bool,
+    /// A stream that ends with at most this many clusters goes to the log; others are merged.
+    pub fold_clusters: u32,
+    /// Clusters that the log holds.
+    pub log_clusters: u32,
+    /// Flash units of the log.
+    pub log_units: u32,
+    /// Clusters of a mostly superseded log unit are moved to the next one; otherwise the units that they
+    /// belong to are merged.
+    pub compact_log: bool,
+    /// Logical units that may have clusters in the log at a time; 0: any number.
+    pub log_members: u32,
+    /// Cluster size of a separate log for partial clusters; 0: no such log.
+    pub small_cluster_bytes: u32,
+    /// Clusters that this log holds, and its flash units.
+    pub small_log_clusters: u32,
+    pub small_log_units: u32,
+    /// A merge takes only the oldest cluster of its unit out of the log, as a cache writes back; otherwise
+    /// all clusters that the unit has there.
+    pub evict_single: bool,
+    /// Clusters of the log that are kept free in idle time; 0: none.
+    pub free_clusters: u32,
+    /// Units that are merged at once, each in a bank of its own.
+    pub merges_at_once: u32,
+    /// Host reads per step of background reclamation; 0: reads are not delayed.
+    pub reads_per_step: u32,
+    /// Partial clusters are merged with their unit at once.
+    pub bypass_partial_clusters: bool,
+    /// A write to the same page as the last one stays in memory until another one comes.
+    pub rewrite_buffer: bool,
+    /// Map pages that are programmed when another stream continues, when a unit moves, and when a
+    /// cluster gets one in the log.
+    pub switch_map_pages: u32,
+    pub merge_map_pages: u32,
+    pub log_map_pages: u32,
+}
+
+// Work in progress: units that are filled in order, and units that are merged.
+
+/// Indices of the log of whole clusters, and of the log of small ones.
+const WHOLE: usize = 0;
+const SMALL: usize = 1;
+
+/// A unit being filled in order.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename = "Stream")]
+struct SequentialStream {
+    logical: u32,
+    unit: UnitIdx,
+    run: Run,
+}
+
+/// The reason for a merge.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename = "Reason")]
+enum MergeReason {
+    /// Its stream is closed or resumed.
+    Stream,
+    /// This cluster must leave the log.
+    Cluster(u32),
+    /// A small cluster must leave the log of small clusters.
+    Small,
+}
+
+/// A unit that is merged step by step in the background.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct Reclaim {
+    logical: u32,
+    target: UnitIdx,
+    /// The pages that its stream already has there.
+    #[serde(rename = "there")]
+    existing: Run,
+    reason: MergeReason,
+}
+
+/// The pages that a merge around the host's data omitted, because the host writes them.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename = "Bringing")]
+struct OmittedPages {
+    /// The page that comes next.
+    next: Lpn,
+    /// The address of the rest of the last page, if the host writes only a part of it. It is the address before
+    /// the merge, which is not erased before it is read: no step takes a unit until then.
+    #[serde(rename = "rest")]
+    merge_from: Option<PageAddress>,
 }

@@ -2,22 +2,11 @@
 //!
 //! Flat arrays: one bit a page, two bytes a block for values that change with every page (`valid.rs`).
 //! Everything else is stored separately, so that the arrays of a large device stay in the processor's cache.
-//! `free_space.rs` computes the pages left for each purpose.
 
-mod free_space;
-mod open;
-mod restore;
-mod streams;
 mod valid;
 
-pub(crate) use restore::BlockUse;
-pub(crate) use streams::{CACHE, WRITE_STREAMS_MAX};
-
-pub(crate) use open::AllocatedPage;
-use open::OpenBlock;
-use streams::KINDS_MAX;
-
 use crate::collections::{bits, huge};
+use crate::flash::fast_path::{AllFeatures, FastPath};
 use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, PlaneIdx, Ppn};
 use crate::pool::free::{FreeOrder, FreePool};
 
@@ -311,4 +300,425 @@ impl Blocks {
 /// Return the first page in `next..end` that is not retired; `end` if there is no such page.
 fn first_usable(retired: &[u64], next: u32, end: u32) -> u32 {
     (next..end).find(|page| !bits::has(retired, *page as usize)).unwrap_or(end)
+}
+
+// Free pages left for relocated pages, for mapping pages, and so for the host.
+
+impl Blocks {
+    /// Return the usable pages of all blocks that are not retired.
+    pub(crate) fn usable_pages(&self) -> u32 {
+        self.usable_pages
+    }
+
+    /// Return the number of erased blocks of all planes.
+    pub(crate) fn free_blocks(&self) -> u32 {
+        self.free_blocks
+    }
+
+    /// Return how many pages relocation can still take, on all planes.
+    #[inline]
+    pub(crate) fn pages_for_relocation(&self) -> u32 {
+        self.free_pages + self.open_pages[self.kind(PageStream::Relocated)]
+    }
+
+    /// Return whether `relocated` and `mapping` pages fit together. Each stream fills blocks of its
+    /// own.
+    pub(crate) fn fits(&self, relocated: u32, mapping: u32) -> bool {
+        self.fits_with(relocated, mapping, self.free_blocks, &self.open_pages)
+    }
+
+    /// Like [`Blocks::fits`], once `stream` has taken a page and, if `opens`, opened a block for it.
+    pub(crate) fn fits_after(
+        &self,
+        stream: PageStream,
+        opens: bool,
+        relocated: u32,
+        mapping: u32,
+    ) -> bool {
+        let Some(free) = self.free_blocks.checked_sub(u32::from(opens)) else {
+            return false;
+        };
+        let mut open_pages = self.open_pages;
+        let left = &mut open_pages[self.kind(stream)];
+        *left = (*left + u32::from(opens) * self.least_usable).saturating_sub(1);
+        self.fits_with(relocated, mapping, free, &open_pages)
+    }
+
+    fn fits_with(
+        &self,
+        relocated: u32,
+        mapping: u32,
+        free: u32,
+        open_pages: &[u32; KINDS_MAX],
+    ) -> bool {
+        let blocks = |stream, pages: u32| {
+            let beyond = pages.saturating_sub(open_pages[self.kind(stream)]);
+            beyond.div_ceil(self.least_usable)
+        };
+        blocks(PageStream::Relocated, relocated) + blocks(PageStream::Mapping, mapping) <= free
+    }
+
+    /// Return how often a block was freed or opened.
+    #[inline]
+    pub(crate) fn supply_changes(&self) -> u64 {
+        self.supply_changes
+    }
+
+    /// Return how many pages for relocation a host page consumes: one where relocated pages share the host's
+    /// blocks. Otherwise none, or the whole block that it opens.
+    #[inline]
+    pub(crate) fn cost_of_host_page(&self, opens: bool) -> u32 {
+        match (self.relocation, opens) {
+            (RelocationFrontier::Shared, _) => 1,
+            (_, false) => 0,
+            (_, true) => self.geometry.data_pages(),
+        }
+    }
+}
+
+// The open blocks of a plane, and the allocation of their pages.
+
+/// A block being filled: its next page, and the end of its usable pages. The two are equal when it is full.
+#[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename = "Open")]
+struct OpenBlock {
+    next: u32,
+    end: u32,
+    block: u32,
+}
+
+impl OpenBlock {
+    #[inline]
+    fn is_full(self) -> bool {
+        self.next == self.end
+    }
+}
+
+/// An allocated page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AllocatedPage {
+    pub(crate) address: PageAddress,
+    /// The page fills its block.
+    pub(crate) is_last: bool,
+}
+
+impl Blocks {
+    /// Allocate the next page of `plane`, which is valid from now on. If it is the last of its block,
+    /// [`Blocks::close`] must be called once the page is accounted for.
+    ///
+    /// # Panics
+    /// If the plane has no page left.
+    #[inline(always)]
+    pub(crate) fn take_page(&mut self, plane: PlaneIdx, stream: PageStream) -> AllocatedPage {
+        self.take_page_of::<AllFeatures>(plane, stream)
+    }
+
+    /// Like [`Blocks::take_page`], for a device of one make.
+    #[inline(always)]
+    pub(crate) fn take_page_of<M: FastPath>(
+        &mut self,
+        plane: PlaneIdx,
+        stream: PageStream,
+    ) -> AllocatedPage {
+        let index = self.open_of(plane, stream);
+        if self.open[index].is_full() {
+            self.open_another(plane, stream);
+        }
+        let mut allocated = self.take_open(index, plane, stream);
+        if !M::MINIMAL && !self.retired.is_empty() {
+            allocated.is_last = self.pass_retired(plane, stream);
+        }
+        allocated
+    }
+
+    /// Allocate the next page of the block that `plane` has open for `stream`, on a device without retired
+    /// pages.
+    #[inline]
+    pub(crate) fn take_open_page(&mut self, plane: PlaneIdx, stream: PageStream) -> AllocatedPage {
+        self.take_open(self.open_of(plane, stream), plane, stream)
+    }
+
+    #[inline(always)]
+    fn take_open(&mut self, index: usize, plane: PlaneIdx, stream: PageStream) -> AllocatedPage {
+        self.open_pages[self.kind(stream)] -= 1;
+        let open = &mut self.open[index];
+        let page = Ppn(open.next);
+        open.next += 1;
+        let address = PageAddress { page, block: BlockIdx(open.block), plane };
+        AllocatedPage { address, is_last: open.is_full() }
+    }
+
+    /// Return whether the next page of `stream` on `plane` continues a partly filled flash page.
+    #[inline]
+    pub(crate) fn has_open_flash_page(&self, plane: PlaneIdx, stream: PageStream) -> bool {
+        let open = &self.open[self.open_of(plane, stream)];
+        open.next != open.end && self.geometry.begun_in_flash_page(Ppn(open.next)) > 0
+    }
+
+    /// Return whether the flash page of `at` is partly filled, and so not programmed yet.
+    pub(crate) fn is_in_open_flash_page(&self, at: PageAddress) -> bool {
+        let first = at.plane.0 as usize * self.streams;
+        let page = self.geometry.flash_page(at.page);
+        self.open[first..first + self.streams].iter().any(|open| {
+            let begun = self.geometry.begun_in_flash_page(Ppn(open.next)) > 0;
+            begun && open.next != open.end && self.geometry.flash_page(Ppn(open.next)) == page
+        })
+    }
+
+    /// Skip retired pages of the open block; returns whether it is then full.
+    #[cold]
+    fn pass_retired(&mut self, plane: PlaneIdx, stream: PageStream) -> bool {
+        let index = self.open_of(plane, stream);
+        let open = &mut self.open[index];
+        open.next = first_usable(&self.retired, open.next, open.end);
+        open.next == open.end
+    }
+
+    /// Open another block of `plane` for `stream`.
+    ///
+    /// # Panics
+    /// If the plane has no free block.
+    #[cold]
+    pub(crate) fn open_another(&mut self, plane: PlaneIdx, stream: PageStream) {
+        let index = self.open_of(plane, stream);
+        self.open_pages[self.kind(stream)] += self.open_block(plane, index);
+    }
+
+    fn open_block(&mut self, plane: PlaneIdx, index: usize) -> u32 {
+        let free = &mut self.free;
+        let cold = self.cold.is_some_and(|cold| cold & 1 << (index % self.streams) != 0);
+        let block = if cold { free.take_for_cold(plane.0) } else { free.take(plane.0) };
+        let block = BlockIdx(block.expect("the plane has a free block"));
+        let usable = self.usable(block);
+        self.free_blocks -= 1;
+        self.free_in[plane.0 as usize] -= 1;
+        self.free_pages -= usable;
+        self.supply_changes += 1;
+        let pages = self.pages_of(index);
+        let end = self.geometry.first_page(block).0 + pages.unwrap_or(self.geometry.data_pages());
+        self.open[index] = OpenBlock { next: self.first_usable(block).0, end, block: block.0 };
+        if let Some(role) = self.role_of.get_mut(block.0 as usize) {
+            *role = (index % self.streams) as u8;
+        }
+        self.expect_valid(block, end);
+        pages.unwrap_or(usable)
+    }
+}
+
+// Recovery of the block accounting after a power loss.
+
+/// The use of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BlockUse {
+    /// Erased and free.
+    Free,
+    /// Open in this role; its next page is `next`.
+    Open { role: u8, next: Ppn },
+    /// Full; it was last opened in this role.
+    Filled { role: u8 },
+    /// Erased, but to be checked for worn pages before it is free.
+    Erased,
+    /// Retired.
+    Bad,
+}
+
+impl Blocks {
+    /// Reset the accounting to blocks with the given use and erase count. `keys` order the free blocks. The
+    /// caller then sets which pages are valid, and then which blocks are closed.
+    pub(crate) fn restore(&mut self, uses: &[BlockUse], wear: &[u32], keys: &[u32]) {
+        self.free.clear();
+        self.supply_changes += 1;
+        self.free_in.fill(0);
+        (self.free_blocks, self.free_pages) = (0, 0);
+        for (block, used) in (0..).map(BlockIdx).zip(uses) {
+            let at = block.0 as usize;
+            self.wear[at] = wear[at];
+            match *used {
+                BlockUse::Free => self.restore_free(block, keys[at]),
+                BlockUse::Erased | BlockUse::Bad => {}
+                BlockUse::Filled { role } => {
+                    self.role_of.get_mut(at).into_iter().for_each(|stream_role| *stream_role = role)
+                }
+                BlockUse::Open { role, next } => self.restore_open(block, role, next),
+            }
+        }
+    }
+
+    fn restore_free(&mut self, block: BlockIdx, key: u32) {
+        let plane = self.geometry.plane_of(block).0;
+        self.free_in[plane as usize] += 1;
+        self.free.put_worn(plane, block.0, key);
+        self.free_blocks += 1;
+        self.free_pages += self.usable(block);
+    }
+
+    fn restore_open(&mut self, block: BlockIdx, role: u8, next: Ppn) {
+        let plane = self.geometry.plane_of(block);
+        let index = plane.0 as usize * self.streams + usize::from(role);
+        let end = self.end_of(block, role).0;
+        self.open[index] = OpenBlock { next: next.0, end, block: block.0 };
+        self.role_of
+            .get_mut(block.0 as usize)
+            .into_iter()
+            .for_each(|stream_role| *stream_role = role);
+        let retired = self.expect_valid_from(next.0, end);
+        self.counts[block.0 as usize] += (end - next.0 - retired) as u16;
+        self.open_pages[usize::from(role)] += end - next.0 - retired;
+    }
+
+    /// Return the first usable page of `block` from `next` on, if it is opened in `role` and such a page
+    /// exists.
+    pub(crate) fn next_usable_page(&self, block: BlockIdx, role: u8, next: Ppn) -> Option<Ppn> {
+        let end = self.end_of(block, role).0;
+        let next = match self.retired.is_empty() {
+            true => next.0,
+            false => first_usable(&self.retired, next.0.min(end), end),
+        };
+        (next < end).then_some(Ppn(next))
+    }
+
+    /// Return the role of `block`, as far as it is recorded, and the number of its fill.
+    pub(crate) fn label(&self, block: BlockIdx) -> (u8, u64) {
+        let first = self.geometry.plane_of(block).0 as usize * self.streams;
+        let open = &self.open[first..first + self.streams];
+        let is_open = |open: &OpenBlock| open.block == block.0 && open.next != open.end;
+        match open.iter().position(is_open) {
+            Some(role) => (role as u8, self.fills + 1),
+            None => (self.role_of(block), self.closed_at[block.0 as usize]),
+        }
+    }
+
+    /// Return the end of the pages that take data in `block`, if it is opened in `role`.
+    pub(crate) fn end_of(&self, block: BlockIdx, role: u8) -> Ppn {
+        let pages = self.pages_of(usize::from(role)).unwrap_or(self.geometry.data_pages());
+        Ppn(self.geometry.first_page(block).0 + pages)
+    }
+
+    /// Return the kind of page that an open block in `role` takes.
+    pub(crate) fn stream_in(&self, role: u8, has_mapping: bool) -> PageStream {
+        if has_mapping && usize::from(role) == self.kind(PageStream::Mapping) {
+            PageStream::Mapping
+        } else if role < self.hosts {
+            PageStream::Host
+        } else {
+            PageStream::Relocated
+        }
+    }
+}
+
+// Several host write streams, each of which fills blocks of its own.
+//
+// ```text
+// host stream   0        1        2         relocated pages                          mapping pages
+// open block   [ ▓▓░ ]  [ ▓░░ ]  [ ▓▓▓ ]    [ ▓░░ ]  [ ▓▓░ ]  [ ▓░░ ] one a stream   [ ▓░░ ]
+//                                           or [ ▓░░ ] one for those of all
+// ```
+//
+// One host stream and one stream of relocated pages are selected at a time. The caller selects a stream
+// before it allocates a page, so a device with one stream pays nothing.
+
+/// Maximum number of write streams: more than drives with streams or placement handles offer.
+pub(crate) const WRITE_STREAMS_MAX: u32 = 16;
+
+/// The number of the host stream that is the SLC cache, on devices that have one.
+pub(crate) const CACHE: u8 = 1;
+
+/// Maximum number of open blocks of a plane: those of the host's streams and as many for relocated pages, or
+/// one for relocated and one for mapping pages.
+const KINDS_MAX: usize = 2 * WRITE_STREAMS_MAX as usize;
+
+impl Blocks {
+    /// Return the number of host streams.
+    #[inline]
+    pub(crate) fn write_streams(&self) -> u8 {
+        self.hosts
+    }
+
+    /// Select the stream of the host pages that are allocated next.
+    #[inline]
+    pub(crate) fn select_stream(&mut self, stream: u8) {
+        debug_assert!(stream < self.hosts, "the stream exists");
+        self.kinds[PageStream::Host as usize] = stream;
+    }
+
+    /// Select the stream of the pages that are relocated from `block` next.
+    #[inline]
+    pub(crate) fn select_stream_of(&mut self, block: BlockIdx) {
+        if self.relocation != RelocationFrontier::Single {
+            self.kinds[PageStream::Relocated as usize] = self.relocation_role(block);
+        }
+    }
+
+    /// Return the role that `block` had when it was last opened: its index among a plane's open blocks.
+    #[inline]
+    fn role_of(&self, block: BlockIdx) -> u8 {
+        self.role_of.get(block.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// Return the stream whose pages `block` holds; numbers beyond those of the host stand for relocated
+    /// pages of all streams.
+    #[inline]
+    pub(crate) fn stream_of(&self, block: BlockIdx) -> u8 {
+        let role = self.role_of(block);
+        match self.relocation {
+            RelocationFrontier::PerStream if role >= self.hosts => role - self.hosts,
+            _ => role,
+        }
+    }
+
+    /// Return the role of the open block that takes pages relocated from `block`.
+    #[inline]
+    pub(crate) fn relocation_role(&self, block: BlockIdx) -> u8 {
+        match (self.relocation, self.stream_of(block)) {
+            (RelocationFrontier::Single, _) => self.hosts,
+            (RelocationFrontier::PerStream, stream) => self.hosts + stream,
+            // Folded pages go where the host's pages go when they bypass the cache.
+            (RelocationFrontier::Shared, CACHE) if self.slc_pages.is_some() => 0,
+            (RelocationFrontier::Shared, stream) => stream,
+        }
+    }
+
+    /// Return whether `block` belongs to an SLC cache, or did when it was last opened.
+    #[inline]
+    pub(crate) fn is_cache(&self, block: BlockIdx) -> bool {
+        self.slc_pages.is_some() && self.role_of(block) == CACHE
+    }
+
+    /// Return whether `plane` has an open SLC cache block with a free page.
+    pub(crate) fn has_open_cache(&self, plane: PlaneIdx) -> bool {
+        let open = &self.open[plane.0 as usize * self.streams + usize::from(CACHE)];
+        open.next != open.end
+    }
+
+    /// Return the pages of the open block at `index` if it is an SLC cache block, which holds fewer than
+    /// others.
+    fn pages_of(&self, index: usize) -> Option<u32> {
+        self.slc_pages.filter(|_| index % self.streams == usize::from(CACHE))
+    }
+
+    /// Return the role of the open block that takes host pages now.
+    #[inline]
+    pub(crate) fn selected_role(&self) -> u8 {
+        self.kinds[PageStream::Host as usize]
+    }
+
+    /// Return, per role that takes data, the free pages in the open blocks of all planes.
+    pub(crate) fn open_pages(&self) -> &[u32] {
+        &self.open_pages[..usize::from(self.hosts + self.relocation.open_blocks(self.hosts))]
+    }
+
+    /// Return how many pages are left in the flash page that is partly filled on `plane` for a host stream.
+    #[inline]
+    pub(crate) fn free_in_flash_page(&self, plane: PlaneIdx, stream: u8) -> u32 {
+        let next = self.open[plane.0 as usize * self.streams + usize::from(stream)].next;
+        match self.geometry.begun_in_flash_page(Ppn(next)) {
+            0 => 0,
+            begun => self.geometry.units() - begun,
+        }
+    }
+
+    /// Return the fewest usable pages of any block.
+    pub(crate) fn least_usable(&self) -> u32 {
+        self.least_usable
+    }
 }

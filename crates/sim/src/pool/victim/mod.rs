@@ -81,8 +81,8 @@ fn split_name(text: &str) -> Result<(&str, Option<u32>)> {
 
 /// Defines one enum of all policies: a call costs a jump.
 macro_rules! policies {
-    ($($(#[$only:meta])? $name:literal => $module:ident :: $policy:ident),+ $(,)?) => {
-        $($(#[$only])? mod $module;)+
+    ($($(#[$only:meta] $(#[$path:meta])?)? $name:literal => $module:ident :: $policy:ident),+ $(,)?) => {
+        $($(#[$only] $(#[$path])?)? mod $module;)+
 
         /// The names of all victim policies.
         pub const VICTIM_POLICIES: &[&str] = &[$($(#[$only])? $name),+];
@@ -133,5 +133,5 @@ policies! {
     "random" => random::Random,
     "cost_benefit" => cost_benefit::CostBenefit,
     "spare_shares" => spare_shares::SpareShares,
-    #[cfg(test)] "how_to" => how_to::HowTo,
+    #[cfg(test)] #[path = "tests/how_to.rs"] "how_to" => how_to::HowTo,
 }

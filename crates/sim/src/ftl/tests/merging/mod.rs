@@ -17,7 +17,7 @@ use crate::flash::media::{Flash, Media};
 use crate::flash::nand::PageOrder;
 use crate::flash::plan::FlashPlan;
 use crate::ftl::extent::PageExtent;
-use crate::ftl::log_part::{Compat, LogPart};
+use crate::ftl::options::{Compat, LogPart};
 use crate::ftl::stream_hybrid::StreamsPart;
 use crate::ftl::{MERGING_FTLS, Merging, MergingOptions, Tables};
 use shapes::{geometries, one_for_all, stripes, units};

@@ -7,7 +7,7 @@ use crate::flash::geometry::{Geometry, Shape};
 use crate::ftl::Tables;
 use crate::ftl::how_to::ReplacementPart;
 use crate::ftl::linear::LinearPart;
-use crate::ftl::log_part::{Compat, LogPart};
+use crate::ftl::options::{Compat, LogPart};
 use crate::ftl::stream_hybrid::StreamsPart;
 use crate::ftl::stripe_map::StripesPart;
 

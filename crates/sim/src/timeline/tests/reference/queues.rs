@@ -530,11 +530,9 @@ impl Reference {
             self.release_die(die);
         }
     }
-}
 
-// Descriptor rings, scanned at every change; and the set-up times of a bus.
+    // Descriptor rings, scanned at every change; and the set-up times of a bus.
 
-impl Reference {
     /// Return the set-up time of a bus transfer.
     fn setup_ns(&self, stage: Stage) -> u64 {
         let read = stage == Stage::BusOut;

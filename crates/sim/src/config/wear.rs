@@ -1,0 +1,380 @@
+//! Tables of flash that wears out and of power loss: error laws, and the controller's
+//! countermeasures.
+
+use serde::{Deserialize, Serialize};
+use uflip_core::{Error, Result};
+
+use super::Profile;
+use super::checks::InvalidKeys;
+use crate::flash::geometry::BlockIdx;
+use crate::flash::media::Flash;
+use crate::flash::reliability::Reliability;
+use crate::flash::replacement::ReplacementTable;
+use crate::flash::wear_out::{BlockHistory, Grain, ScrubLimits, WearOut, WearOutOptions, chance};
+use crate::ftl::{Retire, RetirementOptions};
+use crate::pool::free::FreeOrder;
+
+/// The controller's handling of errors and failures; the laws are in `[reliability]`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct RecoveryPart {
+    /// Erases of every block before the device is delivered.
+    pub cycles_before: u32,
+    /// Age of all data that is read.
+    pub data_age_s: f64,
+    /// Maximum number of read retries, and the RBER of each relative to the one before.
+    pub read_retries: u32,
+    pub retry_gain: f64,
+    /// An uncorrectable page fails its I/O; otherwise it is only counted.
+    pub fail_uncorrectable: bool,
+    /// Share of factory bad blocks.
+    pub factory_bad_share: f64,
+    /// Failure probabilities of a block at its rated erases; they grow in proportion to erases.
+    pub program_failures: f64,
+    pub erase_failures: f64,
+    pub retire: Retire,
+    /// RBER above which a page counts as worn.
+    pub retire_rber: f64,
+    /// Maximum number of blocks with single retired pages.
+    pub partial_blocks_max: u32,
+    /// A block with fewer usable pages is retired.
+    pub usable_pages_min: u32,
+    /// The next block to fill is chosen by its bit errors and by the expected lifetime of the data.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub error_aware_allocation: bool,
+    /// Blocks per die that a merging FTL does not see and that replace failed ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacement_blocks: Option<u32>,
+}
+
+impl Profile {
+    /// Return both tables if flash wears out.
+    fn wear_tables(&self) -> Option<(&ReliabilityPart, &RecoveryPart)> {
+        self.reliability.as_ref().zip(self.recovery.as_ref())
+    }
+
+    /// Create the flash as from the factory.
+    ///
+    /// # Errors
+    /// Numbers that make no error law.
+    pub(crate) fn flash(&self) -> Result<Flash> {
+        let geometry = self.geometry();
+        let flash = Flash::new(geometry, self.page_order());
+        let flash = match self.slc_cache {
+            Some(part) => flash.with_slc(part.slc_read_ns, part.slc_program_ns),
+            None => flash,
+        };
+        let in_order = self.uses_page_tables();
+        let ordered =
+            |replaced: ReplacementTable| if in_order { replaced.in_order() } else { replaced };
+        let Some((laws, recovery)) = self.wear_tables() else {
+            let has_table = in_order || self.levels_replacements();
+            let identity = || self.levelled(ordered(ReplacementTable::identity(geometry)));
+            return Ok(if has_table { flash.replacing(identity()) } else { flash });
+        };
+        let options = WearOutOptions {
+            seed: self.state.seed,
+            cycles_before: recovery.cycles_before,
+            rated_cycles: laws.rated_cycles,
+            pages_of_a_cell: if laws.high_page_factor == 1.0 { 1 } else { self.timing.bits() },
+            grain: Grain::flash_pages(&geometry),
+            data_age_ns: (recovery.data_age_s * 1e9) as u64,
+            read_retries: recovery.read_retries,
+            retry_gain: recovery.retry_gain,
+            program_failures: recovery.program_failures,
+            erase_failures: recovery.erase_failures,
+            retire_rber: recovery.retire_rber,
+        };
+        let laws = Reliability::new(laws, self.geometry.page_bytes)?;
+        let wear_out = WearOut::new(laws, geometry, options);
+        let wear_out = match self.block_history() {
+            Some(history) => wear_out.with_history(history),
+            None => wear_out,
+        };
+        let flash = flash.with_wear(wear_out, &self.bad_blocks(), recovery.fail_uncorrectable);
+        Ok(match self.replacement_table() {
+            Some(replaced) => flash.replacing(self.levelled(ordered(replaced))),
+            None => flash,
+        })
+    }
+
+    /// Return the replacement blocks of a merging FTL; `None` if a die has too few good blocks.
+    fn replacement_table(&self) -> Option<ReplacementTable> {
+        let part = self.recovery.as_ref().filter(|_| self.merges())?;
+        let retire_worn = part.retire == Retire::Blocks;
+        ReplacementTable::new(
+            self.ftl_geometry(),
+            &self.geometry(),
+            &self.bad_blocks(),
+            retire_worn,
+        )
+    }
+
+    /// Return whether wear levelling works below a merging FTL.
+    fn levels_replacements(&self) -> bool {
+        self.merges() && (self.wear.dynamic_wear_levelling || self.wear.static_wear_threshold > 0)
+    }
+
+    fn levelled(&self, replaced: ReplacementTable) -> ReplacementTable {
+        match self.levels_replacements() {
+            true => {
+                replaced.levelled(self.wear.dynamic_wear_levelling, self.wear.static_wear_threshold)
+            }
+            false => replaced,
+        }
+    }
+
+    /// Check the options of a merging FTL on flash that wears out, and options that only such an
+    /// FTL has.
+    fn check_replacement(&self, source: &str, recovery: &RecoveryPart) -> Result<()> {
+        let wrong = |got: String, allowed: String, action: &str| {
+            Err(Error::usage("The FTL does not support this replacement of failed blocks")
+                .at(source)
+                .got(got)
+                .allowed(allowed)
+                .action(action))
+        };
+        let name = &self.ftl.ftl;
+        let Some(replacement_blocks) = recovery.replacement_blocks else {
+            if self.merges() {
+                return wrong(
+                    format!("[recovery] without replacement_blocks, with ftl = \"{name}\""),
+                    "blocks of a die that are reserved to replace failed ones".into(),
+                    "add replacement_blocks, for example 2 % of blocks_per_die",
+                );
+            }
+            return Ok(());
+        };
+        if !self.merges() {
+            return wrong(
+                format!("replacement_blocks = {replacement_blocks} with ftl = \"{name}\""),
+                "an FTL that merges: other FTLs continue with fewer blocks".into(),
+                "take replacement_blocks out",
+            );
+        }
+        if !matches!(recovery.retire, Retire::Nothing | Retire::Blocks) {
+            let retire = serde_json::to_value(recovery.retire).expect("serializable");
+            return wrong(
+                format!("retire = {retire} with ftl = \"{name}\""),
+                "\"nothing\" or \"blocks\": a block with retired pages cannot hold all pages \
+                 of its logical block"
+                    .into(),
+                "change retire, or choose a page map",
+            );
+        }
+        let part = &self.geometry;
+        if replacement_blocks >= part.blocks_per_die
+            || !replacement_blocks.is_multiple_of(part.planes_per_die)
+        {
+            return wrong(
+                format!("replacement_blocks = {replacement_blocks}"),
+                format!(
+                    "a multiple of planes_per_die = {}, less than blocks_per_die = {}",
+                    part.planes_per_die, part.blocks_per_die
+                ),
+                "change it",
+            );
+        }
+        if self.replacement_table().is_none() {
+            return wrong(
+                format!(
+                    "replacement_blocks = {replacement_blocks}, with {} blocks that are bad from the factory",
+                    self.bad_blocks().len()
+                ),
+                "as many blocks as any die has bad ones, and some for those that fail later".into(),
+                "raise replacement_blocks, or lower factory_bad_share",
+            );
+        }
+        Ok(())
+    }
+
+    /// Return the order in which a die fills its free blocks.
+    pub(super) fn free_order(&self) -> FreeOrder {
+        let by_errors = self.recovery.as_ref().is_some_and(|part| part.error_aware_allocation);
+        match (by_errors, self.wear.dynamic_wear_levelling) {
+            (true, _) => FreeOrder::FewestErrors,
+            (false, true) => FreeOrder::LeastWorn,
+            (false, false) => FreeOrder::Oldest,
+        }
+    }
+
+    /// Find options that exclude error-aware allocation.
+    pub(super) fn find_invalid_errors(&self, invalid: &mut InvalidKeys) {
+        let by_errors = self.recovery.as_ref().is_some_and(|part| part.error_aware_allocation);
+        let bound = self.merges() || self.is_zoned();
+        let allowed = "false where a page has no choice of blocks: those of an FTL that merges, and of zones, follow \
+                       from the address";
+        invalid.reject_if(by_errors && bound, "error_aware_allocation", &true, allowed);
+        let levels = self.wear.dynamic_wear_levelling;
+        let allowed = "false with error_aware_allocation: the next free block is that with the fewest errors, or the \
+                       least worn one";
+        invalid.reject_if(by_errors && !bound && levels, "dynamic_wear_levelling", &true, allowed);
+    }
+
+    /// Return the factory bad blocks, in order.
+    pub(super) fn bad_blocks(&self) -> Vec<BlockIdx> {
+        let share = self.recovery.as_ref().map_or(0, |part| chance(part.factory_bad_share));
+        if share == 0 {
+            return Vec::new();
+        }
+        let blocks = (0..self.geometry().blocks()).map(BlockIdx);
+        blocks.filter(|block| WearOut::is_factory_bad(self.state.seed, share, *block)).collect()
+    }
+
+    /// Return the retirement options if flash wears out.
+    pub(super) fn retirement_options(&self) -> Option<RetirementOptions> {
+        self.recovery.as_ref().map(|part| RetirementOptions {
+            retire: part.retire,
+            partial_blocks_max: part.partial_blocks_max,
+            usable_pages_min: part.usable_pages_min.saturating_mul(self.units()),
+            bad: self.bad_blocks(),
+            needed_pages: self.needed_pages() as u32,
+        })
+    }
+
+    pub(super) fn check_recovery(&self, source: &str) -> Result<()> {
+        let (laws, recovery) = match (&self.reliability, &self.recovery) {
+            (None, None) => return Ok(()),
+            (Some(laws), Some(recovery)) => (laws, recovery),
+            (laws, _) => {
+                let (present, missing) = if laws.is_some() {
+                    ("[reliability]", "[recovery]")
+                } else {
+                    ("[recovery]", "[reliability]")
+                };
+                return Err(Error::usage("[reliability] and [recovery] require each other")
+                    .at(source)
+                    .got(format!("{present} without {missing}"))
+                    .allowed("both tables, or neither")
+                    .action("see docs/reference/profiles.md for their keys"));
+            }
+        };
+        Reliability::new(laws, self.geometry.page_bytes).map_err(|error| error.at(source))?;
+        self.check_replacement(source, recovery)
+    }
+
+    pub(super) fn find_invalid_recovery(&self, invalid: &mut InvalidKeys) {
+        let Some(part) = &self.recovery else { return };
+        let shape = &self.geometry;
+        let max_pages = shape.pages_per_block.saturating_sub(shape.metadata_pages);
+        let allowed = format!("1 to {max_pages}, the data pages of a block");
+        let min_pages = part.usable_pages_min;
+        invalid.reject_if(min_pages > max_pages, "usable_pages_min", &min_pages, allowed);
+    }
+}
+
+// The state of a block between two erases.
+
+/// The table `[block_history]`, for flash that wears out.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct BlockHistoryPart {
+    /// The data of each block is as old as its oldest page; otherwise all data has one age.
+    pub retention_by_block: bool,
+    /// Reads of pages of a block since its erase that double its errors; none: no read disturb.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_disturb_doubling: Option<u32>,
+    /// Reads after which a block is scrubbed; none: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrub_reads: Option<u32>,
+    /// Age at which a block is scrubbed; none: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrub_age_s: Option<f64>,
+}
+
+impl BlockHistoryPart {
+    fn scrubs(&self) -> bool {
+        self.scrub_reads.is_some() || self.scrub_age_s.is_some()
+    }
+}
+
+impl Profile {
+    pub(super) fn block_history(&self) -> Option<BlockHistory> {
+        let part = self.block_history?;
+        let blocks = self.geometry().blocks();
+        let history =
+            BlockHistory::new(blocks, part.retention_by_block, part.read_disturb_doubling);
+        let age_ns = part.scrub_age_s.map(|age_s| (age_s * 1e9) as u64);
+        Some(history.scrubbed(ScrubLimits { reads: part.scrub_reads, age_ns }))
+    }
+
+    /// Return whether blocks are scrubbed.
+    pub(super) fn scrubs(&self) -> bool {
+        self.block_history.is_some_and(|part| part.scrubs())
+    }
+
+    pub(super) fn find_invalid_history(&self, invalid: &mut InvalidKeys) {
+        let Some(part) = self.block_history else { return };
+        let nothing = self.reliability.is_none();
+        let allowed = "[reliability] and [recovery] beside [block_history]";
+        invalid.reject_if(nothing, "retention_by_block", &part.retention_by_block, allowed);
+        let reads = part.scrub_reads.unwrap_or(1);
+        let undisturbed = part.scrub_reads.is_some() && part.read_disturb_doubling.is_none();
+        let allowed = "no such key without read_disturb_doubling: reads disturb nothing";
+        invalid.reject_if(undisturbed, "scrub_reads", &reads, allowed);
+        let age = part.scrub_age_s.unwrap_or(1.0);
+        let ageless = part.scrub_age_s.is_some() && !part.retention_by_block;
+        let allowed = "no such key without retention_by_block: all data has one age";
+        invalid.reject_if(ageless, "scrub_age_s", &age, allowed);
+        let allowed = "no such key with [zones], which keep their blocks until the host resets them: it moves its data";
+        invalid.reject_if(
+            self.is_zoned() && part.scrub_reads.is_some(),
+            "scrub_reads",
+            &reads,
+            allowed,
+        );
+        invalid.reject_if(
+            self.is_zoned() && part.scrub_age_s.is_some(),
+            "scrub_age_s",
+            &age,
+            allowed,
+        );
+        let spares = self.recovery.as_ref().and_then(|part| part.replacement_blocks);
+        let nowhere = part.scrubs() && self.merges() && spares == Some(0);
+        let allowed = "1 or more a plane with scrub_reads or scrub_age_s: blocks are moved there";
+        invalid.reject_if(nowhere, "replacement_blocks", &0, allowed);
+    }
+}
+
+// Power-loss options.
+
+/// The table `[power_loss]`: the device records its flash contents and can lose power.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct PowerLossPart {
+    /// Capacitors power the device until all accepted data is on flash.
+    pub power_loss_protection: bool,
+    /// Bytes that cross the channel when only the spare area of a page is read.
+    pub spare_read_bytes: u32,
+}
+
+impl Profile {
+    pub(super) fn find_invalid_power_loss(&self, invalid: &mut InvalidKeys) {
+        // Another check reports that zones exclude this table.
+        let Some(part) = self.power_loss.filter(|_| !self.is_zoned()) else { return };
+        let max_bytes = self.geometry.page_bytes.saturating_add(self.geometry.spare_bytes);
+        let bytes = part.spare_read_bytes;
+        let allowed = format!("1 to {max_bytes}, a page with its spare area");
+        invalid.reject_if(!(1..=max_bytes).contains(&bytes), "spare_read_bytes", &bytes, allowed);
+        let exactly = self.gc.as_ref().and_then(|gc| gc.relocate_exactly);
+        let got = exactly.unwrap_or(0);
+        let allowed = "no such key with [power_loss]: a fixed number of moved pages discards data";
+        invalid.reject_if(exactly.is_some(), "relocate_exactly", &got, allowed);
+        let min_blocks = self.gc.as_ref().map_or(0, |gc| gc.relocate_at_least);
+        let allowed = "0 with [power_loss]: additional moved pages take the space that an interrupted \
+                       collection needs";
+        invalid.reject_if(min_blocks > 0, "relocate_at_least", &min_blocks, allowed);
+        let volatile = !part.power_loss_protection;
+        let register = volatile && self.timing.cache_program;
+        let allowed =
+            "false with [power_loss], unless power_loss_protection: no command waits for the cells";
+        invalid.reject_if(register, "cache_program", &self.timing.cache_program, allowed);
+        let units = self.ftl.mapping_unit_bytes.unwrap_or(0);
+        let allowed = "a flash page with [power_loss], unless power_loss_protection: units that are moved \
+                       wait in memory for their flash page";
+        invalid.reject_if(volatile && self.units() > 1, "mapping_unit_bytes", &units, allowed);
+    }
+}

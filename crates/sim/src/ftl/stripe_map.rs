@@ -1,0 +1,409 @@
+//! A page map over stripes that stops the host for its housekeeping: it collects one stripe at a time, and
+//! stores its map on flash.
+//!
+//! ```text
+//! write ─▶ page of the map in memory? ─ no ─▶ read it
+//!       ─▶ too many changed pages of the map? ─▶ program all of them                         a long stop
+//!       ─▶ stripe full? ─▶ open another; too few left? ─▶ move the valid pages of the emptiest,
+//!                          program the map pages that change, erase                       a stop
+//!       ─▶ program
+//! ```
+//!
+//! **Source**: Gupta, Kim & Urgaonkar: DFTL (ASPLOS 2009) §3, for the map on flash; Agrawal et al. (USENIX
+//! 2008) §3.4, for stripes over planes ("gangs") as the unit of allocation and cleaning. The model of the Intel
+//! X25-M that Myers & Sinclair (2010) §5.2 measured.
+//! **Faithful**: misses read a page of the map; map entries changed by a collection are written back before
+//! the victim is erased, in a batch, each page of the map once; the directory is in memory.
+//! **Simplified**: the memory holds whole pages of the map, and evicts the least recently used one. Changed
+//! pages are not written one by one as they are evicted, but all at once. In the untimed mode reads find
+//! every entry in memory. TRIM changes the map and costs nothing.
+//! **Ambiguous**: how much space the map has: here four times its size, so that collecting its stripes moves
+//! few pages.
+
+use serde::{Deserialize, Serialize};
+use uflip_core::{Error, Result};
+
+use super::FtlOptions;
+use crate::collections::{bits, huge};
+use crate::flash::contents::survey::Survey;
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, Ppn};
+use crate::flash::plan::FlashPlan;
+use crate::ftl::MergingFtl;
+use crate::ftl::extent::PageExtent;
+use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
+use crate::pool::stripes::{StripeContent, Stripes};
+
+/// The map, the stripes, and the part of the map that is in memory.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct StripeMap {
+    geometry: Geometry,
+    stripes: Stripes,
+    /// Per logical page: its address, or [`UNMAPPED`]. Pages of the map follow those of the host.
+    #[serde(with = "crate::collections::huge::flat")]
+    map: Vec<u32>,
+    /// Per physical page: the logical page that was programmed there last.
+    #[serde(with = "crate::collections::huge::flat")]
+    reverse: Vec<u32>,
+    /// Maximum number of stripes with pages of the map.
+    #[serde(rename = "most_map_stripes")]
+    max_map_stripes: u32,
+    entries_a_page: u32,
+    /// Pages of the map in memory, each as one entry.
+    cache: MappingCache,
+    /// Map pages that changed since they were programmed, in that order; and the same, one bit each.
+    changed: Vec<u32>,
+    is_changed: Vec<u64>,
+    #[serde(rename = "most_changed")]
+    max_changed: usize,
+    /// Buffers, reused to avoid allocation: the moves of a collection, the map pages that they change, and
+    /// the addresses of stored map pages.
+    moves: Vec<(PageAddress, PageAddress)>,
+    #[serde(rename = "concerned")]
+    changed_by_moves: Vec<u32>,
+    stored: Vec<(PageAddress, Option<PageAddress>)>,
+}
+
+const UNMAPPED: u32 = u32::MAX;
+
+impl MergingFtl for StripeMap {
+    const APPENDS: bool = true;
+    type Table = StripesPart;
+
+    fn check(options: &FtlOptions<'_, StripesPart>) -> Result<()> {
+        check(options)
+    }
+
+    fn new(options: &FtlOptions<'_, StripesPart>) -> StripeMap {
+        let (part, geometry) = (options.table, options.geometry);
+        let shape = geometry.shape();
+        let stripe_pages = Stripes::pages_of(&geometry, part.stripe_dies);
+        let (map_pages, max_map_stripes) = map_size(&geometry, stripe_pages);
+        let in_pages = |bytes: u64| (bytes / u64::from(shape.page_bytes)) as usize;
+        let cached = in_pages(part.map_memory_bytes);
+        StripeMap {
+            geometry,
+            stripes: Stripes::new(geometry, part.stripe_dies),
+            map: huge::filled((shape.logical_pages + map_pages) as usize, UNMAPPED),
+            reverse: huge::filled(geometry.pages() as usize, UNMAPPED),
+            max_map_stripes,
+            entries_a_page: shape.page_bytes / ENTRY_BYTES,
+            cache: MappingCache::new(map_pages, cached, 1, CachePolicy::Lru, true),
+            changed: Vec::new(),
+            is_changed: vec![0; map_pages.div_ceil(64) as usize],
+            max_changed: in_pages(part.map_changed_bytes),
+            moves: Vec::new(),
+            changed_by_moves: Vec::new(),
+            stored: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn lookup(&self, page: Lpn) -> Option<PageAddress> {
+        let at = self.map[page.0 as usize];
+        (at != UNMAPPED).then(|| self.geometry.address_of(Ppn(at)))
+    }
+
+    fn find(&mut self, page: Lpn, plan: &mut FlashPlan) -> Option<PageAddress> {
+        self.load_map_page(page.0 / self.entries_a_page, plan);
+        self.lookup(page)
+    }
+
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut FlashPlan) {
+        let map_page = page.0 / self.entries_a_page;
+        self.load_map_page(map_page, plan);
+        if self.changed.len() >= self.max_changed {
+            self.store_changed(plan);
+        }
+        if self.stripes.is_filled(StripeContent::Data) {
+            self.open_data(plan);
+        }
+        let merge_from = extent.merge_source(page, || self.lookup(page));
+        let to = self.stripes.take_page(StripeContent::Data);
+        plan.program(to, merge_from);
+        self.map_page(page, to);
+        self.change(map_page);
+    }
+
+    fn trim(&mut self, page: Lpn) {
+        if let Some(old) = self.lookup(page) {
+            self.stripes.invalidate(old);
+            self.map[page.0 as usize] = UNMAPPED;
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, page: Lpn) {
+        huge::prefetch(&self.map, page.0 as usize);
+    }
+
+    fn map_pages(&self) -> u32 {
+        self.map.len() as u32 - self.geometry.shape().logical_pages
+    }
+
+    fn page_of_map(&self, to: PageAddress) -> Option<Lpn> {
+        Some(Lpn(self.reverse[to.page.0 as usize]))
+    }
+
+    fn group_of(&self, block: BlockIdx) -> u32 {
+        self.stripes.stripe_of(self.geometry.address_at(block, 0))
+    }
+
+    /// No stripe is continued: its planes may have stopped at different rows.
+    fn rebuild(&mut self, survey: &Survey<'_>, _plan: &mut FlashPlan) {
+        let of_host = self.geometry.shape().logical_pages;
+        for stripe in survey.groups().iter().copied() {
+            let mut content = StripeContent::Data;
+            let blocks: Vec<BlockIdx> = self.stripes.blocks(stripe).collect();
+            for block in &blocks {
+                for offset in 0..self.geometry.shape().pages_per_block {
+                    let at = self.geometry.address_at(*block, offset);
+                    let Some((page, newest)) = survey.page_at(at) else { continue };
+                    self.reverse[at.page.0 as usize] = page.0;
+                    if page.0 >= of_host {
+                        content = StripeContent::Map;
+                    }
+                    if newest {
+                        self.map[page.0 as usize] = at.page.0;
+                        self.stripes.set_valid(at);
+                    }
+                }
+            }
+            self.stripes.set_filled(stripe, content);
+        }
+    }
+
+    #[cfg(test)]
+    fn audit(&self) {
+        let mapped = self.map.iter().filter(|at| **at != UNMAPPED);
+        self.stripes.audit(mapped.map(|at| Ppn(*at)));
+        for (page, at) in (0u32..).zip(&self.map).filter(|(_, at)| **at != UNMAPPED) {
+            assert_eq!(self.reverse[*at as usize], page);
+        }
+        assert!(self.stripes.stripes_with(StripeContent::Map) <= self.max_map_stripes);
+        assert!(self.changed.len() <= self.max_changed);
+        assert!(self.changed.iter().all(|page| bits::has(&self.is_changed, *page as usize)));
+    }
+}
+
+/// The map, in memory and on flash.
+impl StripeMap {
+    /// Load `map_page` into memory.
+    fn load_map_page(&mut self, map_page: u32, plan: &mut FlashPlan) {
+        let hit = self.cache.find(map_page);
+        plan.count_map_lookup(hit);
+        if hit {
+            return;
+        }
+        if self.cache.leaves_changed().is_some() {
+            self.store_changed(plan);
+        }
+        if let Some(at) = self.lookup(self.logical(map_page)) {
+            plan.load_map(at);
+            plan.barrier();
+        }
+        self.cache.insert(map_page);
+    }
+
+    /// Return the logical page number of `map_page`.
+    #[inline]
+    fn logical(&self, map_page: u32) -> Lpn {
+        Lpn(self.geometry.shape().logical_pages + map_page)
+    }
+
+    /// Mark `map_page`, which is in memory, as changed.
+    #[inline]
+    fn change(&mut self, map_page: u32) {
+        self.cache.change(map_page);
+        if !bits::has(&self.is_changed, map_page as usize) {
+            bits::insert(&mut self.is_changed, map_page as usize);
+            self.changed.push(map_page);
+        }
+    }
+
+    /// Program every changed page of the map.
+    fn store_changed(&mut self, plan: &mut FlashPlan) {
+        let changed = std::mem::take(&mut self.changed);
+        self.store(&changed, plan);
+        plan.barrier();
+        self.changed = changed;
+        self.changed.clear();
+    }
+
+    /// Program pages of the map: from memory or, if they are not cached, with their unchanged entries read
+    /// from flash.
+    fn store(&mut self, map_pages: &[u32], plan: &mut FlashPlan) {
+        let mut remaining = map_pages;
+        while !remaining.is_empty() {
+            if self.stripes.is_filled(StripeContent::Map) {
+                self.open_map(plan);
+            }
+            let (fit, others) = remaining
+                .split_at(remaining.len().min(self.stripes.pages_left(StripeContent::Map)));
+            remaining = others;
+            let mut pages = std::mem::take(&mut self.stored);
+            pages.clear();
+            pages.extend(fit.iter().map(|map_page| self.reallocate(*map_page)));
+            plan.store_map(&pages);
+            self.stored = pages;
+        }
+    }
+
+    /// Allocate the next address of `map_page`; also returns the address of its unchanged entries, if they must
+    /// be read.
+    fn reallocate(&mut self, map_page: u32) -> (PageAddress, Option<PageAddress>) {
+        let page = self.logical(map_page);
+        let old = if self.cache.has(map_page) { None } else { self.lookup(page) };
+        let to = self.stripes.take_page(StripeContent::Map);
+        self.map_page(page, to);
+        self.cache.mark_all_clean(map_page);
+        bits::remove(&mut self.is_changed, map_page as usize);
+        (to, old)
+    }
+
+    /// Place `page` at `to`, and invalidate its old address.
+    #[inline]
+    fn map_page(&mut self, page: Lpn, to: PageAddress) {
+        if let Some(old) = self.lookup(page) {
+            self.stripes.invalidate(old);
+        }
+        self.put(page, to);
+    }
+
+    /// Record in both maps that `page` is at `to`.
+    #[inline]
+    fn put(&mut self, page: Lpn, to: PageAddress) {
+        self.map[page.0 as usize] = to.page.0;
+        self.reverse[to.page.0 as usize] = page.0;
+    }
+}
+
+/// Space reclamation.
+impl StripeMap {
+    /// Open a stripe for data. If too few are left then, the valid pages of the emptiest one are moved to it.
+    fn open_data(&mut self, plan: &mut FlashPlan) {
+        self.stripes.open(StripeContent::Data);
+        let for_map = self.max_map_stripes - self.stripes.stripes_with(StripeContent::Map);
+        if self.stripes.free() >= RESERVE + for_map {
+            return;
+        }
+        plan.begin_reclaim();
+        let victim = self.stripes.emptiest(StripeContent::Data).expect("a full data stripe");
+        let mut changed_by_moves = std::mem::take(&mut self.changed_by_moves);
+        self.move_all(victim, StripeContent::Data, plan);
+        let pages = self.moves.iter().map(|(from, _)| self.reverse[from.page.0 as usize]);
+        changed_by_moves.extend(pages.map(|page| page / self.entries_a_page));
+        changed_by_moves.sort_unstable();
+        changed_by_moves.dedup();
+        self.store(&changed_by_moves, plan);
+        changed_by_moves.clear();
+        self.changed_by_moves = changed_by_moves;
+        let StripeMap { changed, is_changed, .. } = self;
+        changed.retain(|page| bits::has(is_changed, *page as usize));
+        self.erase(victim, plan);
+    }
+
+    /// Open a stripe for pages of the map. If they have reached their limit, the valid pages of the emptiest
+    /// one are moved to it.
+    fn open_map(&mut self, plan: &mut FlashPlan) {
+        let all = self.stripes.stripes_with(StripeContent::Map) == self.max_map_stripes;
+        self.stripes.open(StripeContent::Map);
+        if all {
+            let victim = self.stripes.emptiest(StripeContent::Map).expect("a full map stripe");
+            self.move_all(victim, StripeContent::Map, plan);
+            self.erase(victim, plan);
+        }
+    }
+
+    /// Move the valid pages of `victim` to the open stripe with the same content, which has space for them.
+    fn move_all(&mut self, victim: u32, content: StripeContent, plan: &mut FlashPlan) {
+        let mut moves = std::mem::take(&mut self.moves);
+        moves.clear();
+        for offset in 0..self.stripes.pages() {
+            let Some(from) = self.stripes.valid_address(victim, offset) else { continue };
+            let to = self.stripes.take_page(content);
+            // A valid page is at its mapped address, so the map need not be read.
+            self.stripes.invalidate(from);
+            self.put(Lpn(self.reverse[from.page.0 as usize]), to);
+            moves.push((from, to));
+        }
+        plan.copy_stream(&moves);
+        self.moves = moves;
+    }
+
+    fn erase(&mut self, stripe: u32, plan: &mut FlashPlan) {
+        plan.barrier();
+        self.stripes.blocks(stripe).for_each(|block| plan.erase(block));
+        plan.barrier();
+        self.stripes.release(stripe);
+    }
+}
+
+// The table [stripes] of the profile, and the checks of a device that has it.
+
+/// Parameters of the page map over stripes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct StripesPart {
+    /// Planes that a stripe spans, with one block of each.
+    pub stripe_dies: u32,
+    /// Memory for pages of the map.
+    pub map_memory_bytes: u64,
+    /// The part of it that may be newer than the copy on flash.
+    pub map_changed_bytes: u64,
+}
+
+/// Bytes of an entry: a physical page number.
+const ENTRY_BYTES: u32 = 4;
+
+/// Size of the stripes for the map, as a multiple of the size of the map.
+const MAP_STRIPE_FACTOR: u32 = 4;
+
+/// Erased stripes in addition to those that the map may still take: one for data, one for the map.
+const RESERVE: u32 = 2;
+
+/// Return the pages of the map, and the stripes that they may take: the multiple of its size, and one that is
+/// filled.
+fn map_size(geometry: &Geometry, stripe_pages: u32) -> (u32, u32) {
+    let shape = geometry.shape();
+    let pages = shape.logical_pages.div_ceil(shape.page_bytes / ENTRY_BYTES);
+    (pages, MAP_STRIPE_FACTOR * pages.div_ceil(stripe_pages) + 1)
+}
+
+/// Check that `options` describe a possible device.
+///
+/// # Errors
+/// Parameters that leave too little space.
+fn check(options: &FtlOptions<'_, StripesPart>) -> Result<()> {
+    let (part, geometry) = (options.table, options.geometry);
+    let shape = geometry.shape();
+    if part.stripe_dies == 0 || !shape.planes.is_multiple_of(part.stripe_dies) {
+        return Err(Error::usage("The dies cannot be divided into stripes")
+            .got(format!("stripe_dies = {} of {} dies", part.stripe_dies, shape.planes))
+            .allowed("a number that divides the dies")
+            .action("change stripe_dies"));
+    }
+    let page = u64::from(shape.page_bytes);
+    let (cached, changed) = (part.map_memory_bytes / page, part.map_changed_bytes / page);
+    if changed == 0 || changed > cached {
+        return Err(Error::usage("The part of the map in memory has an invalid size")
+            .got(format!(
+                "map_memory_bytes = {}, map_changed_bytes = {}",
+                part.map_memory_bytes, part.map_changed_bytes
+            ))
+            .allowed(format!("map_changed_bytes from {page} (a page) to map_memory_bytes"))
+            .action("change one of the two"));
+    }
+    let pages = Stripes::pages_of(&geometry, part.stripe_dies);
+    let stripes = Stripes::count(&geometry, part.stripe_dies);
+    let data = shape.logical_pages.div_ceil(pages);
+    let (_, map) = map_size(&geometry, pages);
+    let needed = u64::from(data) + u64::from(map) + u64::from(RESERVE) + 1;
+    if needed > u64::from(stripes) {
+        return Err(Error::usage("The device has too few stripes for its FTL")
+            .got(format!("{stripes} stripes, of which the host's data takes {data}"))
+            .allowed(format!("{needed} or more: {map} for the map, 3 to collect with"))
+            .action("raise spare_factor or blocks_per_die, or lower stripe_dies"));
+    }
+    Ok(())
+}
