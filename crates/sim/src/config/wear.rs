@@ -49,11 +49,6 @@ pub struct RecoveryPart {
 }
 
 impl Profile {
-    /// Return both tables if flash wears out.
-    fn wear_tables(&self) -> Option<(&ReliabilityPart, &RecoveryPart)> {
-        self.reliability.as_ref().zip(self.recovery.as_ref())
-    }
-
     /// Create the flash as from the factory.
     ///
     /// # Errors
@@ -68,7 +63,7 @@ impl Profile {
         let in_order = self.uses_page_tables();
         let ordered =
             |replaced: ReplacementTable| if in_order { replaced.in_order() } else { replaced };
-        let Some((laws, recovery)) = self.wear_tables() else {
+        let Some((laws, recovery)) = self.reliability.as_ref().zip(self.recovery.as_ref()) else {
             let has_table = in_order || self.levels_replacements();
             let identity = || self.levelled(ordered(ReplacementTable::identity(geometry)));
             return Ok(if has_table { flash.replacing(identity()) } else { flash });

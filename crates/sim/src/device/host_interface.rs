@@ -342,12 +342,6 @@ impl Host {
         Some(self.record_end(io))
     }
 
-    /// Like [`Host::end_page`] where completion needs an interrupt: return the I/O and its end.
-    pub(crate) fn end_page_unnotified(&mut self, index: PageIdx, end: u64) -> Option<(IoIdx, u64)> {
-        let io = self.complete_page(index, end)?;
-        Some((io, self.ios[io.0 as usize].end))
-    }
-
     /// Notify the host at `at` that the I/O has completed; return the page that has its account.
     pub(crate) fn notify(&mut self, io_index: IoIdx, at: u64) -> PageIdx {
         let io = &mut self.ios[io_index.0 as usize];
@@ -483,7 +477,8 @@ impl SimDevice {
     /// notified.
     #[cold]
     pub(super) fn end_pending_notification(&mut self, index: PageIdx, end: u64) {
-        if let Some((io, end)) = self.host.end_page_unnotified(index, end) {
+        if let Some(io) = self.host.complete_page(index, end) {
+            let end = self.host.ios[io.0 as usize].end;
             self.events.remind(end, DeviceEvent::CompletionPosted(io).into());
         }
     }

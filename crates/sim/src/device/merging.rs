@@ -391,12 +391,7 @@ pub(super) fn execute(
 impl MergingBackend {
     /// Record that the page of a write stays in memory.
     #[inline]
-    fn record_buffered(
-        &self,
-        page: Lpn,
-        target: CompletionTarget,
-        hardware: &mut Hardware<'_>,
-    ) {
+    fn record_buffered(&self, page: Lpn, target: CompletionTarget, hardware: &mut Hardware<'_>) {
         if let Some(contents) = &mut hardware.events.contents {
             contents.mark_in_memory(page.0, MergingBackend::origin(target));
         }

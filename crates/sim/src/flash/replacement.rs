@@ -410,11 +410,7 @@ impl InOrder {
 
     /// Restore `block` after a power loss from its `programmed` pages, which are assumed to have been
     /// programmed in the order of their offsets. Returns their number.
-    fn rebuild_block(
-        &mut self,
-        block: BlockIdx,
-        programmed: impl Fn(u32) -> bool,
-    ) -> u32 {
+    fn rebuild_block(&mut self, block: BlockIdx, programmed: impl Fn(u32) -> bool) -> u32 {
         self.erased(block);
         let offsets: Vec<u32> =
             (0..self.pages_per_block).filter(|offset| programmed(*offset)).collect();

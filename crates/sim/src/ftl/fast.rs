@@ -210,7 +210,8 @@ impl Fast {
             return;
         }
         for ring in self.random.full_rings(ring) {
-            let mut log = self.random.take_oldest(ring);
+            let blocks = &mut self.random.rings[ring].blocks;
+            let mut log = blocks.pop_front().expect("a full ring has log blocks");
             plan.begin_reclaim();
             self.reclaim(&log, plan);
             self.erase(Some(log.block), plan);
@@ -347,10 +348,6 @@ impl RandomLog {
         }
     }
 
-    pub(crate) fn is_per_plane(&self) -> bool {
-        self.per_plane
-    }
-
     /// Return the ring that takes pages of the logical block `logical`.
     #[inline]
     pub(crate) fn ring_of(&self, logical: u32) -> usize {
@@ -430,11 +427,6 @@ impl RandomLog {
         let log = ring.blocks.back().expect("the ring has an open log block");
         self.logged[page.0 as usize] = self.geometry.first_page(log.block).0 + ring.next - 1;
         bits::insert(&mut self.is_logged, page.0 as usize);
-    }
-
-    /// Remove the block that was filled first from `ring`.
-    pub(crate) fn take_oldest(&mut self, ring: usize) -> LogBlock {
-        self.rings[ring].blocks.pop_front().expect("a full ring has log blocks")
     }
 
     /// Return the logical page in `slot` of `log`, if this is its newest version.
@@ -529,11 +521,8 @@ impl Fast {
         if let Some(log) = self.sequential {
             self.merge_sequential(log, None, plan);
         }
-        let plane = if self.random.is_per_plane() {
-            self.data.home_plane(logical)
-        } else {
-            self.next_plane()
-        };
+        let plane =
+            if self.random.per_plane { self.data.home_plane(logical) } else { self.next_plane() };
         let block = self.data.take_free(plane);
         self.sequential = Some(Sequential { block, logical, next: 0 });
         self.sequential_valid.fill(0);

@@ -66,7 +66,9 @@ impl Calendar {
     /// Return whether an event is due by `until`.
     #[inline(always)]
     pub(super) fn is_due(&self, until: u64) -> bool {
-        self.first_at() <= until && !self.is_empty()
+        let first_at =
+            self.first_near().map_or(self.far_from, |(event, _)| event.at.min(self.far_from));
+        first_at <= until && !self.is_empty()
     }
 
     #[inline(always)]
@@ -100,12 +102,6 @@ impl Calendar {
     fn first_near(&self) -> Option<(Event, usize)> {
         let bucket = self.first_bucket()?;
         Some((self.nodes[self.ends[bucket].0 as usize].event, bucket))
-    }
-
-    /// Return the time of the first event; otherwise the end of time.
-    #[inline(always)]
-    fn first_at(&self) -> u64 {
-        self.first_near().map_or(self.far_from, |(event, _)| event.at.min(self.far_from))
     }
 
     /// Remove the next event if it is due by `until` and the first far event is not later than

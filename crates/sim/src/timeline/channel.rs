@@ -54,12 +54,6 @@ impl Channel {
         Some(first)
     }
 
-    /// Remove the announced operation for which `matches` holds; return it and its arrival time.
-    fn take_matching(&mut self, matches: impl Fn(u32) -> bool) -> Option<(u64, u32)> {
-        let position = self.announced.iter().position(|(_, index)| matches(*index))?;
-        Some(self.announced.remove(position))
-    }
-
     /// Like [`Channel::take`], if operations have an order within a plan: `turn` returns plan and
     /// position. Only arrivals before `now` are certain: at `now` others may still arrive.
     #[inline]
@@ -402,8 +396,11 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline(never)]
     fn start_waiting_read(&mut self, channel: usize, die: DieIdx, now: u64) {
         let Timeline { channels, ops, .. } = self;
-        let read = channels[channel].take_matching(|index| ops[index as usize].die == die);
-        let (at, index) = read.expect("the channel queues the read of a waiting die");
+        let announced = &mut channels[channel].announced;
+        let of_die = |(_, index): &(u64, u32)| ops[*index as usize].die == die;
+        let position = announced.iter().position(of_die);
+        let (at, index) =
+            announced.remove(position.expect("the channel queues the read of a waiting die"));
         self.serve_one::<AllFeatures>(channel, at, index, now);
     }
 }

@@ -223,30 +223,6 @@ impl OpLog {
         }
     }
 
-    /// Assign `account` to a page of I/O number `io`.
-    pub(super) fn assign_account(&mut self, account: AccountIdx, io: u32) {
-        put(&mut self.accounts, account.index(), io + 1);
-    }
-
-    /// Record the start of a collection of `block` on `die`.
-    pub(super) fn begin_collection(&mut self, die: u32, block: u32) {
-        self.jobs += 1;
-        self.collections[die as usize] = Requester { io: 0, job: self.jobs, block: block + 1 };
-    }
-
-    /// Record the number of valid pages of the last collection's victim.
-    fn set_collected_pages(&mut self, valid: u32) {
-        self.valid.push((self.jobs - 1, valid));
-    }
-
-    /// Record a plan at `index`: its account, and the first block that it erases.
-    fn begin_plan(&mut self, index: u32, account: Option<AccountIdx>, block: Option<u32>) {
-        self.jobs += 1;
-        let io = account.map_or(0, |account| self.io_of(account));
-        let block = block.map_or(0, |block| block + 1);
-        put(&mut self.plans, index as usize, Requester { io, job: self.jobs, block });
-    }
-
     fn io_of(&self, account: AccountIdx) -> u32 {
         self.accounts.get(account.index()).copied().unwrap_or(0)
     }
@@ -262,12 +238,6 @@ impl OpLog {
             requester.io = self.io_of(account);
         }
         PendingOp { at, requester, is_next: false }
-    }
-
-    /// Record that an operation waits for `die` from `at` on.
-    fn record_wait(&mut self, at: u64, die: u32, token: u64, account: Option<AccountIdx>) {
-        let pending = self.pending_op(at, token, account);
-        self.rings[die as usize].push_back(pending);
     }
 
     /// Record that the operation at `position` of the queue of `die` is next.
@@ -571,7 +541,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline]
     pub(crate) fn assign_account(&mut self, account: AccountIdx, io: impl FnOnce() -> u32) {
         if let Some(log) = &mut self.log {
-            log.assign_account(account, io());
+            put(&mut log.accounts, account.index(), io() + 1);
         }
     }
 
@@ -586,14 +556,15 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline]
     pub(crate) fn log_collection(&mut self, die: u32, block: u32) {
         if let Some(log) = &mut self.log {
-            log.begin_collection(die, block);
+            log.jobs += 1;
+            log.collections[die as usize] = Requester { io: 0, job: log.jobs, block: block + 1 };
         }
     }
 
     /// Record the number of valid pages of the last collection's victim.
     pub(crate) fn log_collected_pages(&mut self, valid: u16) {
         if let Some(log) = &mut self.log {
-            log.set_collected_pages(valid.into());
+            log.valid.push((log.jobs - 1, valid.into()));
         }
     }
 
@@ -606,7 +577,10 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         block: impl FnOnce() -> Option<u32>,
     ) {
         if let Some(log) = &mut self.log {
-            log.begin_plan(index, account, block());
+            log.jobs += 1;
+            let io = account.map_or(0, |account| log.io_of(account));
+            let block = block().map_or(0, |block| block + 1);
+            put(&mut log.plans, index as usize, Requester { io, job: log.jobs, block });
         }
     }
 
@@ -614,7 +588,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[cold]
     pub(super) fn note_wait(&mut self, at: u64, die: u32, token: u64, account: Option<AccountIdx>) {
         if let Some(log) = &mut self.log {
-            log.record_wait(at, die, token, account);
+            let pending = log.pending_op(at, token, account);
+            log.rings[die as usize].push_back(pending);
         }
     }
 

@@ -46,13 +46,7 @@ impl StreamHybrid {
     }
 
     /// Copy the pages of a cluster that are before page `end` of the unit.
-    fn copy_cluster(
-        &self,
-        merge: &Reclaim,
-        cluster: u32,
-        end: u32,
-        plan: &mut FlashPlan,
-    ) {
+    fn copy_cluster(&self, merge: &Reclaim, cluster: u32, end: u32, plan: &mut FlashPlan) {
         let first = cluster * self.layout.cluster_pages;
         let offsets = first..(first + self.layout.cluster_pages).min(end);
         let to = self.layout.addresses_from(merge.target, first);
