@@ -394,7 +394,7 @@ class StoredDigest:
 
 
 RESULT_FOLDER = "test_ledger.py::test_flipped_bit_is_detected_or_harmless"
-SECTOR_STAMP = "crates/host/src/sector_stamp.rs::single_foreign_byte_is_detected"
+SECTOR_STAMP = "crates/host/src/guard/ownership.rs::single_foreign_byte_is_detected"
 LEDGER = ("results/integrity.py", "results/writer.py", "data/ledger.py")
 STORE = ("crates/store/src/digest.rs", "crates/store/src/read.rs")
 PLACES = (
@@ -445,7 +445,7 @@ PLACES = (
     StoredDigest("bucket", ("site/bucket.py",), check_bucket_object, check_bucket_object),
     StoredDigest("site", ("site/backup.py",), check_site_files, check_site_files),
     StoredDigest("token", ("site/accounts.py",), check_token, check_token),
-    StoredDigest("sector", ("crates/host/src/sector_stamp.rs",), SECTOR_STAMP, SECTOR_STAMP),
+    StoredDigest("sector", ("crates/host/src/guard/ownership.rs",), SECTOR_STAMP, SECTOR_STAMP),
 )  # fmt: skip
 NOT_STORED = {
     "crates/fuzz/src/lib.rs": "writes correct checksums, for the parser behind them",

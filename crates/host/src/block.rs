@@ -4,22 +4,20 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Map;
 use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, ErrorKind, Result, SECTOR_BYTES_MIN};
 
 use crate::buffer::Data;
-use crate::direct::DirectDevice;
-use crate::file::io_method;
+use crate::direct::{DirectDevice, insert_stamp, io_method};
 use crate::guard::admit::{self, BlockReport};
 use crate::guard::machine::{BlockNode, DeviceNumber, Machine};
-use crate::guard::mark::OwnershipMark;
+use crate::guard::ownership::{OwnershipMark, SectorStamp};
 use crate::guard::target::{TargetHandle, drop_cache};
 use crate::guard::token::Identity;
 use crate::guard::{Roots, attribute, lock};
-use crate::sector_stamp::SectorStamp;
 use crate::zoned;
 
 /// `_IO(0x12, 94)`: returns whether a block device is read-only.
@@ -122,21 +120,6 @@ fn inspect(machine: &Machine, path: &str) -> Result<(DeviceInfo, TargetHandle)> 
         target.reader().ok().and_then(|file| SectorStamp::find_on(&file, info.capacity_bytes.0));
     insert_stamp(&mut info, stamp, None);
     Ok((info, target))
-}
-
-/// Store the stamp that was found on a medium, or that will be written to it.
-pub(crate) fn insert_stamp(
-    info: &mut DeviceInfo,
-    found: Option<SectorStamp>,
-    new: Option<(SectorStamp, Data)>,
-) {
-    let new = new.filter(|(_, data)| *data == Data::Random).map(|(stamp, _)| stamp);
-    if let Some(stamp) = found.or(new) {
-        info.details.insert("brand".into(), stamp.text().into());
-        if found.is_none() {
-            info.details.insert("brand_is_new".into(), true.into());
-        }
-    }
 }
 
 /// Return the users, contents and `--destroy` token of the block device at `path`.
@@ -247,17 +230,4 @@ fn describe(machine: &Machine, node: &BlockNode, path: &str) -> DeviceInfo {
         data: Data::Random.name(),
         details,
     }
-}
-
-/// Return the sysfs folder of the block device of a number, and that of its disk.
-pub(crate) fn disk_of(number: libc::dev_t) -> std::io::Result<(PathBuf, PathBuf)> {
-    let (major, minor) = (libc::major(number), libc::minor(number));
-    let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}")).canonicalize()?;
-    // A partition has no queue of its own; its disk, one level up, does.
-    let disk = if node.join("queue").is_dir() { node.clone() } else { parent(&node) };
-    Ok((node, disk))
-}
-
-fn parent(path: &Path) -> PathBuf {
-    path.parent().map(Path::to_path_buf).unwrap_or_default()
 }

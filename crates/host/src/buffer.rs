@@ -10,7 +10,7 @@
 use uflip_core::random::{self, SeedableRng, Xoshiro256PlusPlus};
 use uflip_core::{Error, Result};
 
-use crate::sector_stamp::SectorStamp;
+use crate::guard::ownership::SectorStamp;
 
 const PAGE: usize = 4096;
 /// The pool exceeds the largest I/O by this much: 256 different offsets.

@@ -15,7 +15,7 @@ use std::path::Path;
 use io_uring::{IoUring, opcode, types};
 use uflip_core::{Error, Result};
 
-use crate::block::disk_of;
+use crate::guard::machine::disk_of;
 
 /// The completion mode of queued I/Os.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

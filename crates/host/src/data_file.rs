@@ -1,6 +1,6 @@
 //! The data file of a served device, which keeps its clients' data beyond the life of the server.
 //! It passes the same [guard](crate::guard) as every other written file. A server recognises its
-//! own files by [their mark](crate::guard::data_mark).
+//! own files by [their mark](crate::guard::ownership).
 
 use std::fs::File;
 use std::path::Path;
@@ -8,8 +8,8 @@ use std::path::Path;
 use uflip_core::{Bytes, Error, ErrorKind, Result};
 
 use crate::guard::admit::{self, WriteRequest};
-use crate::guard::data_mark::DataMark;
 use crate::guard::machine::Machine;
+use crate::guard::ownership::DataMark;
 use crate::guard::target::{Folder, TargetHandle};
 use crate::guard::{Roots, lock};
 

@@ -16,12 +16,10 @@ use uflip_core::{
 };
 
 use crate::buffer::{Data, Pool};
-use crate::clock;
 use crate::completions::{BUFFERED, Completions, find_polling_obstacle, not_polled};
-use crate::guard::mark::OwnershipMark;
-use crate::target_status::{TargetStatus, target_status};
-use crate::watch::{DeviceWatch, InflightIo};
-use crate::zoned;
+use crate::guard::ownership::{OwnershipMark, SectorStamp};
+use crate::watch::{DeviceWatch, InflightIo, TargetStatus, target_status};
+use crate::{clock, zoned};
 
 /// The initial size of a pool, before the first larger I/O.
 const POOL_BYTES: usize = 1 << 20;
@@ -384,5 +382,25 @@ impl Device for DirectDevice {
             Ok(DirectDevice { durability, polls, writes, ..handle })
         };
         (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
+    }
+}
+
+/// Return the I/O method, as stored with a result.
+pub(crate) fn io_method(buffered: bool) -> String {
+    if buffered { "pread/pwrite, buffered" } else { "pread/pwrite O_DIRECT" }.into()
+}
+
+/// Store the stamp that was found on a medium, or that will be written to it.
+pub(crate) fn insert_stamp(
+    info: &mut DeviceInfo,
+    found: Option<SectorStamp>,
+    new: Option<(SectorStamp, Data)>,
+) {
+    let new = new.filter(|(_, data)| *data == Data::Random).map(|(stamp, _)| stamp);
+    if let Some(stamp) = found.or(new) {
+        info.details.insert("brand".into(), stamp.text().into());
+        if found.is_none() {
+            info.details.insert("brand_is_new".into(), true.into());
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Regular files: options, checks, opening and creation. The [guard](crate::guard) decides whether
-//! one may be written.
+//! Regular files: options, checks, opening, creation, and growth to the requested size. The
+//! [guard](crate::guard) decides whether one may be written.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -8,20 +8,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, Result, SECTOR_BYTES_MIN};
+use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, Io, Mode, Result, SECTOR_BYTES_MIN};
 
-use crate::block::insert_stamp;
 use crate::buffer::Data;
 use crate::cached_stat::statx;
-use crate::direct::DirectDevice;
-use crate::growth::{Growth, Rollback};
-use crate::guard::admit::WriteRequest;
-use crate::guard::kind::FileSystem;
+use crate::direct::{DirectDevice, insert_stamp, io_method};
+use crate::guard::admit::{self, FileSystem, WriteRequest};
 use crate::guard::machine::Machine;
-use crate::guard::mark::{self, OwnershipMark};
+use crate::guard::ownership::{self, OwnershipMark, SectorStamp};
 use crate::guard::target::{Folder, TargetHandle, drop_cache, reopen};
-use crate::guard::{Roots, admit, lock};
-use crate::sector_stamp::SectorStamp;
+use crate::guard::{Roots, lock};
 
 /// The options for opening a file.
 #[derive(Clone, Copy, Debug)]
@@ -170,7 +166,7 @@ fn check_size(path: &str, size: Option<Bytes>) -> Result<()> {
 
 /// Return the stamp of a file's data, found in the data or in its mark.
 fn find_stamp(reader: &File, size: u64) -> Option<SectorStamp> {
-    SectorStamp::find_on(reader, size).or_else(|| mark::stamp(reader))
+    SectorStamp::find_on(reader, size).or_else(|| ownership::marked_stamp(reader))
 }
 
 /// Open an existing file for writing.
@@ -379,11 +375,6 @@ fn describe(
     })
 }
 
-/// Return the I/O method, as stored with a result.
-pub(crate) fn io_method(buffered: bool) -> String {
-    if buffered { "pread/pwrite, buffered" } else { "pread/pwrite O_DIRECT" }.into()
-}
-
 /// Return the alignment of direct I/O on `file`, from the kernel (Linux 6.1 and later).
 fn direct_io_alignment(file: &File) -> Option<u64> {
     let stat = statx(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN)?;
@@ -431,4 +422,137 @@ fn no_direct_io(path: &str, file_system: &str) -> Error {
         .got(file_system.to_owned())
         .allowed("a file on a disk file system such as ext4 or xfs")
         .action("choose another file system, or accept I/O through the page cache with --buffered")
+}
+
+/// Large enough to be fast, small enough that Ctrl-C responds at once on any device.
+const WRITE_BYTES: u64 = 1 << 20;
+
+/// The growth of a file that [`crate::open_file`] created or found too short: `[from, to)` is
+/// written once, sequentially. Reads of holes would never reach the device.
+#[derive(Debug)]
+pub struct Growth {
+    from: u64,
+    to: u64,
+    rollback: Rollback,
+}
+
+/// The rollback of a growth. It acts on the opened descriptor, whatever has happened to the path.
+#[derive(Debug)]
+pub(crate) enum Rollback {
+    /// The file is new: remove its name, if the name still leads to it.
+    Remove { file: File, folder: Folder },
+    /// The file existed: restore its length, and unless it was `was_ours`, remove the mark.
+    Truncate { file: File, length: u64, mark: Arc<OwnershipMark>, was_ours: bool },
+}
+
+impl Growth {
+    pub(crate) fn new(from: u64, to: u64, rollback: Rollback) -> Growth {
+        Growth { from, to, rollback }
+    }
+
+    /// Return the number of writes.
+    #[must_use]
+    pub fn ios(&self) -> u64 {
+        self.to.saturating_sub(self.from).div_ceil(WRITE_BYTES)
+    }
+
+    /// Return the writes, in order.
+    pub fn writes(&self) -> impl Iterator<Item = Io> + use<> {
+        let (from, to) = (self.from, self.to);
+        (0..self.ios()).map(move |number| {
+            let offset = from + number * WRITE_BYTES;
+            let size = Bytes((to - offset).min(WRITE_BYTES));
+            Io { offset: Bytes(offset), size, mode: Mode::Write, stream: 0 }
+        })
+    }
+
+    /// Restore the original file: its length, or its absence.
+    pub fn roll_back(&self) {
+        match &self.rollback {
+            Rollback::Remove { file, folder } => folder.remove(file),
+            Rollback::Truncate { file, length, mark, was_ours } => {
+                // An error is already being reported; a second one would hide it.
+                let _ = file.set_len(*length);
+                if !was_ours {
+                    mark.remove_mark();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open_file(path: &std::path::Path) -> File {
+        File::options().read(true).write(true).open(path).expect("open the file")
+    }
+
+    fn truncating_growth(file: File, length: u64, from: u64, to: u64) -> Growth {
+        let mark = Arc::new(OwnershipMark::for_reading(&file));
+        Growth::new(from, to, Rollback::Truncate { file, length, mark, was_ours: true })
+    }
+
+    #[test]
+    fn growth_writes_cover_exactly_the_new_part() {
+        for (from, to) in [(0, 0), (0, 512), (512, 3 << 20), (1 << 20, (5 << 20) + 1024)] {
+            let growth = truncating_growth(
+                tempfile::tempfile().expect("create a temporary file"),
+                0,
+                from,
+                to,
+            );
+            let writes: Vec<Io> = growth.writes().collect();
+            assert_eq!(writes.len() as u64, growth.ios());
+            let mut expected = from;
+            for io in writes {
+                assert_eq!((io.offset.0, io.mode), (expected, Mode::Write));
+                expected += io.size.0;
+            }
+            assert_eq!(expected, to);
+        }
+    }
+
+    #[test]
+    fn rollback_restores_the_file() {
+        let folder = tempfile::tempdir().expect("create a temporary folder");
+        let path = folder.path().join("f");
+        std::fs::write(&path, [7; 2000]).expect("write the file");
+        let removal = |path| Rollback::Remove {
+            file: open_file(path),
+            folder: Folder::containing(path).expect("open the folder"),
+        };
+        let growth = truncating_growth(open_file(&path), 1000, 512, 4096);
+        let renamed = folder.path().join("g");
+        std::fs::rename(&path, &renamed).expect("rename the file");
+        std::fs::write(&path, b"another file").expect("write the file");
+        growth.roll_back();
+        assert_eq!(
+            std::fs::read(&renamed).expect("read the file"),
+            [7; 1000],
+            "the renamed file is truncated"
+        );
+        assert_eq!(std::fs::read(&path).expect("read the file"), b"another file");
+        Growth::new(0, 4096, removal(&path)).roll_back();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn rollback_keeps_a_replacement_file() {
+        let folder = tempfile::tempdir().expect("create a temporary folder");
+        let path = folder.path().join("f");
+        std::fs::write(&path, b"ours").expect("write the file");
+        let rollback = Rollback::Remove {
+            file: open_file(&path),
+            folder: Folder::containing(&path).expect("open the folder"),
+        };
+        let precious = folder.path().join("precious");
+        std::fs::write(&precious, b"precious").expect("write the file");
+        std::fs::rename(&precious, &path).expect("replace the file");
+        Growth::new(0, 4096, rollback).roll_back();
+        assert_eq!(std::fs::read(&path).expect("read the file"), b"precious");
+        let names = std::fs::read_dir(folder.path()).expect("list the folder").count();
+        assert_eq!(names, 1, "no other file remains");
+    }
 }

@@ -13,7 +13,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::block::disk_of;
+use crate::guard::machine::disk_of;
 
 const LOG_BYTES: usize = 512;
 const SMART_LOG: u32 = 0x02;

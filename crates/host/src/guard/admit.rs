@@ -1,20 +1,26 @@
 //! The checks before a target may be written, in this order: its kind, its users, its contents, and
 //! whether the user confirmed the loss of exactly these contents.
+//!
+//! The kind is a block device, or a regular file in a file system that stores files: one on a block
+//! device, according to the kernel's list, or a known one that stores files elsewhere
+//! ([`STORAGE_FILE_SYSTEMS`]). All others (procfs, sysfs, devtmpfs, debugfs, cgroups, …) show the kernel's
+//! state as files, and a write there is a command to the kernel.
 
 use std::fs::{File, Metadata};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use uflip_core::{Error, ErrorKind, Result};
 
-use super::data_mark::{self, DataMarkStatus};
-use super::kind::FileSystem;
-use super::machine::{BlockNode, BlockOrFile, DeviceNumber, Machine, block_or_file_at};
-use super::mark::{self, FileVersion, MarkStatus};
-use super::signature::{Signature, UNPROBED, probe};
-use super::target::{TargetHandle, is_below_dev};
-use super::{Roots, lock, token, uses::Uses, writers};
-use crate::sector_stamp::SectorStamp;
+use crate::guard::machine::{
+    self, BlockNode, BlockOrFile, DeviceNumber, Machine, block_or_file_at,
+};
+use crate::guard::ownership::{self, DataMarkStatus, FileVersion, MarkStatus, SectorStamp};
+use crate::guard::signature::{Signature, UNPROBED, probe};
+use crate::guard::target::{TargetHandle, is_below_dev};
+use crate::guard::uses::{self, Uses};
+use crate::guard::{Roots, attribute, lock, token};
 
 /// The number of uses shown in a message.
 const USES_SHOWN: usize = 3;
@@ -78,7 +84,7 @@ pub(crate) fn admit_block(
     };
     let name = token::device_name(machine, node);
     if destroy.is_some_and(|token| token::permits(token, &name, &signatures)) {
-        let writers = writers::find_block_writers(machine, number);
+        let writers = uses::find_block_writers(machine, number);
         refuse_used("The block device is in use", location, &writers)?;
         return refuse_used_below(machine, node, location);
     }
@@ -96,7 +102,7 @@ fn refuse_used_below(machine: &Machine, node: &BlockNode, location: &str) -> Res
     for backing in nodes.flat_map(|backing| &backing.targets) {
         let BlockOrFile::File(device, inode) = *backing else { continue };
         lock::refuse_locked(device, inode, location)?;
-        let writers = writers::find_file_writers(machine, device, inode);
+        let writers = uses::find_file_writers(machine, device, inode);
         refuse_used("The file behind the block device is in use", location, &writers)?;
     }
     Ok(())
@@ -189,13 +195,13 @@ pub(crate) fn admit_file(
     stop: &dyn Fn() -> bool,
 ) -> Result<Admitted> {
     let metadata = check_unused(machine, reader, request)?;
-    let version = mark::file_version(&metadata);
-    let void_reason = match mark::status(reader, earlier, stop) {
+    let version = ownership::file_version(&metadata);
+    let void_reason = match ownership::mark_status(reader, earlier, stop) {
         MarkStatus::Expendable(stamp) => {
             refuse_writers(machine, &metadata, request)?;
             return Ok(Admitted { stamp: Some(stamp), version });
         }
-        MarkStatus::Unmarked if data_mark::status(reader) != DataMarkStatus::Unmarked => {
+        MarkStatus::Unmarked if ownership::data_status(reader) != DataMarkStatus::Unmarked => {
             "it holds the data of a served device".to_owned()
         }
         MarkStatus::Unmarked => String::new(),
@@ -218,8 +224,8 @@ pub(crate) fn admit_data_file(
 ) -> Result<()> {
     let metadata = check_unused(machine, reader, request)?;
     let is_expendable =
-        || matches!(mark::status(reader, None, &|| false), MarkStatus::Expendable(_));
-    match data_mark::status(reader) {
+        || matches!(ownership::mark_status(reader, None, &|| false), MarkStatus::Expendable(_));
+    match ownership::data_status(reader) {
         DataMarkStatus::Ours => {}
         DataMarkStatus::Unmarked if is_expendable() => {}
         DataMarkStatus::Unmarked => refuse_foreign_data(reader, &metadata, request, "")?,
@@ -245,7 +251,7 @@ fn check_unused(machine: &Machine, reader: &File, request: WriteRequest) -> Resu
 
 /// Refuse a file that another process has open for writing.
 fn refuse_writers(machine: &Machine, metadata: &Metadata, request: WriteRequest) -> Result<()> {
-    let writers = writers::find_file_writers(machine, metadata.dev(), metadata.ino());
+    let writers = uses::find_file_writers(machine, metadata.dev(), metadata.ino());
     refuse_used("The file is in use", request.location, &writers)
 }
 
@@ -319,4 +325,49 @@ fn is_mapped_here(roots: &Roots, device: u64, inode: u64) -> bool {
     paths
         .into_iter()
         .any(|path| block_or_file_at(Path::new(path)) == Some(BlockOrFile::File(device, inode)))
+}
+
+/// File systems without a block device of their own that store files.
+const STORAGE_FILE_SYSTEMS: [&str; 24] = [
+    "9p", "afs", "bcachefs", "beegfs", "btrfs", "ceph", "cifs", "ecryptfs", "fuse", "gfs2",
+    "jffs2", "lustre", "nfs", "nfs4", "ocfs2", "orangefs", "overlay", "ramfs", "smb3", "smbfs",
+    "tmpfs", "ubifs", "virtiofs", "zfs",
+];
+
+/// File systems in memory: since Linux 6.6 they accept `O_DIRECT` without bypassing memory.
+const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
+
+/// The file system of an open file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct FileSystem {
+    /// The kernel's name for it; empty if unknown.
+    pub(crate) kind: String,
+    pub(crate) stores_files: bool,
+}
+
+impl FileSystem {
+    /// Return the file system of `file`, which may be open with `O_PATH`.
+    pub(crate) fn containing(machine: &Machine, file: &File) -> FileSystem {
+        let kind = mount_id(file).and_then(|id| machine::by_id(&machine.mounts, id));
+        let kind = kind.map(|mount| mount.kind.clone()).unwrap_or_default();
+        FileSystem { stores_files: stores_files(&machine.roots, &kind), kind }
+    }
+
+    pub(crate) fn in_memory(&self) -> bool {
+        IN_MEMORY.contains(&self.kind.as_str())
+    }
+}
+
+fn stores_files(roots: &Roots, kind: &str) -> bool {
+    // `nodev` before the name: not on a block device.
+    let file_systems = attribute(&roots.proc.join("filesystems"));
+    STORAGE_FILE_SYSTEMS.contains(&kind)
+        || file_systems.lines().any(|line| line.trim() == kind && !kind.is_empty())
+}
+
+/// Return the mount through which a file was opened.
+fn mount_id(file: &File) -> Option<u64> {
+    let fdinfo = attribute(format!("/proc/self/fdinfo/{}", file.as_raw_fd()).as_ref());
+    let line = fdinfo.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
+    line.trim().parse().ok()
 }

@@ -1,11 +1,17 @@
-//! The block devices of a machine and their relations, from sysfs.
+//! The block devices of a machine, what is mounted from them, and the files behind loop devices.
+//!
+//! Devices and their relations are read from sysfs, mounts from every mount namespace of a visible
+//! process. The backing of a loop device is a path in sysfs, as it was at the time of attachment,
+//! relative to the root of the attaching process. The device itself gives the inode, which is reliable.
+//! Both are read, and either counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::loops::{self, Backing};
-use super::mounts::{self, Mount};
-use super::{Roots, attribute};
+use crate::guard::{Roots, attribute};
 
 /// The number of a block device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -91,7 +97,7 @@ impl Machine {
             roots: roots.clone(),
             nodes: BTreeMap::new(),
             by_name: BTreeMap::new(),
-            mounts: mounts::all_mounts(&roots.proc),
+            mounts: all_mounts(&roots.proc),
             mounted: vec![],
             swaps: vec![],
             btrfs: vec![],
@@ -101,7 +107,7 @@ impl Machine {
         machine.pools.retain(|name| roots.proc.join("spl/kstat/zfs").join(name).is_dir());
         machine.read_nodes();
         for number in machine.nodes.keys().copied().collect::<Vec<_>>() {
-            let backing = loops::backing(&machine, number);
+            let backing = backing(&machine, number);
             machine.nodes.get_mut(&number).expect("the number is a key").backing = backing;
         }
         machine.mounted = machine.mounts.iter().map(|mount| machine.devices_of(mount)).collect();
@@ -180,7 +186,7 @@ impl Machine {
     fn read_swaps(&self) -> Vec<(String, Option<BlockOrFile>)> {
         let table = attribute(&self.roots.proc.join("swaps"));
         let paths = table.lines().skip(1).filter_map(|line| line.split_whitespace().next());
-        paths.map(mounts::unescape).map(|path| (path.clone(), self.resolve(&path))).collect()
+        paths.map(unescape).map(|path| (path.clone(), self.resolve(&path))).collect()
     }
 
     fn read_btrfs(&self) -> Vec<(String, DeviceNumber)> {
@@ -208,6 +214,16 @@ impl Machine {
     }
 }
 
+/// Return the sysfs folder of the block device of a number, and that of its disk.
+pub(crate) fn disk_of(number: libc::dev_t) -> std::io::Result<(PathBuf, PathBuf)> {
+    let (major, minor) = (libc::major(number), libc::minor(number));
+    let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}")).canonicalize()?;
+    // A partition has no queue of its own; its disk, one level up, does.
+    let disk = if node.join("queue").is_dir() { Some(&*node) } else { node.parent() };
+    let disk = disk.map(Path::to_path_buf).unwrap_or_default();
+    Ok((node, disk))
+}
+
 /// Return the block device or file at `path` now.
 pub(crate) fn block_or_file_at(path: &Path) -> Option<BlockOrFile> {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -229,4 +245,237 @@ fn names_in(folder: &Path) -> Vec<String> {
 
 fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// One line of a `mountinfo`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Mount {
+    pub(crate) id: u64,
+    /// The number of the device below; a pseudo number for zero or several devices.
+    pub(crate) number: DeviceNumber,
+    pub(crate) point: String,
+    /// The kind of file system, `fuse.NAME` cut to `fuse`.
+    pub(crate) kind: String,
+    pub(crate) source: String,
+    /// Device paths in the options of the file system (a journal, a log).
+    pub(crate) option_devices: Vec<String>,
+    /// A process in the namespace, if it is not our own.
+    pub(crate) process: Option<u32>,
+}
+
+/// Return the mounts of all visible namespaces, our own first.
+fn all_mounts(proc: &Path) -> Vec<Mount> {
+    let mut namespaces = BTreeSet::new();
+    let mut mounts = vec![];
+    let entries = std::fs::read_dir(proc).into_iter().flatten().flatten();
+    let mut processes: Vec<u32> =
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    processes.sort_unstable();
+    let others = processes.into_iter().map(|process| (process.to_string(), Some(process)));
+    for (name, process) in std::iter::once(("self".to_owned(), None)).chain(others) {
+        let folder = proc.join(name);
+        // The namespace is a link to something like mnt:[4026531841].
+        if let Ok(namespace) = std::fs::read_link(folder.join("ns/mnt"))
+            && !namespaces.insert(namespace)
+        {
+            continue;
+        }
+        let table = std::fs::read(folder.join("mountinfo")).unwrap_or_default();
+        mounts.extend(parse(&String::from_utf8_lossy(&table), process));
+    }
+    mounts
+}
+
+/// Return the mount with an identifier from `fdinfo`.
+pub(crate) fn by_id(mounts: &[Mount], id: u64) -> Option<&Mount> {
+    mounts.iter().find(|mount| mount.id == id)
+}
+
+fn parse(table: &str, process: Option<u32>) -> Vec<Mount> {
+    table.lines().filter_map(|line| parse_line(line, process)).collect()
+}
+
+/// Parse a line such as `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root
+/// rw,errors=continue`, with any number of optional fields before the dash (proc(5)).
+fn parse_line(line: &str, process: Option<u32>) -> Option<Mount> {
+    let (fields, system) = line.split_once(" - ")?;
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let mut system = system.split(' ');
+    let kind = system.next()?;
+    let source = unescape(system.next()?);
+    let options = system.next().unwrap_or("").split(',');
+    let values = options.filter_map(|option| option.split_once('=')).map(|(_, value)| value);
+    Some(Mount {
+        id: fields.first()?.parse().ok()?,
+        number: DeviceNumber::parse(fields.get(2)?)?,
+        point: unescape(fields.get(4)?),
+        kind: kind.split_once('.').map_or(kind, |(family, _)| family).to_owned(),
+        source,
+        option_devices: values.filter(|value| value.starts_with("/dev/")).map(unescape).collect(),
+        process,
+    })
+}
+
+/// Decode the octal escapes of blank, tab, line feed and backslash.
+fn unescape(text: &str) -> String {
+    let mut decoded = vec![];
+    let mut rest = text.as_bytes();
+    while let Some((byte, tail)) = rest.split_first() {
+        let code = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match code.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(code) if *byte == b'\\' => {
+                decoded.push(code);
+                rest = &tail[3..];
+            }
+            _ => {
+                decoded.push(*byte);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+const LOOP_GET_STATUS64: u32 = 0x4C05;
+
+/// The backing of a loop device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Backing {
+    /// The path in sysfs.
+    pub(crate) path: String,
+    /// The target of that path now, and the one that the device reports; one entry if they are
+    /// the same.
+    pub(crate) targets: Vec<BlockOrFile>,
+    /// The range of bytes; `to` is `u64::MAX` for a range up to the end.
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+impl Backing {
+    /// Return whether two loop devices share a byte.
+    pub(crate) fn overlaps(&self, other: &Backing) -> bool {
+        let shared = self.targets.iter().any(|target| other.targets.contains(target));
+        shared && self.from < other.to && other.from < self.to
+    }
+}
+
+/// The beginning of `struct loop_info64` of `linux/loop.h`, as far as it is used here.
+#[repr(C)]
+struct LoopInfo {
+    device: u64,
+    inode: u64,
+    real_device: u64,
+    offset: u64,
+    size_limit: u64,
+    rest: [u8; 192],
+}
+
+const _: () = assert!(size_of::<LoopInfo>() == 232, "the size of the kernel's structure");
+
+/// Return the backing of the loop device of a number; `None` for any other device, and for a
+/// detached loop device.
+pub(crate) fn backing(machine: &Machine, number: DeviceNumber) -> Option<Backing> {
+    let node = &machine.nodes[&number];
+    let folder = node.folder.join("loop");
+    if !folder.is_dir() {
+        return None;
+    }
+    let path = attribute(&folder.join("backing_file"));
+    let from = attribute(&folder.join("offset")).parse().unwrap_or(0);
+    let limit = attribute(&folder.join("sizelimit")).parse().unwrap_or(0);
+    let mut targets: Vec<BlockOrFile> = machine.resolve(&path).into_iter().collect();
+    targets.extend(
+        query_device(machine, &node.name, number).filter(|target| !targets.contains(target)),
+    );
+    let to = if limit == 0 { u64::MAX } else { from + limit };
+    Some(Backing { path, targets, from, to })
+}
+
+/// Return the backing that the device reports; `None` without permission to open it.
+fn query_device(machine: &Machine, name: &str, number: DeviceNumber) -> Option<BlockOrFile> {
+    let path = machine.roots.dev.join(name);
+    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    if !metadata.file_type().is_block_device() || DeviceNumber::from_dev(metadata.rdev()) != number
+    {
+        return None;
+    }
+    // SAFETY: plain data, for which all zeros is a valid value.
+    let mut info: LoopInfo = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor and a structure of the size that the kernel copies.
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), LOOP_GET_STATUS64 as _, &raw mut info) };
+    if status != 0 {
+        return None;
+    }
+    // `real_device` is the backing block device if there is one, else the device of the file
+    // system.
+    let real = decode_device(info.real_device);
+    if info.real_device != info.device && machine.nodes.contains_key(&real) {
+        return Some(BlockOrFile::Block(real));
+    }
+    let DeviceNumber { major, minor } = decode_device(info.device);
+    Some(BlockOrFile::File(libc::makedev(major, minor), info.inode))
+}
+
+/// Decode a number from the kernel's `huge_encode_dev`.
+fn decode_device(device: u64) -> DeviceNumber {
+    DeviceNumber {
+        major: (device >> 8 & 0xfff) as u32,
+        minor: (device & 0xff | device >> 12 & 0xfff00) as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first line is the example of proc(5).
+    #[test]
+    fn mount_lines_with_optional_fields_are_parsed() {
+        let table = "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n\
+            29 1 8:2 / / rw shared:1 master:2 propagate_from:3 - xfs /dev/sda2 rw,logdev=/dev/sdb1\n\
+            40 29 0:44 / /mnt/my\\040disk rw - fuse.sshfs a@b:/c rw\n\
+            41 29 0:45 / /x rw - ext4\n\
+            nonsense\n";
+        let mounts = parse(table, None);
+        assert_eq!(mounts.len(), 3);
+        assert_eq!(
+            (mounts[0].number, mounts[0].point.as_str()),
+            (DeviceNumber { major: 98, minor: 0 }, "/mnt2")
+        );
+        assert_eq!(mounts[1].option_devices, ["/dev/sdb1"]);
+        assert_eq!((mounts[2].point.as_str(), mounts[2].kind.as_str()), ("/mnt/my disk", "fuse"));
+        assert_eq!(by_id(&mounts, 29), Some(&mounts[1]));
+    }
+
+    #[test]
+    fn mounts_include_the_root() {
+        assert!(all_mounts(Path::new("/proc")).iter().any(|mount| mount.point == "/"));
+    }
+
+    #[test]
+    fn device_numbers_decode_like_the_kernel_s() {
+        for (major, minor) in [(7u64, 0u64), (254, 0), (8, 17), (259, 300), (4095, 0xf_ffff)] {
+            let encoded = minor & 0xff | major << 8 | (minor & !0xff) << 12;
+            let expected = DeviceNumber { major: major as u32, minor: minor as u32 };
+            assert_eq!(decode_device(encoded), expected);
+        }
+    }
+
+    #[test]
+    fn loops_over_disjoint_parts_of_a_file_do_not_overlap() {
+        let backing = |from, to| Backing {
+            path: "f".into(),
+            targets: vec![BlockOrFile::File(1, 2)],
+            from,
+            to,
+        };
+        assert!(backing(0, u64::MAX).overlaps(&backing(512, 1024)));
+        assert!(!backing(0, 512).overlaps(&backing(512, 1024)));
+        assert!(
+            !backing(0, 512)
+                .overlaps(&Backing { targets: vec![BlockOrFile::File(1, 3)], ..backing(0, 512) })
+        );
+    }
 }

@@ -15,18 +15,13 @@
 //! represent a machine with RAID, LVM or ZFS by a folder.
 
 pub(crate) mod admit;
-pub(crate) mod data_mark;
-pub(crate) mod kind;
 pub(crate) mod lock;
-pub(crate) mod loops;
 pub(crate) mod machine;
-pub(crate) mod mark;
-pub(crate) mod mounts;
+pub(crate) mod ownership;
 pub(crate) mod signature;
 pub(crate) mod target;
 pub(crate) mod token;
 pub(crate) mod uses;
-pub(crate) mod writers;
 
 #[cfg(test)]
 mod tests;
