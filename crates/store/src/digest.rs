@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use uflip_core::{Error, ErrorKind, Result};
 
-use crate::open;
+use crate::safe_read;
 
 /// Bytes read at a time: large enough for the widest vectors, small enough for the cache.
 const PIECE: usize = 1 << 18;
@@ -38,7 +38,7 @@ pub fn digest_file(path: &Path) -> Result<Digest> {
 }
 
 fn read(path: &Path) -> std::result::Result<Digest, String> {
-    let (mut file, _) = open::regular(path)?;
+    let (mut file, _) = safe_read::regular(path)?;
     digest_of(&mut file).map_err(|error| error.to_string())
 }
 

@@ -25,11 +25,10 @@ use serde::{Deserialize, Serialize};
 use uflip_core::{AddressStatus, Error, ErrorKind, FlashOp, Ppa, Result};
 use uflip_engine::flash::{FlashOutcome, FlashTrace, WearLog};
 
-use crate::columns::ColumnData;
-use crate::contain::contained;
 use crate::digest::Digest;
 use crate::read::{Problem, Table, read_table};
-use crate::write::write_columns;
+use crate::safe_read::contained;
+use crate::table::{ColumnData, write_columns};
 use crate::{KEY_JOB, KEY_RUN, version_error};
 
 const KEY_VERSION: &str = "uflip.flash_table_version";

@@ -17,10 +17,9 @@ use parquet::file::serialized_reader::SerializedRowGroupReader;
 use parquet::file::statistics::Statistics;
 use uflip_engine::Columns;
 
-use crate::contain::contained;
-use crate::pack::chunk_close_result;
-use crate::write::TableWriter;
-use crate::{gaps, pages};
+use crate::pages;
+use crate::safe_read::contained;
+use crate::table::{self, TableWriter, chunk_close_result};
 
 /// The number of columns before the causes in a file.
 pub(crate) const BEFORE_CAUSES: usize = 3;
@@ -172,7 +171,7 @@ impl Groups {
         let unsigned = |values: Vec<i64>| values.into_iter().map(|value| value as u64).collect();
         let (mut times, response_times): (Vec<u64>, Vec<u64>) =
             (unsigned(column(SUBMIT)?), unsigned(column(SUBMIT + 1)?));
-        gaps::undo(&mut times, &response_times);
+        table::undo(&mut times, &response_times);
         Ok(times)
     }
 
@@ -251,7 +250,7 @@ mod tests {
     use super::*;
     use crate::pages::{Sizes, write_header};
     use crate::read::{FOOTER, PACKED_VALUES};
-    use crate::write::trace_kinds;
+    use crate::table::trace_kinds;
 
     const BLOCK: usize = 1 << 14;
 

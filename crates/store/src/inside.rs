@@ -12,12 +12,11 @@ use std::path::Path;
 use parquet::file::metadata::KeyValue;
 use uflip_core::{Error, ErrorKind, Result};
 
-use crate::columns::ColumnData;
-use crate::contain::contained;
 use crate::digest::Digest;
 use crate::read::{Problem, Table, read_table};
+use crate::safe_read::contained;
+use crate::table::{ColumnData, write_columns};
 use crate::version_error;
-use crate::write::write_columns;
 
 const VERSION: &str = "1";
 const KEY_VERSION: &str = "uflip.inside_version";

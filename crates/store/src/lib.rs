@@ -3,43 +3,36 @@
 //! | column | type | what |
 //! |---|---|---|
 //! | `stream` | u16 | the process that submitted the I/O |
-//! | `gap_ns` | i64 | submission, from the completion of the previous I/O in its row group (`gaps.rs`) |
+//! | `gap_ns` | i64 | submission, from the completion of the previous I/O in its row group (`table.rs`) |
 //! | `response_time_ns` | u64 | response time |
 //! | one per cause | u64 | the parts of the response time, on simulated devices and in an open loop |
 //! | `offset_bytes`, `io_size_bytes`, `is_write` | u64 | only for a replay; trims have `is_write` 2 |
 //!
 //! Offset, size and mode are a pure function of the pattern, which is in the file's key-value
 //! metadata, so they are not stored. Measured columns are compressed by zstd, one page for each
-//! column of a row group (`pack.rs`); all others, and other tables, are DELTA_BINARY_PACKED. Every
+//! column of a row group (`table.rs`); all others, and other tables, are DELTA_BINARY_PACKED. Every
 //! tested reader supports both.
 //!
 //! The format has a version (`uflip.trace_version`); a file of any other version is refused.
 
 #![forbid(unsafe_code)]
 
-use std::path::Path;
-
-use uflip_core::{Error, ErrorKind};
-
-mod columns;
-mod contain;
-mod csv;
 mod digest;
 mod flash;
-mod gaps;
 mod groups;
 mod inside;
-mod open;
-mod pack;
 mod pages;
 mod read;
+mod safe_read;
 mod spool;
 mod stored;
 mod table;
 mod write;
 
-pub use columns::{ColumnData, MODES, column, column_names, window};
-pub use csv::append_csv;
+use std::path::Path;
+
+use uflip_core::{Error, ErrorKind};
+
 pub use digest::{Digest, digest, digest_file, digest_files};
 pub use flash::{
     flash_column, flash_column_names, read_flash_table, write_flash_csv, write_flash_table,
@@ -47,9 +40,9 @@ pub use flash::{
 pub use inside::{Inside, read_inside, write_inside};
 pub use read::{check_traces, read_metadata, read_specification, read_trace};
 pub use spool::Spool;
-pub use stored::StoredTrace;
-pub use table::write_table;
-pub use write::write_trace;
+pub use stored::{StoredTrace, column, column_names, window};
+pub use table::{ColumnData, MODES};
+pub use write::{append_csv, write_table, write_trace};
 
 /// The version of the trace format.
 const TRACE_VERSION: &str = "1";

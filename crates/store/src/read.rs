@@ -22,14 +22,14 @@ use parquet::file::statistics::Statistics;
 use uflip_core::{Bytes, Error, ErrorKind, Io, Mode, Result, SECTOR_BYTES_MIN};
 use uflip_engine::{Columns, IoList, PatternSpec, Resolved, Trace};
 
-use crate::contain::contained;
 use crate::digest::{Digest, digest, digest_of, map_on_all_cpus};
 use crate::groups::{BEFORE_CAUSES, ByteSource, Groups, constant_value};
+use crate::safe_read::{self, contained};
 use crate::stored::StoredTrace;
-use crate::write::{ColumnKind, LIST_COLUMNS, trace_kinds};
+use crate::table::{self, ColumnKind, LIST_COLUMNS, trace_kinds};
 use crate::{
     IN_MEMORY_BYTES, IN_MEMORY_VALUES, KEY_ENDED, KEY_JOB, KEY_PATTERN, KEY_RUN, KEY_VERSION,
-    TRACE_VERSION, gaps, open, pages, version_error,
+    TRACE_VERSION, pages, version_error,
 };
 
 /// A stored pattern is complete, so it is validated against a device of unlimited size.
@@ -97,10 +97,10 @@ fn read(
     path: &Path,
     expected: Option<&Digest>,
 ) -> std::result::Result<(StoredTrace, String), Problem> {
-    let (mut file, length) = open::regular(path)?;
+    let (mut file, length) = safe_read::regular(path)?;
     check(&mut file, length, expected)?;
     if length <= IN_MEMORY_BYTES {
-        let content = Content::from(open::bytes(&mut file, 0, length)?);
+        let content = Content::from(safe_read::bytes(&mut file, 0, length)?);
         if expected.is_some() {
             check_digest(&digest(&content), expected)?;
         }
@@ -136,7 +136,7 @@ pub fn read_specification(path: &Path) -> Option<String> {
 }
 
 fn footer_value(path: &Path, key: &str) -> Option<String> {
-    let (mut file, length) = open::regular(path).ok()?;
+    let (mut file, length) = safe_read::regular(path).ok()?;
     let footer = footer(&mut file, length).ok()?;
     let metadata = contained(|| ParquetMetaDataReader::decode_metadata(&footer)).ok()?.ok()?;
     value(metadata.file_metadata(), key)
@@ -187,8 +187,8 @@ fn check_digest(computed: &str, expected: Option<&Digest>) -> std::result::Resul
 
 /// Return the footer of a Parquet file without the framing.
 fn footer(file: &mut File, length: u64) -> std::result::Result<Vec<u8>, String> {
-    let begins = open::bytes(file, 0, length.min(4))?;
-    let tail = open::bytes(file, length.saturating_sub(TAIL), length.min(TAIL))?;
+    let begins = safe_read::bytes(file, 0, length.min(4))?;
+    let tail = safe_read::bytes(file, length.saturating_sub(TAIL), length.min(TAIL))?;
     if length < 3 * TAIL || begins != *b"PAR1" || tail[4..] != *b"PAR1" {
         return Err(format!("{length} bytes that do not begin and end as a Parquet file does"));
     }
@@ -197,7 +197,7 @@ fn footer(file: &mut File, length: u64) -> std::result::Result<Vec<u8>, String> 
     if size > max {
         return Err(format!("a footer of {size} bytes, more than {max}"));
     }
-    open::bytes(file, length - TAIL - size, size)
+    safe_read::bytes(file, length - TAIL - size, size)
 }
 
 /// Check that the number of values is consistent with the length of the file.
@@ -384,12 +384,12 @@ pub(crate) fn read_table(
     path: &Path,
     expected: Option<&Digest>,
 ) -> std::result::Result<Table, String> {
-    let (mut file, length) = open::regular(path)?;
+    let (mut file, length) = safe_read::regular(path)?;
     if expected.is_none() && length > TABLE_BYTES {
         return Err(format!("{length} bytes, where a table has at most {TABLE_BYTES}"));
     }
     check(&mut file, length, expected)?;
-    let content = Content::from(open::bytes(&mut file, 0, length)?);
+    let content = Content::from(safe_read::bytes(&mut file, 0, length)?);
     if expected.is_some() {
         check_digest(&digest(&content), expected)?;
     }
@@ -434,7 +434,7 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
     let mut from = 0;
     for group in reader.metadata().row_groups() {
         let to = from + group.num_rows() as usize;
-        gaps::undo(&mut submit_ns[from..to], &response_time_ns[from..to]);
+        table::undo(&mut submit_ns[from..to], &response_time_ns[from..to]);
         from = to;
     }
     take("stream")?; // it follows from the pattern

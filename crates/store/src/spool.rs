@@ -13,7 +13,7 @@ use uflip_engine::{Columns, RunOutcome, Sink, Trace};
 
 use crate::groups::{ByteSource, Groups};
 use crate::stored::StoredTrace;
-use crate::write::{TableWriter, trace_kinds};
+use crate::table::{TableWriter, trace_kinds};
 
 /// The memory limit [bytes]; a larger spool goes to a file.
 const MEMORY_BYTES: usize = 2 << 20;

@@ -1,14 +1,18 @@
-//! A trace in memory or, if it is long, in a file, with one interface.
+//! A trace in memory or, if it is long, in a file, with one interface; and its columns by name: stored
+//! ones, and those that follow from the pattern.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use uflip_core::{Error, ErrorKind, Io, Result};
-use uflip_engine::{HOST_CAUSES, PatternWalk, PlausibilityCheck, Resolved, Trace, TraceRow};
+use uflip_engine::{
+    HOST_CAUSES, HostGaps, PatternWalk, PlausibilityCheck, Resolved, Trace, TraceRow, wait_column,
+};
 
 use crate::ROWS_PER_GROUP;
 use crate::groups::Groups;
+use crate::table::ColumnData;
 
 /// The distance of cached walks over the pattern [I/Os].
 const STEP: usize = if cfg!(test) { 100 } else { 1 << 21 };
@@ -53,7 +57,7 @@ impl StoredTrace {
     }
 
     /// Return whether times come from the host's clock: simulated devices report more causes.
-    pub(crate) fn is_in_real_time(&self) -> bool {
+    fn is_in_real_time(&self) -> bool {
         let causes = self.causes();
         causes.is_empty() || causes == HOST_CAUSES
     }
@@ -197,11 +201,142 @@ fn unreadable(message: String) -> Error {
         .action("restore it from a copy, or measure again")
 }
 
+const FIXED: [&str; 8] = [
+    "stream",
+    "submit_ns",
+    "response_time_ns",
+    "offset_bytes",
+    "io_size_bytes",
+    "mode",
+    "component",
+    "ignored",
+];
+
+/// The host gap of an I/O; in virtual time there is no such column, because the host takes no time.
+const HOST_GAP: &str = "host_gap_ns";
+
+/// Return the names that [`column`] accepts for this trace.
+pub fn column_names(trace: &StoredTrace) -> impl Iterator<Item = &str> {
+    let host = trace.is_in_real_time().then_some(HOST_GAP);
+    FIXED.into_iter().chain(host).chain(trace.causes().iter().map(String::as_str))
+}
+
+/// Return the host gaps of I/Os `from` to `to`; earlier I/Os are processed piece by piece.
+fn host_gaps(trace: &StoredTrace, from: usize, to: usize) -> Result<Vec<u64>> {
+    let mut gaps = HostGaps::new(trace.pattern());
+    let mut values = Vec::with_capacity(to - from);
+    for begin in (0..to).step_by(ROWS_PER_GROUP) {
+        let end = to.min(begin + ROWS_PER_GROUP);
+        let batch = host_gaps_of(trace, &mut gaps, begin, end)?;
+        values.extend(batch.into_iter().skip(from.saturating_sub(begin)));
+    }
+    Ok(values)
+}
+
+/// Return the host gaps of I/Os `from` to `to`, where `gaps` has reached `from`.
+fn host_gaps_of(
+    trace: &StoredTrace,
+    gaps: &mut HostGaps,
+    from: usize,
+    to: usize,
+) -> Result<Vec<u64>> {
+    let (submit, times) = (trace.measured(1, from, to)?, trace.measured(2, from, to)?);
+    let number = wait_column(trace.causes());
+    let waits = number.map(|number| trace.measured(3 + number, from, to)).transpose()?;
+    let waited = |row: usize| waits.as_ref().map_or(0, |waits| waits[row]);
+    let rows = submit.iter().zip(times.iter()).enumerate();
+    let pattern = trace.pattern();
+    Ok(rows
+        .map(|(row, (from, response_time))| gaps.next(pattern, *from, waited(row), *response_time))
+        .collect())
+}
+
+fn format_index(number: usize) -> String {
+    if number == usize::MAX { "a number below 0".to_owned() } else { number.to_string() }
+}
+
+/// Return I/Os `from` to `to` of a column of `trace`.
+///
+/// # Errors
+/// An unknown name (the error lists the known ones); I/Os that do not exist (`usize::MAX` stands
+/// for an invalid number); an unreadable file.
+pub fn column<'a>(
+    trace: &'a StoredTrace,
+    name: &str,
+    from: usize,
+    to: usize,
+) -> Result<ColumnData<'a>> {
+    if from > to || to > trace.len() {
+        return Err(Error::usage("The trace has no such I/Os")
+            .at("start, stop")
+            .got(format!("{} to {}", format_index(from), format_index(to)))
+            .allowed(format!("0 to {}, in order", trace.len()))
+            .action("choose a part of the trace"));
+    }
+    let ios = || trace.ios(from, to);
+    fn part<T>(all: impl Iterator<Item = T>, from: usize, to: usize) -> Vec<T> {
+        all.skip(from).take(to - from).collect()
+    }
+    Ok(match name {
+        "stream" => ColumnData::U16(part(trace.trace().stream_of_each(), from, to)),
+        "submit_ns" => ColumnData::U64(trace.measured(1, from, to)?),
+        "response_time_ns" => ColumnData::U64(trace.measured(2, from, to)?),
+        "offset_bytes" => ColumnData::U64(ios().map(|io| io.offset.0).collect()),
+        "io_size_bytes" => ColumnData::U32(ios().map(|io| io.size.0 as u32).collect()),
+        "mode" => ColumnData::U8(ios().map(|io| io.mode.number()).collect()),
+        "component" => ColumnData::U8(trace.rows(from, to).map(|row| row.component).collect()),
+        "ignored" => ColumnData::U8(part(trace.trace().ignored_of_each().map(u8::from), from, to)),
+        HOST_GAP if trace.is_in_real_time() => ColumnData::U64(host_gaps(trace, from, to)?.into()),
+        _ => {
+            let cause = trace.causes().iter().position(|cause| cause == name);
+            let Some(cause) = cause else {
+                let names: Vec<&str> = column_names(trace).collect();
+                return Err(Error::unknown("column of a trace", name, &names));
+            };
+            ColumnData::U64(trace.measured(3 + cause, from, to)?)
+        }
+    })
+}
+
+/// Return I/Os `from` to `to` of every column, where `walk` has reached `from`. Columns that follow
+/// from the pattern can only be found by stepping through it.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn window<'a>(
+    trace: &'a StoredTrace,
+    walk: &mut PatternWalk,
+    from: usize,
+    to: usize,
+) -> Result<Vec<ColumnData<'a>>> {
+    let rows: Vec<TraceRow> = (from..to).map_while(|_| walk.next(trace.pattern())).collect();
+    let flag_column = |value: fn(&TraceRow) -> u8| ColumnData::U8(rows.iter().map(value).collect());
+    let mut columns = vec![
+        ColumnData::U16(rows.iter().map(|row| row.stream).collect()),
+        ColumnData::U64(trace.measured(1, from, to)?),
+        ColumnData::U64(trace.measured(2, from, to)?),
+        ColumnData::U64(rows.iter().map(|row| row.io.offset.0).collect()),
+        ColumnData::U32(rows.iter().map(|row| row.io.size.0 as u32).collect()),
+        flag_column(|row| row.io.mode.number()),
+        flag_column(|row| row.component),
+        flag_column(|row| u8::from(row.ignored)),
+    ];
+    if trace.is_in_real_time() {
+        let gaps = walk.host_gaps(trace.pattern());
+        columns.push(ColumnData::U64(host_gaps_of(trace, gaps, from, to)?.into()));
+    }
+    for cause in 0..trace.causes().len() {
+        columns.push(ColumnData::U64(trace.measured(3 + cause, from, to)?));
+    }
+    Ok(columns)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use uflip_core::Bytes;
     use uflip_engine::{Columns, PatternSpec};
+
+    use super::*;
 
     /// Compares with the pattern itself, in random order and repeatedly.
     #[test]

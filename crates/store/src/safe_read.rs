@@ -1,9 +1,13 @@
-//! Safe reading of untrusted files: regular files only, opened without blocking.
+//! Safe reading of untrusted files: regular files only, opened without blocking, and a panic in a
+//! parser becomes an error.
 
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Once;
 
 /// Open a regular file; return it with its length [bytes].
 ///
@@ -45,4 +49,46 @@ pub(crate) fn bytes(file: &mut File, start: u64, length: u64) -> Result<Vec<u8>,
         return Ok(content);
     }
     Err(format!("{} of {length} bytes", content.len()))
+}
+
+thread_local! {
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Run `work`; return its result, or the message of its panic, which is not printed.
+pub(crate) fn contained<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    static INSTALL_HOOK: Once = Once::new();
+    INSTALL_HOOK.call_once(|| {
+        let default_hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !CONTAINED.get() {
+                default_hook(panic);
+            }
+        }));
+    });
+    let outer = CONTAINED.replace(true);
+    // Values borrowed by `work` are dropped with it or only read, so no partial change is visible.
+    let result = catch_unwind(AssertUnwindSafe(work));
+    CONTAINED.set(outer);
+    result.map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
+        format!("unreadable content ({text})")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panic_becomes_an_error() {
+        assert_eq!(contained(|| 5), Ok(5));
+        let numbers: Vec<u8> = Vec::new();
+        let index = numbers.len() + 3;
+        let error = contained(|| numbers[index]).unwrap_err();
+        assert!(error.contains("out of bounds"), "{error}");
+        let nested = contained(|| contained(|| panic!("inside")).map(|()| 1));
+        assert_eq!(nested, Ok(Err("unreadable content (inside)".to_owned())));
+    }
 }
