@@ -12,8 +12,8 @@ use uflip_serve::NbdDevice;
 use uflip_sim::{Outage, SimDevice};
 use uflip_store::{Inside, Spool, StoredTrace};
 
+use crate::background::Watchable;
 use crate::inside::{InsideRecorder, RecordingDevice};
-use crate::job::Watchable;
 
 pub(crate) enum AnyDevice {
     Null(NullDevice),

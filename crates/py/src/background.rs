@@ -1,10 +1,15 @@
-//! Work on a device on a separate thread, so that Python can show progress and be interrupted. The
-//! device is back in its slot before the end of the work is reported.
+//! Work on a device on a separate thread, so that Python can show progress and be interrupted. Python
+//! holds a [`Handle`] meanwhile, for any kind of work and result.
 //!
-//! Python holds a [`Handle`] meanwhile, for any kind of work and result.
+//! ```text
+//! DeviceSlot   present ──start──▶ away, with a BackgroundJob ──end──▶ present
+//!                                 └──▶ spent: the work violated an invariant of the device model
+//! ```
+//!
+//! The device is back in its slot before the end of the work is reported.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -14,7 +19,11 @@ use uflip_engine::Control;
 use uflip_host::DeviceWatch;
 
 use crate::error::raise;
-use crate::slot::DeviceSlot;
+
+/// The interval at which a wait for a device handles signals.
+const SLICE_S: f64 = 0.05;
+/// The time limit for stopping such a wait: a thread blocked in the kernel cannot respond.
+const STOP_TIMEOUT_S: f64 = 1.0;
 
 struct Shared<T> {
     control: Control,
@@ -234,6 +243,24 @@ impl<T: Send + 'static> BackgroundJob<T> {
     }
 }
 
+/// Do work that may block on a device and checks for its end at intervals. It runs on a separate
+/// thread, so that signals are handled meanwhile; a thread blocked in the kernel is left alone.
+pub(crate) fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(&dyn Fn() -> bool) -> Result<T> + Send + 'static,
+) -> PyResult<T> {
+    let job =
+        BackgroundJob::make(Control::new(1), 1, None, |control| work(&|| control.is_cancelled()));
+    while !job.wait(py, SLICE_S) {
+        if let Err(signal) = py.check_signals() {
+            job.cancel();
+            job.wait(py, STOP_TIMEOUT_S);
+            return Err(signal);
+        }
+    }
+    job.take(py)
+}
+
 /// Create the error of work that panicked.
 pub(crate) fn panic_error(panic: &Box<dyn std::any::Any + Send>) -> Error {
     let text = panic.downcast_ref::<String>().cloned();
@@ -241,4 +268,87 @@ pub(crate) fn panic_error(panic: &Box<dyn std::any::Any + Send>) -> Error {
     Error::new(ErrorKind::Internal, "The run failed a check inside uflip")
         .got(text.unwrap_or_default())
         .action("this is a fault of uflip: please report it with the command and the seed")
+}
+
+/// A device or the reason why it is absent. Copies share one slot.
+pub(crate) struct DeviceSlot<D> {
+    state: Arc<Mutex<SlotState<D>>>,
+    /// The URL of the device.
+    url: Arc<str>,
+}
+
+enum SlotState<D> {
+    Present(D),
+    Away,
+    Spent(Error),
+}
+
+impl<D> Clone for DeviceSlot<D> {
+    fn clone(&self) -> DeviceSlot<D> {
+        DeviceSlot { state: Arc::clone(&self.state), url: Arc::clone(&self.url) }
+    }
+}
+
+impl<D> DeviceSlot<D> {
+    pub(crate) fn new(device: D, url: &str) -> DeviceSlot<D> {
+        DeviceSlot { state: Arc::new(Mutex::new(SlotState::Present(device))), url: url.into() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SlotState<D>> {
+        self.state.lock().expect("the lock is not poisoned")
+    }
+
+    /// Use the device now.
+    ///
+    /// # Errors
+    /// If it is away or spent, or if `operate` panics.
+    pub(crate) fn with<T>(&self, operate: impl FnOnce(&mut D) -> Result<T>) -> Result<T> {
+        let mut state = self.lock();
+        let SlotState::Present(device) = &mut *state else { return Err(self.missing(&state)) };
+        match catch_unwind(AssertUnwindSafe(|| operate(device))) {
+            Ok(result) => result,
+            Err(panic) => {
+                let error = panic_error(&panic);
+                *state = SlotState::Spent(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// Take the device, for work on another thread.
+    ///
+    /// # Errors
+    /// If it is away or spent.
+    pub(crate) fn take(&self) -> Result<D> {
+        let mut state = self.lock();
+        match std::mem::replace(&mut *state, SlotState::Away) {
+            SlotState::Present(device) => Ok(device),
+            other => {
+                *state = other;
+                Err(self.missing(&state))
+            }
+        }
+    }
+
+    /// Put the device back after the work.
+    pub(crate) fn put_back(&self, device: D) {
+        *self.lock() = SlotState::Present(device);
+    }
+
+    /// Mark the device as spent after `error`.
+    pub(crate) fn mark_failed(&self, error: Error) {
+        *self.lock() = SlotState::Spent(error);
+    }
+
+    fn missing(&self, state: &SlotState<D>) -> Error {
+        match state {
+            SlotState::Spent(error) => Error::new(error.kind(), "The device can no longer be used")
+                .at(&*self.url)
+                .got(format!("an earlier run failed a check inside uflip: {}", error.parts().2))
+                .action("open it again; and please report the fault with the command and the seed"),
+            _ => Error::usage("The device is busy with another run")
+                .at(&*self.url)
+                .action("wait for the run to end, or open the device a second time"),
+        }
+    }
 }

@@ -1,25 +1,24 @@
-//! Devices for Python, and functions that need no device.
+//! Devices for Python. Work that takes time is a [`BackgroundJob`], whose handle Python waits for.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
-use serde_json::Value;
-use uflip_core::{Bytes, DeviceInfo, DeviceKind, Durability, Error, Io, Mode, Nanos, Result};
-use uflip_engine::{Control, PatternSpec, Resolved, ResolvedState, StateSpec, StateTotals};
-use uflip_host::{BlockOptions, Completions, Data, FileOptions, NullDevice, SectorStamp};
+use uflip_core::{Bytes, DeviceInfo, Error, Io, Mode, Nanos, Result};
+use uflip_engine::{Control, PatternSpec, Resolved, SeriesPart};
+use uflip_host::{
+    BlockOptions, Completions, Data, DirectDevice, FileOptions, Growth, NullDevice, SectorStamp,
+};
 use uflip_serve::NbdDevice;
+use uflip_sim::Snapshot as _;
 
 use crate::any_device::AnyDevice;
+use crate::background::{BackgroundJob, DeviceSlot, Handle, interruptible};
 use crate::error::raise;
+use crate::inspect::{counted_state, read_durability};
 use crate::ios::Ios;
-use crate::job::{BackgroundJob, Handle};
-use crate::slot::DeviceSlot;
-use crate::work;
-
-/// The interval at which a wait for a device handles signals.
-const SLICE_S: f64 = 0.05;
-/// The time limit for stopping such a wait: a thread blocked in the kernel cannot respond.
-const STOP_TIMEOUT_S: f64 = 1.0;
+use crate::trace::PyTrace;
 
 /// The slot of any device.
 pub(crate) type AnySlot = DeviceSlot<AnyDevice>;
@@ -58,6 +57,16 @@ impl PyDevice {
         simulated.and_then(|()| self.slot.take()).map_err(|error| raise(&error))
     }
 
+    /// Do `work`, of `total` I/Os, on the device, which is away until then. `work` may be cancelled.
+    fn start_job<T: Send + 'static>(
+        &self,
+        device: AnyDevice,
+        total: u64,
+        work: impl FnOnce(&mut AnyDevice, &Control) -> Result<T> + Send + 'static,
+    ) -> BackgroundJob<T> {
+        BackgroundJob::start(device, self.slot.clone(), Control::new(1), total, work)
+    }
+
     /// Refuse a range that is not whole sectors of the device.
     fn check_range(&self, offset_bytes: u64, size_bytes: u64) -> Result<()> {
         let DeviceInfo { capacity_bytes, sector_bytes, .. } = &self.info;
@@ -89,24 +98,6 @@ fn open_device(
     interruptible(py, |_| open()).map(PyDevice::new)
 }
 
-/// Do work that may block on a device and checks for its end at intervals. It runs on a separate
-/// thread, so that signals are handled meanwhile; a thread blocked in the kernel is left alone.
-fn interruptible<T: Send + 'static>(
-    py: Python<'_>,
-    work: impl FnOnce(&dyn Fn() -> bool) -> Result<T> + Send + 'static,
-) -> PyResult<T> {
-    let job =
-        BackgroundJob::make(Control::new(1), 1, None, |control| work(&|| control.is_cancelled()));
-    while !job.wait(py, SLICE_S) {
-        if let Err(signal) = py.check_signals() {
-            job.cancel();
-            job.wait(py, STOP_TIMEOUT_S);
-            return Err(signal);
-        }
-    }
-    job.take(py)
-}
-
 #[pymethods]
 impl PyDevice {
     #[staticmethod]
@@ -119,7 +110,7 @@ impl PyDevice {
         let profile = uflip_sim::Profile::parse(profile_toml, source, overrides_json);
         let profile = profile.map_err(|error| raise(&error))?;
         let bytes = uflip_sim::SimDevice::state_bytes(&profile);
-        Ok(work::make(bytes, move |control| {
+        Ok(create_device(bytes, move |control| {
             let is_stopped = |size: Bytes| {
                 control.advance(size.0);
                 control.is_cancelled()
@@ -131,14 +122,17 @@ impl PyDevice {
 
     #[staticmethod]
     fn restore(path: PathBuf) -> Handle {
-        work::make(Bytes(1), move |_| {
+        create_device(Bytes(1), move |_| {
             let device = uflip_sim::Snapshot::restore(&path)?;
             Ok(AnyDevice::Sim(Box::new(device)))
         })
     }
 
     fn save(&self, path: PathBuf) -> PyResult<Handle> {
-        Ok(work::save(self.take_simulated("saved")?, self.slot.clone(), path))
+        let job = self.start_job(self.take_simulated("saved")?, 1, move |device, control| {
+            device.simulated("saved")?.save_unless(&path, &|| control.is_cancelled())
+        });
+        Ok(job.handle(|py, ()| Ok(py.None())))
     }
 
     #[staticmethod]
@@ -158,7 +152,7 @@ impl PyDevice {
             let options = FileOptions { writable, buffered, data, size, destroy };
             uflip_host::open_file(&path, options, stop)
         });
-        opened.map(work::grow)
+        opened.map(grow_file)
     }
 
     #[staticmethod]
@@ -228,18 +222,29 @@ impl PyDevice {
     }
 
     fn idle(&self, pause_ns: u64) -> PyResult<Handle> {
-        Ok(work::idle(self.take()?, self.slot.clone(), Nanos(pause_ns)))
+        let job = self.start_job(self.take()?, 1, move |device, control| {
+            device.idle(Nanos(pause_ns), control)
+        });
+        Ok(job.handle(|py, ()| Ok(py.None())))
     }
 
     /// Return an independent simulated device in the same state.
     fn clone(&self) -> PyResult<Handle> {
-        Ok(work::copy(self.take_simulated("cloned")?, self.slot.clone()))
+        let job = self.start_job(self.take_simulated("cloned")?, 1, |device, _| {
+            device.simulated("cloned").map(|sim| AnyDevice::Sim(Box::new(sim.clone())))
+        });
+        Ok(job.handle(|py, device| PyDevice::new(device).into_py_any(py)))
     }
 
     fn apply(&self, spec_json: &str) -> PyResult<Handle> {
         let pattern = self.resolve(spec_json).map_err(|error| raise(&error))?;
         let device = self.take_simulated("used in functional mode")?;
-        Ok(work::apply(device, self.slot.clone(), pattern))
+        let total = pattern.totals.total_ios;
+        let job =
+            self.start_job(device, total, move |device, control| device.apply(&pattern, control));
+        Ok(job.handle(|py, counters| {
+            serde_json::to_string(&counters).expect("serializable").into_py_any(py)
+        }))
     }
 
     /// Drive a simulated device with a pattern until its power is cut, and let it recover.
@@ -255,7 +260,13 @@ impl PyDevice {
         let pattern = spec_json.map(|spec| self.resolve(spec)).transpose();
         let pattern = pattern.map_err(|error| raise(&error))?;
         let device = self.take_simulated("cut off from its power")?;
-        Ok(work::survive(device, self.slot.clone(), pattern, durability, at_once, Nanos(after_ns)))
+        let total = pattern.as_ref().map_or(0, |pattern| pattern.totals.total_ios);
+        let job = self.start_job(device, total, move |device, control| {
+            device.survive(pattern.as_ref(), durability, at_once, Nanos(after_ns), control)
+        });
+        Ok(job.handle(|py, outage| {
+            serde_json::to_string(&outage).expect("serializable").into_py_any(py)
+        }))
     }
 
     fn trim(&self, py: Python<'_>, offset_bytes: u64, size_bytes: u64) -> PyResult<()> {
@@ -300,7 +311,10 @@ impl PyDevice {
     /// Set the zones that a pattern uses to the required states.
     fn prepare_zones(&self, spec_json: &str) -> PyResult<Handle> {
         let pattern = self.resolve(spec_json).map_err(|error| raise(&error))?;
-        Ok(work::prepare_zones(self.take()?, self.slot.clone(), pattern))
+        let job = self.start_job(self.take()?, 1, move |device, control| {
+            device.mark_writes(true, |device| device.prepare_zones(&pattern, control))
+        });
+        Ok(job.handle(|py, ()| Ok(py.None())))
     }
 
     /// Start a run of a pattern; a replay needs its list of I/Os. With `inside`, the inside of a
@@ -320,190 +334,89 @@ impl PyDevice {
         if let Some(ios) = ios {
             pattern = pattern.with_list(&ios.list).map_err(|error| raise(&error))?;
         }
-        Ok(work::run(
-            self.take()?,
-            self.slot.clone(),
-            pattern,
-            durability,
-            spool,
-            inside,
-            in_pieces,
-        ))
+        let control = Control::new(pattern.streams.len()).in_pieces(in_pieces);
+        let total = pattern.totals.total_ios;
+        let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
+            device.set_durability(durability)?;
+            let before = device.counters();
+            let outcome = device.mark_writes(pattern.writes(), |device| {
+                if inside {
+                    let outcome = device.run_inside(pattern, control, spool);
+                    return outcome.map(|(trace, inside)| (trace, Some(inside)));
+                }
+                device.run(pattern, control, spool).map(|trace| (trace, None))
+            });
+            let (trace, inside) = outcome?;
+            let after = device.counters();
+            let counters = before.zip(after).map(|(before, after)| after.since(&before));
+            Ok((trace, counters, inside))
+        };
+        let job = BackgroundJob::start(self.take()?, self.slot.clone(), control, total, work);
+        Ok(job.handle(|py, (trace, counters, inside)| {
+            let metadata = String::new();
+            PyTrace { trace: Arc::new(trace), metadata, counters, inside }.into_py_any(py)
+        }))
     }
 
-    /// Start several patterns back to back.
+    /// Start several patterns back to back. The result is for each its start, from the start of the
+    /// first [ns], and its trace.
     #[pyo3(signature = (specs_json, durability = "cached"))]
     fn start_series(&self, specs_json: Vec<String>, durability: &str) -> PyResult<Handle> {
         let durability = read_durability(durability)?;
         let patterns = specs_json.iter().map(|spec| self.resolve(spec)).collect::<Result<Vec<_>>>();
         let patterns = patterns.map_err(|error| raise(&error))?;
-        Ok(work::run_series(self.take()?, self.slot.clone(), patterns, durability))
+        let processes = patterns.iter().map(|pattern| pattern.streams.len()).max().unwrap_or(1);
+        let total = patterns.iter().map(|pattern| pattern.totals.total_ios).sum();
+        let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
+            device.set_durability(durability)?;
+            let writes = patterns.iter().any(Resolved::writes);
+            device.mark_writes(writes, |device| device.run_series(patterns, control))
+        };
+        let control = Control::new(processes);
+        let job = BackgroundJob::start(self.take()?, self.slot.clone(), control, total, work);
+        Ok(job.handle(|py, parts| {
+            let traces = parts.into_iter().map(|SeriesPart { trace, began, counters }| {
+                let (trace, metadata) = (Arc::new(trace.into()), String::new());
+                (began.0, PyTrace { trace, metadata, counters, inside: None })
+            });
+            traces.collect::<Vec<_>>().into_py_any(py)
+        }))
     }
 
     fn enforce(&self, py: Python<'_>, state_json: &str, skip_ios: u64) -> PyResult<Handle> {
         let (capacity, sector) = (self.info.capacity_bytes, self.info.sector_bytes);
         let (state, totals) = counted_state(py, state_json, capacity, sector)?;
-        let ios = skip_ios..totals.total_ios.max(skip_ios);
-        Ok(work::enforce(self.take()?, self.slot.clone(), state, ios))
+        let total = totals.total_ios.saturating_sub(skip_ios);
+        let writes = state.writes().skip(usize::try_from(skip_ios).unwrap_or(usize::MAX));
+        let job = self.start_job(self.take()?, total, move |device, control| {
+            device.mark_writes(true, |device| device.enforce(writes, control))
+        });
+        Ok(job.handle(|py, ()| Ok(py.None())))
     }
 }
 
-fn read_durability(text: &str) -> PyResult<Durability> {
-    text.parse().map_err(|error| raise(&error))
+/// Create a device of `bytes` on another thread.
+fn create_device(
+    bytes: Bytes,
+    create: impl FnOnce(&Control) -> Result<AnyDevice> + Send + 'static,
+) -> Handle {
+    let job = BackgroundJob::make(Control::new(1), bytes.0, None, create);
+    job.handle(|py, device| PyDevice::new(device).into_py_any(py))
 }
 
-/// Check that `text` names a durability.
-#[pyfunction]
-pub fn check_durability(text: &str) -> PyResult<()> {
-    read_durability(text).map(|_| ())
-}
-
-/// Return the registered names by kind, for help, documentation and their tests.
-#[pyfunction]
-pub fn registry_json() -> String {
-    serde_json::json!({
-        "ftl": uflip_sim::FTLS,
-        "gc": uflip_sim::VICTIM_POLICIES,
-        "allocator": uflip_sim::ALLOCATORS,
-        "data": Data::NAMES,
-    })
-    .to_string()
-}
-
-#[pyfunction]
-pub fn inspect_file(py: Python<'_>, path: String, buffered: bool) -> PyResult<String> {
-    let info = interruptible(py, move |_| uflip_host::inspect_file(&path, buffered))?;
-    Ok(serde_json::to_string(&info).expect("serializable"))
-}
-
-#[pyfunction]
-pub fn inspect_sim(
-    name: &str,
-    profile_toml: &str,
-    source: &str,
-    overrides_json: &str,
-) -> PyResult<String> {
-    let profile = uflip_sim::Profile::parse(profile_toml, source, overrides_json)
-        .map_err(|error| raise(&error))?;
-    let info = uflip_sim::SimDevice::inspect(name, &profile);
-    Ok(serde_json::to_string(&info).expect("serializable"))
-}
-
-#[pyfunction]
-#[pyo3(signature = (path, interface=None))]
-pub fn inspect_snapshot(path: &str, interface: Option<&str>) -> PyResult<String> {
-    let info = uflip_sim::inspect_snapshot(Path::new(path), interface);
-    let info = info.map_err(|error| raise(&error))?;
-    Ok(serde_json::to_string(&info).expect("serializable"))
-}
-
-#[pyfunction]
-pub fn inspect_block(py: Python<'_>, path: String) -> PyResult<String> {
-    let info = interruptible(py, move |_| uflip_host::inspect_block(&path))?;
-    Ok(serde_json::to_string(&info).expect("serializable"))
-}
-
-#[pyfunction]
-pub fn check_block(py: Python<'_>, path: String, destroy: Option<String>) -> PyResult<()> {
-    interruptible(py, move |_| uflip_host::check_block(&path, destroy.as_deref()))
-}
-
-#[pyfunction]
-pub fn check_file(py: Python<'_>, path: String, destroy: Option<String>) -> PyResult<()> {
-    interruptible(py, move |stop| uflip_host::check_file(&path, destroy.as_deref(), stop))
-}
-
-#[pyfunction]
-pub fn check_polled(py: Python<'_>, path: String, buffered: bool) -> PyResult<()> {
-    interruptible(py, move |_| uflip_host::check_polled(&path, buffered))
-}
-
-#[pyfunction]
-pub fn report_block(py: Python<'_>, path: String) -> PyResult<String> {
-    let report = interruptible(py, move |_| uflip_host::report_block(&path))?;
-    Ok(report_json(&report))
-}
-
-/// Return the properties of each block device, and its report (JSON).
-#[pyfunction]
-pub fn known_blocks(py: Python<'_>, paths: Vec<String>) -> PyResult<Vec<(String, String)>> {
-    let reports = interruptible(py, move |_| Ok(uflip_host::report_blocks(&paths)))?.into_iter();
-    let documents = reports.map(|(info, report)| {
-        (serde_json::to_string(&info).expect("serializable"), report_json(&report))
-    });
-    Ok(documents.collect())
-}
-
-fn report_json(report: &uflip_host::BlockReport) -> String {
-    let holds: Vec<_> = report.signatures.iter().map(|signature| &signature.name).collect();
-    serde_json::json!({
-        "in_use": uflip_host::format_uses(&report.uses),
-        "holds": holds,
-        "token": report.token,
-    })
-    .to_string()
-}
-
-#[pyfunction]
-pub fn wear(py: Python<'_>, path: &str) -> String {
-    let document = match py.detach(|| uflip_host::read_wear(path)) {
-        Ok(wear) => serde_json::json!({
-            "percentage_used": wear.percentage_used,
-            "bytes_written": wear.bytes_written,
-            "available_spare_percent": wear.available_spare,
-            "temperature_celsius": wear.temperature_celsius,
-        }),
-        Err(reason) => serde_json::json!({ "unknown": reason }),
+/// Write the missing part of a file; on failure the file is restored.
+fn grow_file((device, growth): (DirectDevice, Option<Growth>)) -> Handle {
+    let (total, watch) = (growth.as_ref().map_or(0, Growth::ios), device.watch());
+    let work = move |control: &Control| -> Result<AnyDevice> {
+        let mut device = AnyDevice::Direct(device);
+        if let Some(growth) = growth {
+            device.mark_writes(true, |device| {
+                device.enforce(growth.writes(), control).inspect_err(|_| growth.roll_back())
+            })?;
+            device.update_allocated_size();
+        }
+        Ok(device)
     };
-    document.to_string()
-}
-
-#[pyfunction]
-pub fn resolve_pattern(
-    spec_json: &str,
-    capacity_bytes: u64,
-    sector_bytes: u64,
-    kind: &str,
-) -> PyResult<String> {
-    let kind: DeviceKind = serde_json::from_value(kind.into()).expect("a known kind of device");
-    let resolved = PatternSpec::parse(spec_json)
-        .and_then(|spec| spec.resolve(Bytes(capacity_bytes), Bytes(sector_bytes)))
-        .and_then(|resolved| resolved.check_on(kind).map(|()| resolved))
-        .map_err(|error| raise(&error))?;
-    let mut canonical = resolved.canonical;
-    canonical["totals"] = serde_json::to_value(resolved.totals).unwrap_or(Value::Null);
-    Ok(canonical.to_string())
-}
-
-/// Resolve a state and count its writes, which takes seconds for a large device.
-fn counted_state(
-    py: Python<'_>,
-    json: &str,
-    capacity: Bytes,
-    sector: Bytes,
-) -> PyResult<(ResolvedState, StateTotals)> {
-    let spec = StateSpec::parse(json).map_err(|error| raise(&error))?;
-    interruptible(py, move |stop| {
-        let state = spec.resolve(capacity, sector)?;
-        Ok((state, state.totals(stop)?))
-    })
-}
-
-#[pyfunction]
-pub fn resolve_state(
-    py: Python<'_>,
-    state_json: &str,
-    capacity_bytes: u64,
-    sector_bytes: u64,
-) -> PyResult<String> {
-    let (capacity, sector) = (Bytes(capacity_bytes), Bytes(sector_bytes));
-    let (resolved, totals) = counted_state(py, state_json, capacity, sector)?;
-    let mut canonical = serde_json::to_value(resolved).expect("serializable");
-    canonical["totals"] = serde_json::to_value(totals).expect("serializable");
-    Ok(canonical.to_string())
-}
-
-#[pyfunction]
-pub fn clock_ns(py: Python<'_>) -> f64 {
-    py.detach(uflip_host::clock_cost_ns)
+    let job = BackgroundJob::make(Control::new(1), total, Some(watch), work);
+    job.handle(|py, device| PyDevice::new(device).into_py_any(py))
 }

@@ -10,11 +10,10 @@ use uflip_engine::flash::{FlashJob, FlashOutcome, FlashSpec, JobKind, prepare_fl
 use uflip_sim::{OpenChannelDevice, OpenChannelProfile, Snapshot};
 use uflip_store::Inside;
 
-use crate::column::Column;
+use crate::background::{BackgroundJob, DeviceSlot, Handle, Watchable};
+use crate::columns::Column;
 use crate::error::raise;
 use crate::inside::{self, InsideRecorder, RecordingDevice};
-use crate::job::{BackgroundJob, Handle, Watchable};
-use crate::slot::DeviceSlot;
 
 /// Simulated: nothing can hang.
 impl Watchable for OpenChannelDevice {

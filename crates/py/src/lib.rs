@@ -6,19 +6,16 @@
 
 mod analysis;
 mod any_device;
-mod arrow;
-mod column;
+mod background;
+mod columns;
 mod device;
 mod error;
 mod flash;
 mod inside;
+mod inspect;
 mod ios;
-mod job;
-mod profile;
 mod serve;
-mod slot;
 mod trace;
-mod work;
 
 #[pyo3::pymodule]
 mod _native {
@@ -27,25 +24,24 @@ mod _native {
         analyse, autocorrelation, half_width, pelt, run_length, student_quantile,
     };
     #[pymodule_export]
-    use crate::column::Column;
+    use crate::background::Handle;
     #[pymodule_export]
-    use crate::device::{
-        PyDevice, check_block, check_durability, check_file, check_polled, clock_ns, inspect_block,
-        inspect_file, inspect_sim, inspect_snapshot, known_blocks, registry_json, report_block,
-        resolve_pattern, resolve_state, wear,
-    };
+    use crate::columns::Column;
+    #[pymodule_export]
+    use crate::device::PyDevice;
     #[pymodule_export]
     use crate::error::NativeError;
     #[pymodule_export]
     use crate::flash::{FlashDevice, PyFlashTrace, inspect_flash, read_flash_trace};
     #[pymodule_export]
-    use crate::ios::{Ios, Recording, read_fio_log, read_recording, recording_formats};
-    #[pymodule_export]
-    use crate::job::Handle;
-    #[pymodule_export]
-    use crate::profile::{
-        profile_faults, profile_interface, profile_sources, read_quantity, toml_to_json,
+    use crate::inspect::{
+        check_block, check_durability, check_file, check_polled, clock_ns, inspect_block,
+        inspect_file, inspect_sim, inspect_snapshot, known_blocks, profile_faults,
+        profile_interface, profile_sources, read_quantity, registry_json, report_block,
+        resolve_pattern, resolve_state, toml_to_json, wear,
     };
+    #[pymodule_export]
+    use crate::ios::{Ios, Recording, read_fio_log, read_recording, recording_formats};
     #[pymodule_export]
     use crate::serve::{PyListener, check_data_file, serve};
     #[pymodule_export]

@@ -12,9 +12,9 @@ use uflip_host::DataOptions;
 use uflip_serve::{Endpoints, Export, ExportData, Model, Paced, RequestRecorder, Slowdown};
 
 use crate::any_device::AnyDevice;
+use crate::background::{BackgroundJob, Handle};
 use crate::device::{AnySlot, PyDevice};
 use crate::error::raise;
-use crate::job::{BackgroundJob, Handle};
 
 /// A listening socket, until it is passed to `serve` or released.
 #[pyclass(name = "Listener", frozen)]

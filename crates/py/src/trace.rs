@@ -8,7 +8,7 @@ use pyo3::types::PyCapsule;
 use uflip_core::Counters;
 use uflip_store::{ColumnData, Inside, StoredTrace};
 
-use crate::column::Column;
+use crate::columns::Column;
 use crate::error::{raise, raise_to_user};
 use crate::inside;
 
@@ -120,7 +120,7 @@ impl PyTrace {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
-        crate::arrow::stream(py, &self.trace)
+        crate::columns::arrow_stream(py, &self.trace)
     }
 
     /// Return the device's counters of the run, as JSON; None without counters, or for a loaded trace.

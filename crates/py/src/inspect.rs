@@ -1,0 +1,209 @@
+//! Functions that need no open device: properties and checks of targets, patterns and states, profiles,
+//! sizes, durations and counts.
+
+use std::path::Path;
+
+use pyo3::prelude::*;
+use serde_json::Value;
+use uflip_core::{Bytes, DeviceKind, Durability, Error, Quantity};
+use uflip_engine::{PatternSpec, ResolvedState, StateSpec, StateTotals};
+use uflip_host::Data;
+
+use crate::background::interruptible;
+use crate::error::raise;
+
+/// Check that `text` names a durability.
+#[pyfunction]
+pub fn check_durability(text: &str) -> PyResult<()> {
+    read_durability(text).map(|_| ())
+}
+
+/// Return the registered names by kind, for help, documentation and their tests.
+#[pyfunction]
+pub fn registry_json() -> String {
+    serde_json::json!({
+        "ftl": uflip_sim::FTLS,
+        "gc": uflip_sim::VICTIM_POLICIES,
+        "allocator": uflip_sim::ALLOCATORS,
+        "data": Data::NAMES,
+    })
+    .to_string()
+}
+
+#[pyfunction]
+pub fn inspect_file(py: Python<'_>, path: String, buffered: bool) -> PyResult<String> {
+    let info = interruptible(py, move |_| uflip_host::inspect_file(&path, buffered))?;
+    Ok(serde_json::to_string(&info).expect("serializable"))
+}
+
+#[pyfunction]
+pub fn inspect_sim(
+    name: &str,
+    profile_toml: &str,
+    source: &str,
+    overrides_json: &str,
+) -> PyResult<String> {
+    let profile = uflip_sim::Profile::parse(profile_toml, source, overrides_json)
+        .map_err(|error| raise(&error))?;
+    let info = uflip_sim::SimDevice::inspect(name, &profile);
+    Ok(serde_json::to_string(&info).expect("serializable"))
+}
+
+#[pyfunction]
+#[pyo3(signature = (path, interface=None))]
+pub fn inspect_snapshot(path: &str, interface: Option<&str>) -> PyResult<String> {
+    let info = uflip_sim::inspect_snapshot(Path::new(path), interface);
+    let info = info.map_err(|error| raise(&error))?;
+    Ok(serde_json::to_string(&info).expect("serializable"))
+}
+
+#[pyfunction]
+pub fn inspect_block(py: Python<'_>, path: String) -> PyResult<String> {
+    let info = interruptible(py, move |_| uflip_host::inspect_block(&path))?;
+    Ok(serde_json::to_string(&info).expect("serializable"))
+}
+
+#[pyfunction]
+pub fn check_block(py: Python<'_>, path: String, destroy: Option<String>) -> PyResult<()> {
+    interruptible(py, move |_| uflip_host::check_block(&path, destroy.as_deref()))
+}
+
+#[pyfunction]
+pub fn check_file(py: Python<'_>, path: String, destroy: Option<String>) -> PyResult<()> {
+    interruptible(py, move |stop| uflip_host::check_file(&path, destroy.as_deref(), stop))
+}
+
+#[pyfunction]
+pub fn check_polled(py: Python<'_>, path: String, buffered: bool) -> PyResult<()> {
+    interruptible(py, move |_| uflip_host::check_polled(&path, buffered))
+}
+
+#[pyfunction]
+pub fn report_block(py: Python<'_>, path: String) -> PyResult<String> {
+    let report = interruptible(py, move |_| uflip_host::report_block(&path))?;
+    Ok(report_json(&report))
+}
+
+/// Return the properties of each block device, and its report (JSON).
+#[pyfunction]
+pub fn known_blocks(py: Python<'_>, paths: Vec<String>) -> PyResult<Vec<(String, String)>> {
+    let reports = interruptible(py, move |_| Ok(uflip_host::report_blocks(&paths)))?.into_iter();
+    let documents = reports.map(|(info, report)| {
+        (serde_json::to_string(&info).expect("serializable"), report_json(&report))
+    });
+    Ok(documents.collect())
+}
+
+fn report_json(report: &uflip_host::BlockReport) -> String {
+    let holds: Vec<_> = report.signatures.iter().map(|signature| &signature.name).collect();
+    serde_json::json!({
+        "in_use": uflip_host::format_uses(&report.uses),
+        "holds": holds,
+        "token": report.token,
+    })
+    .to_string()
+}
+
+#[pyfunction]
+pub fn wear(py: Python<'_>, path: &str) -> String {
+    let document = match py.detach(|| uflip_host::read_wear(path)) {
+        Ok(wear) => serde_json::json!({
+            "percentage_used": wear.percentage_used,
+            "bytes_written": wear.bytes_written,
+            "available_spare_percent": wear.available_spare,
+            "temperature_celsius": wear.temperature_celsius,
+        }),
+        Err(reason) => serde_json::json!({ "unknown": reason }),
+    };
+    document.to_string()
+}
+
+#[pyfunction]
+pub fn resolve_pattern(
+    spec_json: &str,
+    capacity_bytes: u64,
+    sector_bytes: u64,
+    kind: &str,
+) -> PyResult<String> {
+    let kind: DeviceKind = serde_json::from_value(kind.into()).expect("a known kind of device");
+    let resolved = PatternSpec::parse(spec_json)
+        .and_then(|spec| spec.resolve(Bytes(capacity_bytes), Bytes(sector_bytes)))
+        .and_then(|resolved| resolved.check_on(kind).map(|()| resolved))
+        .map_err(|error| raise(&error))?;
+    let mut canonical = resolved.canonical;
+    canonical["totals"] = serde_json::to_value(resolved.totals).unwrap_or(Value::Null);
+    Ok(canonical.to_string())
+}
+
+#[pyfunction]
+pub fn resolve_state(
+    py: Python<'_>,
+    state_json: &str,
+    capacity_bytes: u64,
+    sector_bytes: u64,
+) -> PyResult<String> {
+    let (capacity, sector) = (Bytes(capacity_bytes), Bytes(sector_bytes));
+    let (resolved, totals) = counted_state(py, state_json, capacity, sector)?;
+    let mut canonical = serde_json::to_value(resolved).expect("serializable");
+    canonical["totals"] = serde_json::to_value(totals).expect("serializable");
+    Ok(canonical.to_string())
+}
+
+#[pyfunction]
+pub fn clock_ns(py: Python<'_>) -> f64 {
+    py.detach(uflip_host::clock_cost_ns)
+}
+
+/// Parse a size [bytes], a duration [ns] or a count.
+#[pyfunction]
+pub fn read_quantity(thing: &str, text: &str) -> PyResult<i128> {
+    let quantities = [Quantity::Size, Quantity::Duration, Quantity::Count];
+    let quantity = quantities.into_iter().find(|quantity| quantity.name() == thing);
+    let quantity =
+        quantity.ok_or_else(|| Error::unknown("quantity", thing, &quantities.map(Quantity::name)));
+    quantity.and_then(|quantity| quantity.read(text)).map_err(|error| raise(&error))
+}
+
+/// Return all faults of a profile, as JSON: line, key, got, allowed.
+#[pyfunction]
+pub fn profile_faults(profile_toml: &str, source: &str) -> PyResult<String> {
+    let faults = uflip_sim::profile_faults(profile_toml, source).map_err(|error| raise(&error))?;
+    Ok(serde_json::to_string(&faults).expect("serializable"))
+}
+
+/// Return the interface of a profile: `block` or `open_channel`.
+#[pyfunction]
+pub fn profile_interface(profile_toml: &str, source: &str) -> PyResult<&'static str> {
+    uflip_sim::interface_of(profile_toml, source).map_err(|error| raise(&error))
+}
+
+/// Convert TOML of plain values to JSON.
+#[pyfunction]
+pub fn toml_to_json(text: &str) -> PyResult<String> {
+    uflip_sim::toml_to_json(text).map_err(|error| raise(&error))
+}
+
+/// Return the source of each constant of a profile, as JSON: key → kind, detail, values.
+#[pyfunction]
+pub fn profile_sources(profile_toml: &str, source: &str) -> PyResult<String> {
+    let sources = uflip_sim::sources(profile_toml, source).map_err(|error| raise(&error))?;
+    Ok(serde_json::to_string(&sources).expect("serializable"))
+}
+
+pub(crate) fn read_durability(text: &str) -> PyResult<Durability> {
+    text.parse().map_err(|error| raise(&error))
+}
+
+/// Resolve a state and count its writes, which takes seconds for a large device.
+pub(crate) fn counted_state(
+    py: Python<'_>,
+    json: &str,
+    capacity: Bytes,
+    sector: Bytes,
+) -> PyResult<(ResolvedState, StateTotals)> {
+    let spec = StateSpec::parse(json).map_err(|error| raise(&error))?;
+    interruptible(py, move |stop| {
+        let state = spec.resolve(capacity, sector)?;
+        Ok((state, state.totals(stop)?))
+    })
+}
