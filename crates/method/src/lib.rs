@@ -11,26 +11,24 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
-mod autocorrelation;
 mod batches;
 mod changes;
-mod episodes;
 mod levels;
 mod percentiles;
 mod period;
 mod quantile;
-mod settling;
 mod startup;
 mod stationarity;
 mod stop;
 
 pub use analysis::{
-    Analysis, AnalysisOptions, MIN_IOS_ANALYSED, SeriesPhase, UncertaintyReason, analyse, check,
+    Analysis, AnalysisOptions, MIN_IOS_ANALYSED, SeriesPhase, SeriesVerdict, UncertaintyReason,
+    analyse, check,
 };
-pub use autocorrelation::autocorrelation;
 pub use batches::half_width;
 pub use changes::pelt;
 pub use levels::Level;
 pub use percentiles::Percentile;
+pub use period::autocorrelation;
 pub use quantile::{normal_quantile, student_quantile};
-pub use stop::{SeriesVerdict, StopRule, Verdict};
+pub use stop::{StopRule, Verdict};

@@ -8,7 +8,9 @@
 //! **Ambiguous**: the spacing: a fifth more I/Os until one is convincing, then a sixteenth more to
 //! confirm it.
 
-use crate::analysis::{AnalysisOptions, MIN_IOS_ANALYSED, MeanEstimate, UncertaintyReason};
+use crate::analysis::{
+    AnalysisOptions, MIN_IOS_ANALYSED, MeanEstimate, SeriesVerdict, UncertaintyReason,
+};
 
 /// The smallest response time; smaller ones are below the resolution of the clock [ns].
 const MIN_TIME_NS: f64 = 1.0;
@@ -42,23 +44,6 @@ pub struct Verdict {
     pub startup_ios: usize,
     /// For each series: mean [ns], half width [ns], reasons for doubt.
     pub series: Vec<SeriesVerdict>,
-}
-
-/// The result of an evaluation for one series.
-#[derive(Clone, PartialEq, Debug, serde::Serialize)]
-pub struct SeriesVerdict {
-    /// Mean of the running phase [ns].
-    pub mean_ns: f64,
-    /// The half width of its interval [ns]; `None` with too few batches.
-    pub half_width_ns: Option<f64>,
-    /// I/Os before the running phase.
-    pub startup_ios: usize,
-    /// I/Os of an oscillation.
-    pub period_ios: usize,
-    /// Independent slow episodes in the running phase.
-    pub slow_episodes: usize,
-    /// The reasons for doubt.
-    pub reasons: Vec<UncertaintyReason>,
 }
 
 impl StopRule {
