@@ -41,6 +41,7 @@ __all__ = [
     "inspect_sim",
     "inspect_snapshot",
     "known_blocks",
+    "locations_json",
     "pelt",
     "profile_faults",
     "profile_interface",
@@ -352,6 +353,10 @@ def recording_formats() -> list[str]:
 
 def registry_json() -> str:
     """Return the registered names by kind: ftl, gc (victim policies), allocator, data."""
+
+def locations_json() -> str:
+    """Return the location functions of patterns (JSON): name, is_random, has_hot_area, and for each
+    parameter name, default, least, most and help."""
 
 def inspect_file(path: str, buffered: bool) -> str:
     """Return the info (JSON) that `Device.file` would have, without opening the file for

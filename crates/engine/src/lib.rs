@@ -6,7 +6,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod address;
 mod arrivals;
 mod causes;
 mod drive;
@@ -14,6 +13,7 @@ pub mod flash;
 mod host_gap;
 mod judge;
 mod list;
+mod location;
 mod logarithm;
 mod mix_order;
 mod pattern;
@@ -21,7 +21,6 @@ mod plausibility;
 mod recorder;
 mod run;
 mod series;
-mod skewed;
 pub mod spec;
 mod state;
 mod threads;
@@ -33,6 +32,7 @@ pub use causes::{Causes, HOST_CAUSES, wait_column};
 pub use drive::{AHEAD, Control, RecordCompletion, Requests};
 pub use host_gap::HostGaps;
 pub use list::{IO_SIZE_MAX, IoList, LIST_IOS_MAX, ListSummary};
+pub use location::{LOCATIONS, LocationEntry, LocationName, LocationParameter};
 pub use pattern::{NextRequest, Pattern, When};
 pub use plausibility::PlausibilityCheck;
 pub use recorder::Sink;

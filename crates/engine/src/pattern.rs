@@ -15,13 +15,12 @@ use std::sync::Arc;
 use uflip_core::random::Xoshiro256PlusPlus;
 use uflip_core::{Bytes, Io, Mode, Nanos};
 
-use crate::address::Location;
 use crate::arrivals::Arrivals;
 use crate::drive::Requests;
 use crate::list::IoList;
+use crate::location::Location;
 use crate::mix_order::{MixOrder, generator};
-use crate::skewed::{HotCold, Zipf};
-use crate::spec::{Basic, LocationKind, StreamSource, StreamSpec};
+use crate::spec::{Basic, StreamSource, StreamSpec};
 
 /// The due time of an I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,24 +142,8 @@ impl Requests for Pattern {
 
 impl Cursor {
     fn new(basic: &Basic, rng: Xoshiro256PlusPlus) -> Cursor {
-        let location = match basic.location {
-            LocationKind::Sequential => Location::sequential(basic.slots),
-            LocationKind::Random => Location::random(basic.slots, rng),
-            LocationKind::Zipf { skew_percent } => {
-                Location::Zipf(Box::new(Zipf::new(basic.slots, skew_percent, rng)))
-            }
-            LocationKind::HotCold { space_percent, io_percent } => Location::HotCold(Box::new(
-                HotCold::new(basic.slots, space_percent, io_percent, rng),
-            )),
-            LocationKind::Ordered { incr } => Location::ordered(basic.slots, incr),
-            LocationKind::Partitioned { partitions } => {
-                Location::partitioned(basic.slots, partitions)
-            }
-        };
-        let hot_slots = match &location {
-            Location::HotCold(areas) => areas.hot_slots(),
-            _ => 0,
-        };
+        let location = Location::new(basic.location, basic.slots, &basic.location_values, rng);
+        let hot_slots = location.hot_slots();
         let burst = basic.burst.unwrap_or(u64::MAX);
         Cursor {
             location,

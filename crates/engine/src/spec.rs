@@ -4,7 +4,7 @@
 //! **Faithful**: the parameters and their names; 3 × 1 × 4 × 2 basic patterns; mixes and parallel
 //! patterns; io_count and io_ignore of a mix scale with the ratio.
 //! **Simplified**: nothing.
-//! **Ours**: locations zipf and hotcold ([`crate::skewed`]); times fixed and poisson, which are
+//! **Ours**: locations zipf and hotcold ([`crate::location`]); times fixed and poisson, which are
 //! open loops ([`crate::arrivals`]); replays of lists of I/Os ([`crate::list`]); queue_depth; write
 //! streams, as NVMe's streams directive and its placement handles name them; the modes trim,
 //! append, reset, finish, open and close, the last five for zoned devices.
@@ -23,13 +23,17 @@ mod replay;
 mod resolve;
 mod stop;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, Mode, Nanos, Result, SECTOR_BYTES_MIN};
 
 use crate::arrivals::ArrivalRule;
 use crate::list::{IoList, ListSummary};
+use crate::location::{LOCATIONS, LocationName};
 
 pub use stop::{Stop, StopSpec};
 
@@ -38,7 +42,7 @@ pub use stop::{Stop, StopSpec};
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum PatternSpec {
     /// One function for each of time, size, location and mode; possibly replicated.
-    Basic(BasicSpec),
+    Basic(#[serde(deserialize_with = "basic_spec")] BasicSpec),
     /// `ratio` I/Os of the first pattern, then one of the second, repeated; or drawn at random.
     Mix(Box<MixSpec>),
     /// Different patterns side by side.
@@ -59,11 +63,9 @@ pub struct BasicSpec {
     pub io_shift: Option<u64>,
     pub target_offset: Option<u64>,
     pub target_size: Option<u64>,
-    pub partitions: Option<u64>,
-    pub incr: Option<i64>,
-    pub skew_percent: Option<u64>,
-    pub hot_space_percent: Option<u64>,
-    pub hot_io_percent: Option<u64>,
+    /// The parameters of locations, by name.
+    #[serde(skip)]
+    pub location_values: BTreeMap<&'static str, i128>,
     pub write_stream: Option<u64>,
     pub hot_write_stream: Option<u64>,
     pub pause: Option<u64>,
@@ -77,12 +79,41 @@ pub struct BasicSpec {
     pub seed: Option<u64>,
 }
 
+/// Read a basic pattern; the parameters of locations are those of [`LOCATIONS`].
+fn basic_spec<'de, D: Deserializer<'de>>(source: D) -> std::result::Result<BasicSpec, D::Error> {
+    let mut fields = Map::deserialize(source)?;
+    let mut location_values = BTreeMap::new();
+    for parameter in LOCATIONS.iter().flat_map(|location| location.parameters) {
+        let Some(value) = fields.remove(parameter.name).filter(|value| !value.is_null()) else {
+            continue;
+        };
+        let value = if parameter.least < 0 {
+            i64::deserialize(value).map(i128::from)
+        } else {
+            u64::deserialize(value).map(i128::from)
+        };
+        location_values.insert(parameter.name, value.map_err(D::Error::custom)?);
+    }
+    let spec = serde_json::from_value::<BasicSpec>(Value::Object(fields));
+    let spec = spec.map_err(|error| match error.to_string() {
+        unknown if unknown.starts_with("unknown field") => {
+            let names = LOCATIONS.iter().flat_map(|location| location.parameters);
+            let names = names.map(|parameter| format!(", `{}`", parameter.name));
+            D::Error::custom(unknown + &names.collect::<String>())
+        }
+        message => D::Error::custom(message),
+    })?;
+    Ok(BasicSpec { location_values, ..spec })
+}
+
 /// A mix of two basic patterns.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct MixSpec {
+    #[serde(deserialize_with = "basic_spec")]
     pub first: BasicSpec,
+    #[serde(deserialize_with = "basic_spec")]
     pub second: BasicSpec,
     pub ratio: Option<u64>,
     /// Instead of `ratio`: the probability of the first pattern, drawn for each I/O.
@@ -119,19 +150,6 @@ pub struct ReplaySpec {
     pub io_ignore: Option<u64>,
 }
 
-/// The four location functions of the paper, and two skewed ones.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
-pub enum LocationName {
-    Sequential,
-    Random,
-    Ordered,
-    Partitioned,
-    Zipf,
-    HotCold,
-}
-
 /// The three time functions of the paper, and two for open loops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -149,7 +167,9 @@ pub enum TimeName {
 #[allow(missing_docs)]
 pub struct Basic {
     pub mode: Mode,
-    pub location: LocationKind,
+    pub location: LocationName,
+    /// The values of its parameters.
+    pub location_values: Vec<i128>,
     pub pause: Nanos,
     /// I/Os between two pauses; `None`: no pauses.
     pub burst: Option<u64>,
@@ -161,18 +181,6 @@ pub struct Basic {
     /// The stream of its writes, and the stream of writes to a hot area.
     pub write_stream: u8,
     pub hot_write_stream: u8,
-}
-
-/// A location function with its parameter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs)]
-pub enum LocationKind {
-    Sequential,
-    Random,
-    Ordered { incr: i64 },
-    Partitioned { partitions: u64 },
-    Zipf { skew_percent: u64 },
-    HotCold { space_percent: u64, io_percent: u64 },
 }
 
 /// The source of I/Os of one process.
@@ -273,7 +281,7 @@ pub struct Totals {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Resolved {
     /// The complete pattern as JSON, stored with a result.
-    pub canonical: serde_json::Value,
+    pub canonical: Value,
     /// One per process, at least one.
     pub streams: Vec<StreamSpec>,
     /// The total work; with a stop rule, the upper bound.
@@ -295,11 +303,11 @@ impl Resolved {
     pub(crate) fn with_lengths(&self, lengths: &[(u64, u64)]) -> Resolved {
         let mut canonical = self.canonical.clone();
         canonical.as_object_mut().expect("a pattern is an object").remove("stop");
-        let set_length = |part: &mut serde_json::Value, (io_count, io_ignore): (u64, u64)| {
+        let set_length = |part: &mut Value, (io_count, io_ignore): (u64, u64)| {
             part["io_count"] = io_count.into();
             part["io_ignore"] = io_ignore.into();
         };
-        match canonical.get_mut("patterns").and_then(serde_json::Value::as_array_mut) {
+        match canonical.get_mut("patterns").and_then(Value::as_array_mut) {
             Some(parts) => {
                 parts.iter_mut().zip(lengths).for_each(|(part, length)| set_length(part, *length))
             }
@@ -415,10 +423,10 @@ impl PatternSpec {
                 .at("pattern specification")
                 .action("see `uflip pattern --help` for the parameters of each pattern")
         };
-        let value: serde_json::Value = serde_json::from_str(json)
+        let value: Value = serde_json::from_str(json)
             .map_err(|error| invalid().got(format!("not JSON: {error}")))?;
         let kinds = ["basic", "mix", "parallel", "replay"];
-        match value.get("kind").and_then(serde_json::Value::as_str) {
+        match value.get("kind").and_then(Value::as_str) {
             None => Err(invalid().got("no key 'kind'").allowed(kinds.join(", "))),
             Some(kind) if !kinds.contains(&kind) => {
                 Err(Error::unknown("kind of pattern", kind, &kinds).at("kind"))

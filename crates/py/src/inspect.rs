@@ -30,6 +30,12 @@ pub fn registry_json() -> String {
     .to_string()
 }
 
+/// Return the location functions of patterns, as JSON: name, properties and parameters of each.
+#[pyfunction]
+pub fn locations_json() -> String {
+    serde_json::to_string(uflip_engine::LOCATIONS).expect("serializable")
+}
+
 #[pyfunction]
 pub fn inspect_file(py: Python<'_>, path: String, buffered: bool) -> PyResult<String> {
     let info = interruptible(py, move |_| uflip_host::inspect_file(&path, buffered))?;

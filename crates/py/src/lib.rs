@@ -36,7 +36,7 @@ mod _native {
     #[pymodule_export]
     use crate::inspect::{
         check_block, check_durability, check_file, check_polled, clock_ns, inspect_block,
-        inspect_file, inspect_sim, inspect_snapshot, known_blocks, profile_faults,
+        inspect_file, inspect_sim, inspect_snapshot, known_blocks, locations_json, profile_faults,
         profile_interface, profile_sources, read_quantity, registry_json, report_block,
         resolve_pattern, resolve_state, toml_to_json, wear,
     };

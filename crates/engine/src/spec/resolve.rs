@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use uflip_core::{Bytes, Error, Mode, Nanos, Result, format_bytes};
 
 use super::{
-    Basic, BasicSpec, LocationKind, LocationName, MixRule, MixSpec, PatternSpec, ProcessGroup,
-    Resolved, StreamSource, StreamSpec, TimeName, Totals,
+    Basic, BasicSpec, MixRule, MixSpec, PatternSpec, ProcessGroup, Resolved, StreamSource,
+    StreamSpec, TimeName, Totals,
 };
 
 use super::parallel::resolve_parallel;
@@ -13,6 +13,7 @@ use super::replay::resolve_replay;
 use super::stop::{Stop, StopSpec, contradiction};
 use crate::arrivals::ArrivalRule;
 use crate::list::IO_SIZE_MAX;
+use crate::location::{LOCATIONS, LocationParameter};
 use crate::mix_order::MixOrder;
 
 /// uFLIP §5.1: "the remaining experiments were run with IO sizes of 32KB".
@@ -26,13 +27,6 @@ pub(super) const SEED: u64 = 2009;
 const BURST_PAUSE_NS: u64 = 100_000_000;
 const PAUSE_NS: u64 = 100_000;
 const BURST: u64 = 10;
-/// θ = 0.99, the skew of most storage benchmarks since J. Gray et al. (1994).
-const SKEW_PERCENT: u64 = 99;
-/// At this skew the first slot has 96 % of all I/Os; a higher one adds nothing.
-const SKEW_PERCENT_MAX: u64 = 500;
-/// "80 % of the I/Os go to 20 % of the space".
-const HOT_SPACE_PERCENT: u64 = 20;
-const HOT_IO_PERCENT: u64 = 80;
 /// A write stream is one byte.
 const WRITE_STREAM_MAX: u64 = 255;
 /// A zone command is as long as the zone; sizes of I/Os are stored in 32 bits.
@@ -279,7 +273,8 @@ fn resolve_one(
     }
     let io_shift = whole_sectors("io_shift", spec.io_shift.unwrap_or(0), space, 0)?;
     let (target_offset, target_size) = target_space(spec, space)?;
-    let (location, parts) = location_of(spec)?;
+    let (location, location_values) = (spec.location, location_values(spec)?);
+    let parts = location.parts(&location_values);
     let (time, pause, burst) = timing_of(spec)?;
     let (write_stream, hot_write_stream) = write_streams_of(spec)?;
 
@@ -301,6 +296,7 @@ fn resolve_one(
     let basic = Basic {
         mode: spec.mode,
         location,
+        location_values,
         pause: Nanos(pause),
         burst,
         io_size: Bytes(io_size),
@@ -348,19 +344,8 @@ fn canonical_basic(
         "io_shift": io_shift, "target_offset": target_offset, "target_size": target_size,
     });
     let map = canonical.as_object_mut().expect("a resolved pattern is an object");
-    match basic.location {
-        LocationKind::Ordered { incr } => drop(map.insert("incr".into(), incr.into())),
-        LocationKind::Partitioned { partitions } => {
-            drop(map.insert("partitions".into(), partitions.into()));
-        }
-        LocationKind::Zipf { skew_percent } => {
-            drop(map.insert("skew_percent".into(), skew_percent.into()));
-        }
-        LocationKind::HotCold { space_percent, io_percent } => {
-            map.insert("hot_space_percent".into(), space_percent.into());
-            map.insert("hot_io_percent".into(), io_percent.into());
-        }
-        LocationKind::Sequential | LocationKind::Random => {}
+    for (parameter, value) in basic.location.entry().parameters.iter().zip(&basic.location_values) {
+        map.insert(parameter.name.into(), whole_number(*value));
     }
     // Without a named stream the canonical form stays as before streams existed.
     if basic.write_stream > 0 {
@@ -378,57 +363,34 @@ fn canonical_basic(
     canonical
 }
 
-/// Return the location function, and the number of parts of the target space.
-fn location_of(spec: &BasicSpec) -> Result<(LocationKind, u64)> {
-    let name = spec.location;
-    if spec.incr.is_some() && name != LocationName::Ordered {
-        return Err(not_applicable("incr", "location 'ordered'"));
-    }
-    if spec.partitions.is_some() && name != LocationName::Partitioned {
-        return Err(not_applicable("partitions", "location 'partitioned'"));
-    }
-    if spec.skew_percent.is_some() && name != LocationName::Zipf {
-        return Err(not_applicable("skew_percent", "location 'zipf'"));
-    }
-    for (key, value) in
-        [("hot_space_percent", spec.hot_space_percent), ("hot_io_percent", spec.hot_io_percent)]
-    {
-        if value.is_some() && name != LocationName::HotCold {
-            return Err(not_applicable(key, "location 'hotcold'"));
+/// Return the values of the parameters of the location, in the order of its entry.
+fn location_values(spec: &BasicSpec) -> Result<Vec<i128>> {
+    for location in LOCATIONS {
+        let given =
+            |parameter: &&LocationParameter| spec.location_values.contains_key(parameter.name);
+        if let Some(parameter) = location.parameters.iter().find(given)
+            && location.name != spec.location.entry().name
+        {
+            let owner = format!("location '{}'", location.name);
+            return Err(not_applicable(parameter.name, &owner));
         }
     }
-    Ok(match name {
-        LocationName::Zipf => (zipf_of(spec)?, 1),
-        LocationName::HotCold => (hot_cold_of(spec)?, 1),
-        LocationName::Sequential => (LocationKind::Sequential, 1),
-        LocationName::Random => (LocationKind::Random, 1),
-        LocationName::Ordered => (LocationKind::Ordered { incr: spec.incr.unwrap_or(1) }, 1),
-        LocationName::Partitioned => {
-            let partitions = spec.partitions.unwrap_or(1);
-            if partitions == 0 {
-                return Err(out_of_range("partitions", 0, "1 or more"));
-            }
-            (LocationKind::Partitioned { partitions }, partitions)
+    let value = |parameter: &LocationParameter| {
+        let LocationParameter { name, default, least, most, .. } = *parameter;
+        let value = spec.location_values.get(name).copied().unwrap_or(default);
+        if (least..=most).contains(&value) {
+            return Ok(value);
         }
-    })
-}
-
-fn zipf_of(spec: &BasicSpec) -> Result<LocationKind> {
-    match spec.skew_percent.unwrap_or(SKEW_PERCENT) {
-        skew_percent @ 1..=SKEW_PERCENT_MAX => Ok(LocationKind::Zipf { skew_percent }),
-        other => Err(out_of_range("skew_percent", other, &format!("1 to {SKEW_PERCENT_MAX}"))),
-    }
-}
-
-fn hot_cold_of(spec: &BasicSpec) -> Result<LocationKind> {
-    let share = |name, value: Option<u64>, default| match value.unwrap_or(default) {
-        percent @ 1..=99 => Ok(percent),
-        other => Err(out_of_range(name, other, "1 to 99")),
+        let is_open = most == u64::MAX.into();
+        let upper = if is_open { "or more".to_owned() } else { format!("to {most}") };
+        Err(out_of_range(name, value, &format!("{least} {upper}")))
     };
-    Ok(LocationKind::HotCold {
-        space_percent: share("hot_space_percent", spec.hot_space_percent, HOT_SPACE_PERCENT)?,
-        io_percent: share("hot_io_percent", spec.hot_io_percent, HOT_IO_PERCENT)?,
-    })
+    spec.location.entry().parameters.iter().map(value).collect()
+}
+
+/// Return a value of a location as JSON.
+fn whole_number(value: i128) -> Value {
+    u64::try_from(value).map_or_else(|_| Value::from(value as i64), Value::from)
 }
 
 /// Return the stream of writes, and that of writes to the hot area, which defaults to the former.
@@ -443,7 +405,7 @@ fn write_streams_of(spec: &BasicSpec) -> Result<(u8, u8)> {
             _ => {}
         }
     }
-    if hot.is_some() && spec.location != LocationName::HotCold {
+    if hot.is_some() && !spec.location.entry().has_hot_area {
         return Err(not_applicable("hot_write_stream", "location 'hotcold'"));
     }
     let all = all.unwrap_or(0);
@@ -556,7 +518,7 @@ fn whole_sectors(name: &str, value: u64, space: Space, minimum: u64) -> Result<u
     Ok(value)
 }
 
-pub(super) fn out_of_range(name: &str, got: u64, allowed: &str) -> Error {
+pub(super) fn out_of_range(name: &str, got: impl std::fmt::Display, allowed: &str) -> Error {
     Error::usage(format!("Parameter '{name}' is out of range"))
         .at(name)
         .got(got.to_string())

@@ -1,19 +1,15 @@
-//! Skewed location functions: Zipf's law, and a hot and a cold area.
+//! Slots drawn by Zipf's law.
 //!
 //! **Source**: ours; uFLIP's locations (§3.1) are uniform. G. Zipf (1949); J. Gray et al., *Quickly
-//! generating billion-record synthetic databases* (SIGMOD 1994) for skewed accesses; P. Desnoyers,
-//! *Analytic modeling of SSD write performance* (SYSTOR 2012) for hot and cold data.
-//! **Faithful**: the slot of rank r has a probability in proportion to r^−θ, exactly; the hot area
-//! has its share of the I/Os, and within either area all slots are equally likely.
+//! generating billion-record synthetic databases* (SIGMOD 1994) for skewed accesses.
+//! **Faithful**: the slot of rank r has a probability in proportion to r^−θ, exactly.
 //! **Simplified**: θ is in whole hundredths.
-//! **Ambiguous**: the placement of the popular slots of Zipf's law. Adjacent ones would form one
-//! small area. Here ranks are spread over the target space, a golden section apart (each slot has
-//! one rank), and the first rank's slot is drawn from the seed. If it were always the first slot,
-//! it would be the first page of a block, and all seeds would measure one placement. The hot area
-//! is contiguous, at the beginning of the target space: it spans many blocks, so this effect does
-//! not occur, and `target_offset` moves it.
+//! **Ambiguous**: the placement of the popular slots. Adjacent ones would form one small area. Here
+//! ranks are spread over the target space, a golden section apart (each slot has one rank), and the
+//! first rank's slot is drawn from the seed. If it were always the first slot, it would be the first
+//! page of a block, and all seeds would measure one placement.
 //!
-//! Zipf's law is drawn by rejection sampling, without tables over slots and without floats:
+//! The law is drawn by rejection sampling, without tables over slots and without floats:
 //!
 //! ```text
 //! ranks    1 | 2 3 | 4 5 6 7 | 8 …        groups [2^k, 2^(k+1)), drawn by their number × 2^(−kθ)
@@ -22,6 +18,7 @@
 
 use uflip_core::random::{Rng, Xoshiro256PlusPlus, uniform};
 
+use super::{LocationFunction, LocationParameter};
 use crate::logarithm::{fraction_of_log2, minus_log2, root_of_half};
 
 /// The unit of θ.
@@ -31,7 +28,7 @@ const GOLDEN_SECTION: u128 = 0x9E37_79B9_7F4A_7C15;
 
 /// Slots drawn by Zipf's law.
 #[derive(Clone, Debug)]
-pub struct Zipf {
+pub(crate) struct Zipf {
     rng: Xoshiro256PlusPlus,
     slots: u64,
     /// θ in hundredths.
@@ -45,8 +42,7 @@ pub struct Zipf {
 
 impl Zipf {
     /// Create the distribution over a target space of 1 to 2⁵⁴ slots.
-    #[must_use]
-    pub fn new(slots: u64, skew_percent: u64, mut rng: Xoshiro256PlusPlus) -> Zipf {
+    fn new(slots: u64, skew_percent: u64, mut rng: Xoshiro256PlusPlus) -> Zipf {
         let first = uniform(&mut rng, slots);
         let groups = u64::from(slots.ilog2()) + 1;
         let weights: Vec<u128> = (0..groups)
@@ -64,9 +60,38 @@ impl Zipf {
         Zipf { slots, skew_percent, cumulated_weights, first, step, rng }
     }
 
-    /// Return the slot of the next I/O.
+    /// Return whether a draw is accepted, with probability (2^k / rank)^θ.
+    fn accepts(&mut self, rank: u64, k: u64) -> bool {
+        let bits = self.rng.next_u64();
+        // −log₂ u is at least the number of leading zeros, and θ × log₂ (rank / 2^k) is below θ:
+        // mostly that decides.
+        if u64::from(bits.leading_zeros()) * HUNDREDTHS >= self.skew_percent {
+            return true;
+        }
+        let fraction = fraction_of_log2(rank << (63 - k));
+        minus_log2(bits) * u128::from(HUNDREDTHS)
+            >= u128::from(self.skew_percent) * u128::from(fraction)
+    }
+}
+
+impl LocationFunction for Zipf {
+    const PARAMETERS: &'static [LocationParameter] = &[LocationParameter {
+        name: "skew_percent",
+        // The skew of most storage benchmarks since J. Gray et al. (1994).
+        default: 99,
+        least: 1,
+        // At this skew the first slot has 96 % of all I/Os; a higher one adds nothing.
+        most: 500,
+        help: "Zipf's θ in hundredths",
+    }];
+    const IS_RANDOM: bool = true;
+
+    fn create(slots: u64, values: &[i128], rng: Xoshiro256PlusPlus) -> Zipf {
+        Zipf::new(slots, values[0] as u64, rng)
+    }
+
     #[inline]
-    pub fn next_slot(&mut self) -> u64 {
+    fn next_slot(&mut self) -> u64 {
         let rank = loop {
             let total = *self.cumulated_weights.last().expect("at least one group");
             let drawn = uniform(&mut self.rng, total);
@@ -79,19 +104,6 @@ impl Zipf {
         };
         let distance = u128::from(rank - 1) * u128::from(self.step) + u128::from(self.first);
         (distance % u128::from(self.slots)) as u64
-    }
-
-    /// Return whether a draw is accepted, with probability (2^k / rank)^θ.
-    fn accepts(&mut self, rank: u64, k: u64) -> bool {
-        let bits = self.rng.next_u64();
-        // −log₂ u is at least the number of leading zeros, and θ × log₂ (rank / 2^k) is below θ:
-        // mostly that decides.
-        if u64::from(bits.leading_zeros()) * HUNDREDTHS >= self.skew_percent {
-            return true;
-        }
-        let fraction = fraction_of_log2(rank << (63 - k));
-        minus_log2(bits) * u128::from(HUNDREDTHS)
-            >= u128::from(self.skew_percent) * u128::from(fraction)
     }
 }
 
@@ -123,84 +135,11 @@ fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
     one
 }
 
-/// Slots of a hot area at the beginning, or of the cold rest.
-#[derive(Clone, Debug)]
-pub struct HotCold {
-    rng: Xoshiro256PlusPlus,
-    hot: u64,
-    cold: u64,
-    hot_io_percent: u64,
-}
-
-impl HotCold {
-    /// Create the areas; the hot one has at least one slot, and leaves at least one to the cold
-    /// one.
-    #[must_use]
-    pub fn new(
-        slots: u64,
-        space_percent: u64,
-        io_percent: u64,
-        rng: Xoshiro256PlusPlus,
-    ) -> HotCold {
-        let share = (u128::from(slots) * u128::from(space_percent) / 100) as u64;
-        let hot = share.clamp(1, (slots - 1).max(1));
-        HotCold { rng, hot, cold: slots - hot, hot_io_percent: io_percent }
-    }
-
-    /// Return the number of hot slots, which come first.
-    #[must_use]
-    pub fn hot_slots(&self) -> u64 {
-        self.hot
-    }
-
-    /// Return the slot of the next I/O.
-    #[inline]
-    pub fn next_slot(&mut self) -> u64 {
-        if uniform(&mut self.rng, 100) < self.hot_io_percent || self.cold == 0 {
-            uniform(&mut self.rng, self.hot)
-        } else {
-            self.hot + uniform(&mut self.rng, self.cold)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::location::tests::{count_slots, critical, deviation};
     use uflip_core::random::SeedableRng;
-
-    /// Return the 99.9 % quantile of chi-square (Wilson & Hilferty 1931).
-    fn critical(degrees: f64) -> f64 {
-        if degrees == 0.0 {
-            return 1e-9;
-        }
-        let spread = 2.0 / (9.0 * degrees);
-        degrees * (1.0 - spread + 3.09 * spread.sqrt()).powi(3)
-    }
-
-    /// Return Pearson's statistic over slots; slots with an expected count below ten are pooled.
-    fn deviation(counts: &[u64], expected: &[f64]) -> (f64, f64) {
-        let (mut sum, mut cells, mut rest) = (0.0, 0.0, (0.0, 0.0));
-        for (count, expected) in counts.iter().map(|count| *count as f64).zip(expected) {
-            if *expected < 10.0 {
-                rest = (rest.0 + count, rest.1 + expected);
-                continue;
-            }
-            sum += (count - expected).powi(2) / expected;
-            cells += 1.0;
-        }
-        if rest.1 >= 10.0 {
-            sum += (rest.0 - rest.1).powi(2) / rest.1;
-            cells += 1.0;
-        }
-        (sum, cells - 1.0)
-    }
-
-    fn count_slots(slots: u64, ios: u64, mut next_slot: impl FnMut() -> u64) -> Vec<u64> {
-        let mut counts = vec![0; slots as usize];
-        (0..ios).for_each(|_| counts[next_slot() as usize] += 1);
-        counts
-    }
 
     /// Compares with r^−θ / Σ r^−θ, for numbers of slots that are powers of two, next to one, and
     /// primes.
@@ -260,38 +199,5 @@ mod tests {
         }
         let (statistic, degrees) = deviation(&chosen, &[SEEDS as f64 / 16.0; 16]);
         assert!(statistic <= critical(degrees), "{chosen:?}");
-    }
-
-    #[test]
-    fn hot_area_receives_its_share() {
-        const IOS: u64 = 400_000;
-        for (seed, slots) in (1..).zip([1u64, 2, 3, 10, 1000, 4093]) {
-            for (space, io) in [(20, 80), (1, 99), (50, 50), (99, 1)] {
-                let rng = Xoshiro256PlusPlus::seed_from_u64(seed * 1000 + space);
-                let mut area = HotCold::new(slots, space, io, rng);
-                let counts = count_slots(slots, IOS, || area.next_slot());
-                let hot = (slots * space / 100).clamp(1, (slots - 1).max(1));
-                let expected_count = |slot: u64| match slot < hot {
-                    true if slots == hot => IOS as f64 / hot as f64,
-                    true => IOS as f64 * io as f64 / 100.0 / hot as f64,
-                    false => IOS as f64 * (100 - io) as f64 / 100.0 / (slots - hot) as f64,
-                };
-                let expected: Vec<f64> = (0..slots).map(expected_count).collect();
-                let (statistic, degrees) = deviation(&counts, &expected);
-                assert!(statistic <= critical(degrees), "{slots}, {space}/{io}: {statistic}");
-            }
-        }
-    }
-
-    /// Pins the sequence of a seed.
-    #[test]
-    fn same_seed_gives_the_same_sequence() {
-        let rng = || Xoshiro256PlusPlus::seed_from_u64(1);
-        let mut zipf = Zipf::new(1000, 99, rng());
-        let mut area = HotCold::new(1000, 20, 80, rng());
-        let drawn: Vec<u64> = (0..6).map(|_| zipf.next_slot()).collect();
-        let hot: Vec<u64> = (0..6).map(|_| area.next_slot()).collect();
-        assert_eq!(drawn, [852, 857, 493, 715, 712, 430]);
-        assert_eq!(hot, [797, 149, 118, 618, 26, 474]);
     }
 }
