@@ -1,6 +1,6 @@
 """Host stalls while I/Os are due are reported: before which I/O, and for how long.
 
-crates/engine/src/host_gap.rs tests the definition of a gap; here a process is stopped on purpose,
+crates/engine/src/trace.rs tests the definition of a gap; here a process is stopped on purpose,
 between I/Os that arrive every two milliseconds.
 """
 

@@ -18,27 +18,8 @@ use uflip_core::Nanos;
 use uflip_core::random::{Rng, Xoshiro256PlusPlus};
 
 use crate::logarithm::minus_log2;
-use crate::mix_order::generator;
-use crate::spec::StreamSpec;
-
-/// The arrival process of an open loop.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ArrivalRule {
-    /// One I/O per interval.
-    Fixed(Nanos),
-    /// Poisson arrivals with this mean interval.
-    Poisson(Nanos),
-}
-
-impl ArrivalRule {
-    /// Return the mean interval between two I/Os.
-    #[must_use]
-    pub fn interval(self) -> Nanos {
-        match self {
-            ArrivalRule::Fixed(interval) | ArrivalRule::Poisson(interval) => interval,
-        }
-    }
-}
+use crate::spec::mix_order::generator;
+use crate::spec::{ArrivalRule, StreamSpec};
 
 /// The endless sequence of arrival times, from the start of the run.
 #[derive(Clone, Debug)]

@@ -10,15 +10,39 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use uflip_core::{Completion, Device, Error, ErrorKind, Nanos, Result, Ticket};
-
-use crate::pattern::{NextRequest, When};
+use uflip_core::{Completion, Device, Error, ErrorKind, Io, Nanos, Result, Ticket};
 
 /// The number of requests drawn ahead, so that a device in memory can prefetch its tables.
 pub const AHEAD: usize = 8;
 
 /// The interval at which a process that waits on a real clock checks for cancellation.
 const CANCEL_POLL: Nanos = Nanos(100_000_000);
+
+/// The due time of an I/O.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// This long after the completion of the previous I/O; 0 for the first.
+    After(Nanos),
+    /// This long after the start of the run, independent of other I/Os: an open loop.
+    At(Nanos),
+}
+
+/// One I/O with its due time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NextRequest<R = Io> {
+    /// The request.
+    pub io: R,
+    /// Its due time.
+    pub when: When,
+}
+
+impl<R> NextRequest<R> {
+    /// Return whether no I/O may be outstanding when it is submitted.
+    #[inline]
+    pub(crate) fn is_after_pause(&self) -> bool {
+        matches!(self.when, When::After(pause) if pause > Nanos(0))
+    }
+}
 
 /// The source of the requests of one process.
 pub trait Requests: Send {

@@ -7,37 +7,30 @@
 #![forbid(unsafe_code)]
 
 mod arrivals;
-mod causes;
 mod drive;
 pub mod flash;
-mod host_gap;
 mod judge;
 mod list;
 mod location;
 mod logarithm;
-mod mix_order;
 mod pattern;
 mod plausibility;
 mod recorder;
 mod run;
-mod series;
 pub mod spec;
 mod state;
-mod threads;
 mod trace;
 pub mod zones;
 
-pub use arrivals::ArrivalRule;
-pub use causes::{Causes, HOST_CAUSES, wait_column};
-pub use drive::{AHEAD, Control, RecordCompletion, Requests};
-pub use host_gap::HostGaps;
+pub use drive::{AHEAD, Control, NextRequest, RecordCompletion, Requests, When};
 pub use list::{IO_SIZE_MAX, IoList, LIST_IOS_MAX, ListSummary};
 pub use location::{LOCATIONS, LocationEntry, LocationName, LocationParameter};
-pub use pattern::{NextRequest, Pattern, When};
+pub use pattern::Pattern;
 pub use plausibility::PlausibilityCheck;
 pub use recorder::Sink;
-pub use run::{RunOutcome, run, run_into};
-pub use series::{SeriesPart, run_series};
-pub use spec::{PatternSpec, Resolved};
+pub use run::{RunOutcome, SeriesPart, run, run_into, run_series};
+pub use spec::{ArrivalRule, PatternSpec, Resolved};
 pub use state::{ResolvedState, StateName, StateSpec, StateTotals, enforce};
-pub use trace::{Columns, PatternWalk, Trace, TraceRow};
+pub use trace::{
+    Causes, Columns, HOST_CAUSES, HostGaps, PatternWalk, Trace, TraceRow, wait_column,
+};

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use uflip_core::{Bytes, Error, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN};
 
-use crate::pattern::{NextRequest, When};
+use crate::drive::{NextRequest, When};
 
 /// The largest I/O [bytes].
 pub const IO_SIZE_MAX: u64 = 128 << 20;

@@ -16,37 +16,11 @@ use uflip_core::random::Xoshiro256PlusPlus;
 use uflip_core::{Bytes, Io, Mode, Nanos};
 
 use crate::arrivals::Arrivals;
-use crate::drive::Requests;
+use crate::drive::{NextRequest, Requests, When};
 use crate::list::IoList;
 use crate::location::Location;
-use crate::mix_order::{MixOrder, generator};
-use crate::spec::{Basic, StreamSource, StreamSpec};
-
-/// The due time of an I/O.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum When {
-    /// This long after the completion of the previous I/O; 0 for the first.
-    After(Nanos),
-    /// This long after the start of the run, independent of other I/Os: an open loop.
-    At(Nanos),
-}
-
-/// One I/O with its due time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NextRequest<R = Io> {
-    /// The request.
-    pub io: R,
-    /// Its due time.
-    pub when: When,
-}
-
-impl<R> NextRequest<R> {
-    /// Return whether no I/O may be outstanding when it is submitted.
-    #[inline]
-    pub(crate) fn is_after_pause(&self) -> bool {
-        matches!(self.when, When::After(pause) if pause > Nanos(0))
-    }
-}
+use crate::spec::mix_order::{MixOrder, generator};
+use crate::spec::{Basic, Resolved, StreamSource, StreamSpec};
 
 /// The endless sequence of I/Os of one process.
 #[derive(Clone, Debug)]
@@ -175,5 +149,18 @@ impl Cursor {
             stream: if slot < self.hot_slots { self.hot_stream } else { self.stream },
         };
         NextRequest { io, when: When::After(pause) }
+    }
+}
+
+impl Resolved {
+    /// Return every I/O that the pattern issues, process by process; empty for a list that was not
+    /// provided.
+    pub fn issued(&self) -> impl Iterator<Item = Io> + '_ {
+        self.streams.iter().filter(|spec| spec.source != StreamSource::List(None)).flat_map(
+            |spec| {
+                let mut sequence = Pattern::new(spec);
+                (0..spec.total_ios).map(move |_| sequence.next_io().io)
+            },
+        )
     }
 }

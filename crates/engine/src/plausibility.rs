@@ -15,8 +15,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::causes::wait_column;
 use crate::spec::Resolved;
+use crate::trace::wait_column;
 use crate::{Columns, Trace};
 
 /// All instants are below this [ns].

@@ -23,9 +23,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use uflip_core::{Breakdown, Completion, Device, Error, ErrorKind, Io, Nanos, Result};
 
-use crate::causes::Causes;
 use crate::drive::{Control, RecordCompletion};
-use crate::trace::{Columns, NOT_COMPLETED};
+use crate::trace::{Causes, Columns, NOT_COMPLETED};
 
 /// I/Os per block with one process, and the first allocation in virtual time.
 const BLOCK_IOS: usize = 1 << 16;

@@ -1,18 +1,26 @@
-//! Runs a validated pattern and returns its trace.
+//! Runs a validated pattern and returns its trace; or several patterns on a device back to back, each on
+//! the state that the previous one leaves.
+//!
+//! uFLIP §4.3 measures how long random writes affect the reads that follow them. A device that is idle
+//! between the two, even while a trace is stored, begins to recover. All memory of a series is therefore
+//! allocated before the first I/O. Between the last completion of a pattern and the first submission of
+//! the next there are two clock readings.
+//!
+//! The threads of a run start together or not at all; a failure to start one is an error.
 
-use std::sync::Mutex;
+use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::thread::Builder;
 
-use uflip_core::{Device, Io, Result};
+use uflip_core::{Counters, Device, Error, ErrorKind, Io, Nanos, Result};
 
-use crate::causes::Causes;
 use crate::drive::{Control, RecordCompletion, Requests, StopPosition, Submitter, drive};
 use crate::judge::{Judge, JudgeLink, JudgedRecorder, SLACK, StopRecord};
 use crate::pattern::Pattern;
 use crate::recorder::{FullBlock, RecordedIos, RecordingPlan, RunRecorder, Sink, pass_to_sink};
 use crate::spec::{ProcessGroup, Resolved, Stop};
-use crate::threads::{Gate, no_thread, thread};
-use crate::trace::{Columns, Trace};
+use crate::trace::{Causes, Columns, Trace};
 
 /// The largest number of pieces queued for a judge on its own thread: 32 MiB. A longer backlog
 /// stays in the trace.
@@ -341,4 +349,145 @@ where
     let mut errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
     errors.sort_by_key(|error| error.kind() == uflip_core::ErrorKind::Interrupted);
     errors.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// The result of one pattern of a series.
+pub struct SeriesPart {
+    /// Every I/O; times count from `began`.
+    pub trace: Trace,
+    /// The start of the pattern, from the start of the series.
+    pub began: Nanos,
+    /// The device's counters during the pattern; `None` if the device has none.
+    pub counters: Option<Counters>,
+}
+
+/// Drive `device` with `patterns` back to back.
+///
+/// # Errors
+/// As [`crate::run`]; a pattern with a stop rule.
+pub fn run_series<D>(
+    device: &mut D,
+    patterns: Vec<Resolved>,
+    control: &Control,
+) -> Result<Vec<SeriesPart>>
+where
+    D: Device<Request = Io> + Send,
+{
+    for pattern in &patterns {
+        pattern.check_on(device.info().kind)?;
+        pattern.check_streams(device.info())?;
+        pattern.check_complete()?;
+        if pattern.stop.is_some() {
+            return Err(Error::usage("A pattern of a series needs a fixed length")
+                .got("'stop'")
+                .action("remove 'stop', or run the pattern alone"));
+        }
+    }
+    let prepare = |pattern| submitters(device, pattern, control, None, |_, recorder| recorder);
+    let mut prepared = patterns.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+    let mut marks = Vec::with_capacity(patterns.len() + 1);
+    for submitters in &mut prepared {
+        marks.push((device.now(), device.counters()));
+        let result = drive_all(device, submitters, control);
+        first_failure(submitters.iter_mut().map(|submitter| &mut submitter.trace), result)?;
+        control.begin_next_part();
+    }
+    marks.push((device.now(), device.counters()));
+    let start = marks[0].0;
+    let parts = prepared.into_iter().zip(patterns).zip(marks.windows(2));
+    Ok(parts
+        .map(|((submitters, pattern), mark)| {
+            let causes = Causes::for_run::<D>(&pattern).names();
+            let recorded =
+                submitters.into_iter().map(|submitter| into_recorded(submitter).rest).collect();
+            let columns = Columns::concat(recorded, causes.len());
+            let trace = Trace { pattern, columns, causes, stop_record: None };
+            let counters = mark[0].1.zip(mark[1].1).map(|(before, after)| after.since(&before));
+            SeriesPart { trace, began: mark[0].0 - start, counters }
+        })
+        .collect())
+}
+
+/// An I/O loop needs little stack; the usual 2 MiB would be gigabytes for a thousand processes.
+const STACK_BYTES: usize = 512 << 10;
+
+/// Return the builder of a thread of a run.
+pub(crate) fn thread() -> Builder {
+    Builder::new().stack_size(STACK_BYTES)
+}
+
+/// Create the error for a thread that the system refuses.
+fn no_thread(error: &io::Error) -> Error {
+    Error::new(ErrorKind::Unavailable, "A thread of the run cannot be started")
+        .at("parallel_degree")
+        .got(error.to_string())
+        .allowed("a number of threads within the limits of the process and its memory")
+        .action("use fewer processes, or raise the limits (ulimit -u, -v, the cgroup)")
+}
+
+/// A barrier that can be cancelled: if one thread cannot start, the waiting ones would otherwise
+/// block forever.
+pub(crate) struct Gate {
+    expected: usize,
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+struct GateState {
+    arrived: usize,
+    opened: Option<bool>,
+}
+
+impl Gate {
+    pub(crate) fn new(expected: usize) -> Gate {
+        let state = Mutex::new(GateState { arrived: 0, opened: None });
+        Gate { expected, state, changed: Condvar::new() }
+    }
+
+    /// Wait until all threads have arrived; `false` if the gate was shut.
+    pub(crate) fn pass(&self) -> bool {
+        let mut state = self.state();
+        state.arrived += 1;
+        if state.arrived == self.expected && state.opened.is_none() {
+            state.opened = Some(true);
+            self.changed.notify_all();
+        }
+        let waiting = self.changed.wait_while(state, |state| state.opened.is_none());
+        waiting.expect("the lock is not poisoned").opened == Some(true)
+    }
+
+    /// Release all waiting threads with `false`.
+    fn shut(&self) {
+        self.state().opened = Some(false);
+        self.changed.notify_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, GateState> {
+        self.state.lock().expect("the lock is not poisoned")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(expected: usize, started: usize) -> Vec<bool> {
+        let gate = Gate::new(expected);
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..started).map(|_| scope.spawn(|| gate.pass())).collect();
+            if started < expected {
+                gate.shut();
+            }
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("the thread does not panic"))
+                .collect()
+        })
+    }
+
+    #[test]
+    fn gate_opens_for_all_threads_or_none() {
+        assert_eq!(passed(5, 5), [true; 5]);
+        assert_eq!(passed(5, 4), [false; 4], "no thread waits for ever");
+    }
 }

@@ -18,8 +18,7 @@
 //! Sizes are bytes, times are nanoseconds. A parameter that the chosen function does not use
 //! (`incr` of a random pattern) is an error.
 
-mod parallel;
-mod replay;
+pub(crate) mod mix_order;
 mod resolve;
 mod stop;
 
@@ -31,7 +30,6 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, Mode, Nanos, Result, SECTOR_BYTES_MIN};
 
-use crate::arrivals::ArrivalRule;
 use crate::list::{IoList, ListSummary};
 use crate::location::{LOCATIONS, LocationName};
 
@@ -205,6 +203,25 @@ pub enum MixRule {
     Ratio(u64),
     /// Each I/O is drawn at random.
     Drawn { first_percent: u64 },
+}
+
+/// The arrival process of an open loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ArrivalRule {
+    /// One I/O per interval.
+    Fixed(Nanos),
+    /// Poisson arrivals with this mean interval.
+    Poisson(Nanos),
+}
+
+impl ArrivalRule {
+    /// Return the mean interval between two I/Os.
+    #[must_use]
+    pub fn interval(self) -> Nanos {
+        match self {
+            ArrivalRule::Fixed(interval) | ArrivalRule::Poisson(interval) => interval,
+        }
+    }
 }
 
 /// One process: its source of I/Os, their number, and its random seed.
@@ -398,17 +415,6 @@ impl Resolved {
     pub fn is_open(&self) -> bool {
         self.streams.iter().any(StreamSpec::is_open)
     }
-
-    /// Return every I/O that the pattern issues, process by process; empty for a list that was not
-    /// provided.
-    pub fn issued(&self) -> impl Iterator<Item = uflip_core::Io> + '_ {
-        self.streams.iter().filter(|spec| spec.source != StreamSource::List(None)).flat_map(
-            |spec| {
-                let mut sequence = crate::Pattern::new(spec);
-                (0..spec.total_ios).map(move |_| sequence.next_io().io)
-            },
-        )
-    }
 }
 
 impl PatternSpec {
@@ -435,4 +441,19 @@ impl PatternSpec {
                 .map_err(|error| invalid().with_serde_message(&error.to_string())),
         }
     }
+}
+
+fn out_of_range(name: &str, got: impl std::fmt::Display, allowed: &str) -> Error {
+    Error::usage(format!("Parameter '{name}' is out of range"))
+        .at(name)
+        .got(got.to_string())
+        .allowed(allowed)
+        .action(format!("change '{name}'"))
+}
+
+fn not_applicable(name: &str, owner: &str) -> Error {
+    Error::usage(format!("Parameter '{name}' has no meaning in this pattern"))
+        .at(name)
+        .allowed(format!("'{name}' belongs to {owner}"))
+        .action(format!("omit '{name}', or choose {owner}"))
 }

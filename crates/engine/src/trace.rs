@@ -8,14 +8,48 @@
 //! ```
 //!
 //! Offset, size and mode follow from the pattern and are computed on demand; so is the host gap
-//! ([`crate::host_gap`]). A trace of several processes stores them one after another.
+//! ([`HostGaps`]). A trace of several processes stores them one after another.
 //! [`crate::recorder`] fills it.
+//!
+//! The cause columns of a run split its response times:
+//!
+//! ```text
+//!  the device reports causes   a process is an open loop   columns
+//!  no                          no                          none
+//!  no                          yes                         submission_wait_ns, device_ns
+//!  yes                         no                          those of the device
+//!  yes                         yes                         submission_wait_ns, those of the device
+//! ```
+//!
+//! A run may have processes of both kinds. The columns belong to the run, so an I/O of a closed
+//! loop in the same run also has a wait, of 0 ns. Only [`Causes`] defines the names, their number
+//! and the values of each I/O.
+//!
+//! The host gap of an I/O is the time from its due time to its submission, which the host spent
+//! elsewhere:
+//!
+//! ```text
+//!  I/O i−1  ├────── response time ──────┤
+//!                                       due          submitted
+//!  I/O i                                 ├─ host gap ─┤──── response time ────┤
+//! ```
+//!
+//! Between two I/Os the loop takes tens of nanoseconds. A much longer gap means that another
+//! process had the CPU, or that a page fault occurred; the device was idle meanwhile, without a
+//! requested pause. An I/O is due when its queue has a free entry, the pause before it is over, or it
+//! arrives; and never before the previously submitted I/O. All of that follows from the pattern and the
+//! recorded times, so nothing more is measured or stored. Time spent by the host *within* a system call
+//! is part of the response time and cannot be separated from the device's time.
 
-use crate::host_gap::HostGaps;
-use crate::mix_order::MixOrder;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use uflip_core::{Breakdown, Device, Io};
+
+use crate::drive::{NextRequest, When};
 use crate::pattern::Pattern;
 use crate::spec::Resolved;
-use uflip_core::Io;
+use crate::spec::mix_order::MixOrder;
 
 /// The response time of an I/O that has not completed; no response takes this long.
 pub(crate) const NOT_COMPLETED: u64 = u64::MAX;
@@ -211,4 +245,204 @@ impl PatternWalk {
 
 fn repeat<T: Copy>(value: T, times: u64) -> impl Iterator<Item = T> {
     std::iter::repeat_n(value, times as usize)
+}
+
+/// The wait of an I/O from arrival to submission.
+const WAIT: &str = "submission_wait_ns";
+/// The time after submission, on a device that reports no causes.
+const DEVICE: &str = "device_ns";
+
+/// The columns of a run with an open loop on a device that reports no causes.
+pub const HOST_CAUSES: [&str; 2] = [WAIT, DEVICE];
+
+/// The causes of one run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Causes {
+    has_wait: bool,
+    /// The causes that the device reports.
+    device_causes: &'static [&'static str],
+}
+
+impl Causes {
+    /// Return the causes of a run of `pattern` on a device of the type `D`.
+    #[must_use]
+    pub fn for_run<D: Device>(pattern: &Resolved) -> Causes {
+        Causes { has_wait: pattern.is_open(), device_causes: <D::Breakdown as Breakdown>::CAUSES }
+    }
+
+    /// Return the names of the columns, in their order.
+    #[must_use]
+    pub fn names(self) -> Vec<String> {
+        let names: Vec<&str> = match (self.has_wait, self.device_causes) {
+            (false, device_causes) => device_causes.to_vec(),
+            (true, []) => HOST_CAUSES.to_vec(),
+            (true, device_causes) => [&[WAIT], device_causes].concat(),
+        };
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Return the number of columns.
+    #[must_use]
+    pub fn count(self) -> usize {
+        let device_columns =
+            if self.has_wait { self.device_causes.len().max(1) } else { self.device_causes.len() };
+        usize::from(self.has_wait) + device_columns
+    }
+
+    /// Store the causes of one I/O in row `at` of `columns`: its wait before submission [ns], the
+    /// device's time after that [ns], and the causes of the device.
+    #[inline]
+    pub(crate) fn store(
+        self,
+        columns: &mut [Vec<u64>],
+        row: usize,
+        wait_ns: u64,
+        device_ns: u64,
+        values: &[u64],
+    ) {
+        let device_columns = if self.has_wait {
+            columns[0][row] = wait_ns;
+            &mut columns[1..]
+        } else {
+            columns
+        };
+        if self.has_wait && self.device_causes.is_empty() {
+            device_columns[0][row] = device_ns;
+        }
+        for (column, part) in device_columns.iter_mut().zip(values) {
+            column[row] = *part;
+        }
+    }
+}
+
+/// Return the index of the column of submission waits; `None` if no process is an open loop.
+#[must_use]
+pub fn wait_column(causes: &[String]) -> Option<usize> {
+    causes.iter().position(|cause| cause == WAIT)
+}
+
+/// Computes the host gaps of the I/Os of a pattern, in order.
+#[derive(Clone, Debug)]
+pub struct HostGaps {
+    process: usize,
+    remaining: u64,
+    sequence: Pattern,
+    depth: usize,
+    /// The submission of the previous I/O; `None` before the first one of a process.
+    last_submission: Option<u64>,
+    /// The completions of outstanding I/Os, earliest first: at most as many as the queue depth.
+    outstanding: BinaryHeap<Reverse<u64>>,
+    last_end: u64,
+}
+
+impl HostGaps {
+    /// Start before the first I/O of `pattern`, which has at least one process.
+    #[must_use]
+    pub fn new(pattern: &Resolved) -> HostGaps {
+        HostGaps::at(pattern, 0)
+    }
+
+    fn at(pattern: &Resolved, process: usize) -> HostGaps {
+        let spec = &pattern.streams[process];
+        HostGaps {
+            process,
+            remaining: spec.total_ios,
+            sequence: Pattern::new(spec),
+            depth: spec.queue_depth as usize,
+            last_submission: None,
+            outstanding: BinaryHeap::new(),
+            last_end: 0,
+        }
+    }
+
+    /// Return the host gap of the next I/O of the same pattern [ns]. Its response time counts from
+    /// `from`, and it was submitted `waited` later, on one clock. The first I/O of a process has no
+    /// gap, unless it has an arrival.
+    pub fn next(&mut self, pattern: &Resolved, from: u64, waited: u64, response_time: u64) -> u64 {
+        while self.remaining == 0 && self.process + 1 < pattern.streams.len() {
+            *self = HostGaps::at(pattern, self.process + 1);
+        }
+        self.remaining = self.remaining.saturating_sub(1);
+        let NextRequest { when, .. } = self.sequence.next_io();
+        let submitted = from.saturating_add(waited);
+        let is_full = self.outstanding.len() == self.depth;
+        let freed = if is_full { self.outstanding.pop().map_or(0, |Reverse(end)| end) } else { 0 };
+        let free_at = freed.max(self.last_submission.unwrap_or(0));
+        let due = match when {
+            When::At(instant) => free_at.max(instant.0),
+            When::After(_) if self.last_submission.is_none() => submitted,
+            When::After(pause) if pause.0 > 0 => self.last_end.saturating_add(pause.0),
+            When::After(_) => free_at,
+        };
+        let end = from.saturating_add(response_time);
+        self.last_submission = Some(submitted);
+        self.outstanding.push(Reverse(end));
+        self.last_end = self.last_end.max(end);
+        submitted.saturating_sub(due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use uflip_core::Bytes;
+
+    use super::*;
+    use crate::PatternSpec;
+
+    fn gaps(more: Value, ios: &[(u64, u64, u64)]) -> Vec<u64> {
+        let mut spec = json!({
+            "kind": "basic", "mode": "read", "location": "sequential", "io_size": 512,
+            "io_count": ios.len(), "target_size": 1 << 20,
+        });
+        for (key, value) in more.as_object().unwrap() {
+            spec[key] = value.clone();
+        }
+        let spec = PatternSpec::parse(&spec.to_string()).unwrap();
+        let pattern = spec.resolve(Bytes(1 << 30), Bytes(512)).unwrap();
+        let mut gaps = HostGaps::new(&pattern);
+        ios.iter()
+            .map(|(from, waited, response_time)| {
+                gaps.next(&pattern, *from, *waited, *response_time)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn consecutive_ios_have_the_time_between_as_gap() {
+        assert_eq!(
+            gaps(json!({}), &[(7, 0, 10), (17, 0, 10), (90, 0, 5), (96, 0, 5)]),
+            [0, 0, 63, 1]
+        );
+    }
+
+    #[test]
+    fn only_time_beyond_the_pause_is_a_gap() {
+        let paused = json!({"time": "burst", "pause": 100, "burst": 2});
+        let ios = [(0, 0, 10), (10, 0, 10), (120, 0, 10), (130, 0, 10), (290, 0, 10)];
+        assert_eq!(gaps(paused, &ios), [0, 0, 0, 0, 50]);
+    }
+
+    /// Depth 2: the third I/O finds a free entry when the second, the first to complete, ends.
+    #[test]
+    fn queue_has_a_free_entry_after_the_first_completion() {
+        let ios = [(0, 0, 100), (1, 0, 9), (30, 0, 200), (100, 0, 5), (110, 0, 1)];
+        assert_eq!(gaps(json!({"queue_depth": 2}), &ios), [0, 1, 20, 0, 5]);
+    }
+
+    /// Arrivals at 0, 100, 200, …: the second waits for the first, the third for the host.
+    #[test]
+    fn waiting_for_a_queue_entry_is_not_host_gap() {
+        let open = json!({"time": "fixed", "interval": 100});
+        assert_eq!(gaps(open, &[(0, 0, 150), (100, 50, 60), (200, 30, 40)]), [0, 0, 30]);
+    }
+
+    #[test]
+    fn each_process_has_its_own_gaps() {
+        let parallel = json!({"parallel_degree": 2, "io_count": 2});
+        assert_eq!(
+            gaps(parallel, &[(0, 0, 10), (15, 0, 10), (3, 0, 10), (13, 0, 10)]),
+            [0, 5, 0, 0]
+        );
+    }
 }

@@ -19,7 +19,7 @@ fn first_ios(resolved: &Resolved, stream: usize, count: usize) -> Vec<NextReques
     (0..count).map(|_| pattern.next_io()).collect()
 }
 
-/// Table 1's LBA(IOᵢ) in its readings (see `address.rs`): wrapped inside the target space.
+/// Table 1's LBA(IOᵢ) in its readings (see `location/table1.rs`): wrapped inside the target space.
 fn table1(spec: &Value, i: i128) -> i128 {
     let get = |name: &str| i128::from(spec[name].as_i64().expect("a number"));
     let (io_size, io_shift) = (get("io_size"), get("io_shift"));

@@ -11,7 +11,6 @@
 //! reads of a mix access. Here they follow the writes from the first page on, and restart when they
 //! catch up.
 
-mod page_sequence;
 mod requests;
 mod spec;
 mod trace;
@@ -24,7 +23,8 @@ use crate::recorder::{RecordingPlan, not_enough_memory};
 use crate::run::drive_all;
 
 pub use requests::FlashRequests;
-pub use spec::{FlashJob, FlashSpec, FlashTotals, ITERATIONS, JOB_KINDS, JobKind};
+pub use requests::FlashTotals;
+pub use spec::{FlashJob, FlashSpec, ITERATIONS, JOB_KINDS, JobKind};
 pub use trace::FlashTrace;
 pub use wear::WearLog;
 

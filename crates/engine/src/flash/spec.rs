@@ -3,8 +3,7 @@
 use serde::Deserialize;
 use uflip_core::{Error, FlashGeometry, FlashOp, Ppa, Result};
 
-use super::page_sequence::PageSequence;
-use super::requests::{FlashRequests, Script};
+use crate::flash::requests::{FlashRequests, FlashTotals, PageSequence, Script};
 
 /// The orders in which threads visit their pages.
 pub const ITERATIONS: [&str; 3] = ["sequential", "round_robin", "isolated"];
@@ -44,18 +43,6 @@ pub struct FlashSpec {
     pub iteration: Option<String>,
     /// The number of repetitions; for a wear job, of cycles.
     pub repeat: Option<u64>,
-}
-
-/// The total work of a job.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
-#[allow(missing_docs)]
-pub struct FlashTotals {
-    pub total_ios: u64,
-    pub pages_read: u64,
-    pub pages_written: u64,
-    pub blocks_erased: u64,
-    pub bytes_read: u64,
-    pub bytes_written: u64,
 }
 
 /// A validated job with all defaults filled in.

@@ -1,20 +1,23 @@
 //! The validation of a pattern against a device, and all of its defaults.
+//!
+//! **Source**: uFLIP (2009) §3.1, parallel patterns.
+//! **Faithful**: every pattern of a parallel one behaves as it would alone.
+//! **Simplified**: no nesting: a part is a basic pattern or a mix.
+//! **Ambiguous**: the stop rule belongs to the whole, and never to one of the patterns: see `stop`.
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use uflip_core::{Bytes, Error, Mode, Nanos, Result, format_bytes};
 
-use super::{
-    Basic, BasicSpec, MixRule, MixSpec, PatternSpec, ProcessGroup, Resolved, StreamSource,
-    StreamSpec, TimeName, Totals,
-};
-
-use super::parallel::resolve_parallel;
-use super::replay::resolve_replay;
-use super::stop::{Stop, StopSpec, contradiction};
-use crate::arrivals::ArrivalRule;
-use crate::list::IO_SIZE_MAX;
+use crate::list::{IO_SIZE_MAX, IoList, ListSummary};
 use crate::location::{LOCATIONS, LocationParameter};
-use crate::mix_order::MixOrder;
+use crate::spec::mix_order::MixOrder;
+use crate::spec::stop::{Stop, StopSpec, contradiction};
+use crate::spec::{
+    ArrivalRule, Basic, BasicSpec, MixRule, MixSpec, ParallelSpec, PatternSpec, ProcessGroup,
+    ReplaySpec, Resolved, StreamSource, StreamSpec, TimeName, Totals, not_applicable, out_of_range,
+};
 
 /// uFLIP §5.1: "the remaining experiments were run with IO sizes of 32KB".
 const IO_SIZE: u64 = 32 << 10;
@@ -43,7 +46,7 @@ const TOTAL_PAUSE_NS_MAX: u64 = 36_525 * PAUSE_NS_MAX;
 /// The I/Os of a drawn mix are drawn a second time for counting, at some hundred million per second.
 const DRAWN_IOS_MAX: u64 = 1 << 28;
 /// More processes reveal nothing more about a device.
-pub(super) const PARALLEL_DEGREE_MAX: u64 = 1024;
+const PARALLEL_DEGREE_MAX: u64 = 1024;
 /// More outstanding I/Os only wait in a longer queue.
 const QUEUE_DEPTH_MAX: u64 = 1024;
 
@@ -79,7 +82,7 @@ impl PatternSpec {
         Ok(resolved)
     }
 
-    pub(super) fn resolve_in(&self, space: Space, seed: Option<u64>) -> Result<Resolved> {
+    fn resolve_in(&self, space: Space, seed: Option<u64>) -> Result<Resolved> {
         match self {
             PatternSpec::Basic(basic) => resolve_basic(basic, space, seed),
             PatternSpec::Mix(mix) => resolve_mix(mix, space, seed),
@@ -229,7 +232,7 @@ fn insert_arrivals(canonical: &mut Value, time: Option<TimeName>, arrivals: Opti
 }
 
 /// Return the most bytes that a mix writes per counted I/O.
-pub(super) fn mix_bytes_per_count(first: &Basic, second: &Basic, order: MixRule) -> u64 {
+fn mix_bytes_per_count(first: &Basic, second: &Basic, order: MixRule) -> u64 {
     let bytes = |basic: &Basic| if basic.mode.is_write() { basic.io_size.0 } else { 0 };
     match order {
         MixRule::Ratio(ratio) => bytes(first).saturating_mul(ratio).saturating_add(bytes(second)),
@@ -518,21 +521,6 @@ fn whole_sectors(name: &str, value: u64, space: Space, minimum: u64) -> Result<u
     Ok(value)
 }
 
-pub(super) fn out_of_range(name: &str, got: impl std::fmt::Display, allowed: &str) -> Error {
-    Error::usage(format!("Parameter '{name}' is out of range"))
-        .at(name)
-        .got(got.to_string())
-        .allowed(allowed)
-        .action(format!("change '{name}'"))
-}
-
-fn not_applicable(name: &str, owner: &str) -> Error {
-    Error::usage(format!("Parameter '{name}' has no meaning in this pattern"))
-        .at(name)
-        .allowed(format!("'{name}' belongs to {owner}"))
-        .action(format!("omit '{name}', or choose {owner}"))
-}
-
 pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Length) -> Resolved {
     let mut totals = Totals::default();
     for stream in &streams {
@@ -593,5 +581,195 @@ fn ios_per_pattern(stream: &StreamSpec) -> Vec<(&Basic, u64)> {
             };
             vec![(first, stream.total_ios - second_ios), (second, second_ios)]
         }
+    }
+}
+
+fn resolve_parallel(spec: &ParallelSpec, space: Space, seed: Option<u64>) -> Result<Resolved> {
+    let degree = spec.patterns.len() as u64;
+    if degree == 0 || degree > PARALLEL_DEGREE_MAX {
+        return Err(out_of_range("patterns", degree, &format!("1 to {PARALLEL_DEGREE_MAX}")));
+    }
+    let seed = seed.or(spec.seed).unwrap_or(SEED);
+    let processes = spec.patterns.iter().map(processes_of).sum();
+    let mut resolved = Vec::new();
+    for pattern in &spec.patterns {
+        let rule = spec.stop.as_deref().map(|stop| (stop, processes));
+        resolved.push(resolve_part(pattern, rule, space, seed)?);
+    }
+    let stop = match &spec.stop {
+        None => None,
+        Some(stop) => {
+            let written = resolved.iter().map(bytes_per_count).sum();
+            Some(stop.resolve(processes)?.within_bytes(written)?)
+        }
+    };
+    let mut canonical = json!({"kind": "parallel", "seed": seed});
+    let (mut streams, mut groups, mut patterns) = (Vec::new(), Vec::new(), Vec::new());
+    for mut part in resolved {
+        if let Some(stop) = &stop {
+            part.canonical.as_object_mut().expect("a pattern is an object").remove("stop");
+            let round = part.groups[0].round;
+            part.streams.iter_mut().for_each(|stream| stream.total_ios = stop.max_ios * round);
+        }
+        streams.extend(part.streams);
+        groups.extend(part.groups);
+        patterns.push(part.canonical);
+    }
+    for (process, stream) in streams.iter_mut().enumerate() {
+        stream.jumps = process as u64;
+    }
+    canonical["patterns"] = patterns.into();
+    let length = stop.map_or(Length::OfParts, Length::Judged);
+    Ok(Resolved { groups, ..finish(canonical, streams, length) })
+}
+
+/// Resolve one of the patterns, with the common rule for `processes` processes.
+fn resolve_part(
+    pattern: &PatternSpec,
+    rule: Option<(&StopSpec, u64)>,
+    space: Space,
+    seed: u64,
+) -> Result<Resolved> {
+    let mut pattern = pattern.clone();
+    let part_stop = match &mut pattern {
+        PatternSpec::Basic(basic) => &mut basic.stop,
+        PatternSpec::Mix(mix) => &mut mix.stop,
+        PatternSpec::Parallel(_) | PatternSpec::Replay(_) => {
+            return Err(Error::usage(
+                "A parallel pattern can contain only basic patterns and mixes",
+            )
+            .at("patterns")
+            .action("list all patterns in one"));
+        }
+    };
+    if part_stop.is_some() {
+        return Err(Error::usage("The patterns of a parallel pattern end together")
+            .at("stop")
+            .got("'stop' in one of 'patterns'")
+            .action("give 'stop' to the parallel pattern itself, beside 'patterns'"));
+    }
+    if let Some((stop, processes)) = rule {
+        // The byte budget applies to all patterns together.
+        let max_ios = Some(stop.resolve(processes)?.max_ios);
+        *part_stop = Some(Box::new(StopSpec { max_ios, max_bytes_written: None, ..stop.clone() }));
+    }
+    pattern.resolve_in(space, Some(seed))
+}
+
+/// Return the number of processes of a part.
+fn processes_of(pattern: &PatternSpec) -> u64 {
+    match pattern {
+        PatternSpec::Basic(basic) => basic.parallel_degree.unwrap_or(1),
+        PatternSpec::Mix(_) | PatternSpec::Parallel(_) | PatternSpec::Replay(_) => 1,
+    }
+}
+
+/// Return the bytes that all processes of a part write per counted I/O.
+fn bytes_per_count(part: &Resolved) -> u64 {
+    let bytes = |basic: &Basic| if basic.mode.is_write() { basic.io_size.0 } else { 0 };
+    let stream_bytes = |stream: &StreamSpec| match &stream.source {
+        StreamSource::Basic(basic) => bytes(basic),
+        StreamSource::Mix { first, second, order } => mix_bytes_per_count(first, second, *order),
+        StreamSource::List(_) => 0,
+    };
+    part.streams.iter().map(stream_bytes).sum()
+}
+
+fn resolve_replay(spec: &ReplaySpec, space: Space) -> Result<Resolved> {
+    let list = &spec.list;
+    list.check()?;
+    if list.end > space.capacity {
+        return Err(Error::usage("The I/Os of the list lie outside the device")
+            .at("end")
+            .got(format!("{} ({})", list.end, format_bytes(list.end)))
+            .allowed(format!("up to {} ({})", space.capacity, format_bytes(space.capacity)))
+            .action("replay the trace with --fit wrap or --fit scale"));
+    }
+    if !list.align.is_multiple_of(space.sector) {
+        return Err(Error::usage("The I/Os of the list are not whole sectors of the device")
+            .at("align")
+            .got(format!("multiples of {} bytes", list.align))
+            .allowed(format!("multiples of {} bytes", space.sector))
+            .action("replay the trace itself: its I/Os are widened to whole sectors"));
+    }
+    if let Some(io_count) = spec.io_count.filter(|io_count| *io_count != list.io_count) {
+        return Err(out_of_range(
+            "io_count",
+            io_count,
+            &format!("{}, the length of the list", list.io_count),
+        ));
+    }
+    let (io_count, io_ignore) = counts(Some(list.io_count), spec.io_ignore)?;
+    let queue_depth = queue_depth(spec.queue_depth)?;
+    let stream = StreamSpec {
+        source: StreamSource::List(None),
+        arrivals: None,
+        total_ios: io_count,
+        ignored_ios: io_ignore,
+        queue_depth,
+        seed: 0,
+        jumps: 0,
+    };
+    let canonical = json!({"kind": "replay", "list": list, "queue_depth": queue_depth});
+    let mut resolved = finish(canonical, vec![stream], Length::Fixed { io_count, io_ignore });
+    resolved.totals.bytes_read = list.bytes_read;
+    resolved.totals.bytes_written = list.bytes_written;
+    resolved.totals.bytes_trimmed = list.bytes_trimmed;
+    resolved.totals.pause_ns = list.span.unwrap_or(0);
+    Ok(resolved)
+}
+
+impl Resolved {
+    /// Add the I/Os of the list that the pattern names; other patterns stay unchanged.
+    ///
+    /// # Errors
+    /// If it is another list.
+    pub fn with_list(mut self, list: &Arc<IoList>) -> Result<Resolved> {
+        for stream in &mut self.streams {
+            if let StreamSource::List(slot) = &mut stream.source {
+                let expected = &self.canonical["list"];
+                if *expected != json!(list.summary()) {
+                    return Err(Error::usage(
+                        "The list does not match the one that the pattern names",
+                    )
+                    .at("list")
+                    .got(json!(list.summary()).to_string())
+                    .allowed(expected.to_string())
+                    .action("give the list that the specification was created from"));
+                }
+                *slot = Some(Arc::clone(list));
+            }
+        }
+        Ok(self)
+    }
+
+    /// Return the list of a replay, if it was provided.
+    #[must_use]
+    pub fn list(&self) -> Option<&Arc<IoList>> {
+        self.streams.iter().find_map(|stream| match &stream.source {
+            StreamSource::List(list) => list.as_ref(),
+            _ => None,
+        })
+    }
+
+    /// Return the summary of the list of a replay, if the list was not provided.
+    #[must_use]
+    pub fn missing_list(&self) -> Option<ListSummary> {
+        self.check_complete().err()?;
+        serde_json::from_value(self.canonical["list"].clone()).ok()
+    }
+
+    /// Refuse to run a replay without its list.
+    ///
+    /// # Errors
+    /// If the list was not provided.
+    pub fn check_complete(&self) -> Result<()> {
+        if self.streams.iter().all(|stream| stream.source != StreamSource::List(None)) {
+            return Ok(());
+        }
+        Err(Error::usage("The list of I/Os of this replay is missing")
+            .at("list")
+            .got(self.canonical["list"]["ios"].to_string())
+            .action("replay the trace itself: `uflip replay TRACE DEVICE`"))
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use uflip_core::{Error, Result};
 use uflip_method::{AnalysisOptions, MIN_IOS_ANALYSED};
 
-use super::resolve::out_of_range;
+use super::out_of_range;
 
 /// uFLIP §5.1: its shortest run without start-up. Rarer slow I/Os go unnoticed.
 const MIN_IOS: u64 = 1024;
