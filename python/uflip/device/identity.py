@@ -107,7 +107,7 @@ def medium_difference(earlier: Mapping[str, object], now: DeviceInfo) -> tuple[s
 
 
 class TargetStatus(TypedDict):
-    """The status of a target; see `crates/host/src/target_status.rs`."""
+    """The status of a target; see `crates/host/src/watch.rs`."""
 
     size_bytes: int
     found_by_name: bool
