@@ -3,7 +3,6 @@
 //! This crate defines names, units and contracts, and never accesses a device. `core` imports no
 //! other crate of the workspace.
 
-mod completion_queue;
 mod device;
 mod durability;
 mod error;
@@ -16,8 +15,9 @@ mod state;
 mod units;
 mod zone;
 
-pub use completion_queue::CompletionQueue;
-pub use device::{Breakdown, Completion, Counters, Device, DeviceInfo, DeviceKind, Ticket};
+pub use device::{
+    Breakdown, Completion, CompletionQueue, Counters, Device, DeviceInfo, DeviceKind, Ticket,
+};
 pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};
 pub use flash::{AddressStatus, FlashGeometry, FlashIo, FlashOp, FlashStatus, Ppa, VECTOR_MAX};

@@ -24,10 +24,9 @@ use uflip_core::{
     Error, ErrorKind, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket,
 };
 
-use crate::export::LONGEST_DATA;
 use crate::wire::{
-    self, FIXED_NEWSTYLE, NO_ZEROES, OPTION, OPTION_REPLY, REQUEST, REQUEST_BYTES, SIMPLE_REPLY,
-    answer, can, command, flag, info, option, u16_at, u32_at, u64_at,
+    self, FIXED_NEWSTYLE, LONGEST_DATA, NO_ZEROES, OPTION, OPTION_REPLY, REQUEST, REQUEST_BYTES,
+    SIMPLE_REPLY, answer, can, command, flag, info, option, u16_at, u32_at, u64_at,
 };
 
 /// The time limit of the handshake.

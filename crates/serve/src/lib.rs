@@ -17,21 +17,19 @@
 mod client;
 mod connection;
 mod data;
-mod export;
 mod listen;
 mod paced;
 mod record;
 mod server;
 mod session;
 mod statistics;
-mod sync;
 mod wire;
 
 pub use client::NbdDevice;
 pub use data::ExportData;
-pub use export::{Export, LONGEST_DATA};
 pub use listen::Listener;
 pub use paced::{CompletedIo, FlashState, Model, Paced, Slowdown, Wake};
 pub use record::RequestRecorder;
 pub use server::{Endpoints, ExportedDevice, ServeOutcome, serve};
 pub use session::{LONGEST_OPTION, NbdCommand, Request, Session, SessionEvent};
+pub use wire::{Export, LONGEST_DATA};

@@ -1,7 +1,9 @@
-//! The constants and reply layouts of the NBD protocol. All of it is big-endian.
+//! The NBD protocol: properties of an export, constants and reply layouts. All of it is big-endian.
 //!
 //! **Source**: the protocol specification (`doc/proto.md` of the NBD project); names as there,
 //! without the prefix `NBD_`.
+
+use uflip_core::{Bytes, DeviceInfo};
 
 /// The first bytes from a server.
 pub const GREETING: u64 = 0x4e42_444d_4147_4943;
@@ -148,4 +150,58 @@ fn put_chunk_head(out: &mut Vec<u8>, kind: u16, cookie: u64, length: u32) {
     out.extend_from_slice(&kind.to_be_bytes());
     out.extend_from_slice(&cookie.to_be_bytes());
     out.extend_from_slice(&length.to_be_bytes());
+}
+
+/// The longest data of one request [bytes]. Clients respect this limit.
+pub const LONGEST_DATA: u32 = 32 << 20;
+
+/// The properties of an export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// The name; an empty name selects the first export.
+    pub name: String,
+    /// A description for people.
+    pub description: String,
+    /// The addressable size.
+    pub size: Bytes,
+    /// The smallest unit of offsets and lengths [bytes].
+    pub sector: u32,
+    /// The preferred unit: the flash page [bytes].
+    pub preferred: u32,
+    /// Whether it is read-only.
+    pub read_only: bool,
+}
+
+/// The default page size [bytes].
+const USUAL_PAGE: u64 = 4096;
+
+impl Export {
+    /// Create the export `name` of the device with these properties.
+    #[must_use]
+    pub fn for_device(name: &str, info: &DeviceInfo, read_only: bool) -> Export {
+        let page = info.details.get("profile").and_then(|profile| {
+            profile.get("geometry").and_then(|geometry| geometry.get("page_bytes"))
+        });
+        let page = page.and_then(serde_json::Value::as_u64).unwrap_or(USUAL_PAGE);
+        let sector = u32::try_from(info.sector_bytes.0).unwrap_or(LONGEST_DATA).min(LONGEST_DATA);
+        let page = u32::try_from(page).unwrap_or(LONGEST_DATA).next_power_of_two();
+        Export {
+            name: name.to_owned(),
+            description: format!("{}, served by uflip", info.url),
+            size: info.capacity_bytes,
+            sector,
+            preferred: page.clamp(sector.max(512), LONGEST_DATA),
+            read_only,
+        }
+    }
+
+    /// Return its capabilities, as protocol bits. A flush covers all connections, because they
+    /// share one device and one data file.
+    #[must_use]
+    pub fn flags(&self) -> u16 {
+        let always = can::HAS_FLAGS | can::SEND_FLUSH | can::SEND_FUA | can::SEND_DF;
+        let writable = can::SEND_TRIM | can::SEND_WRITE_ZEROES;
+        let kind = if self.read_only { can::READ_ONLY } else { writable };
+        always | kind | can::MULTI_CONN
+    }
 }

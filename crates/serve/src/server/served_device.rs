@@ -6,12 +6,11 @@ use serde_json::{Value, json};
 use uflip_core::{Bytes, Io, Mode, Ticket};
 
 use crate::data::ExportData;
-use crate::export::Export;
 use crate::paced::Paced;
 use crate::record::RecordedRequest;
 use crate::session::{NbdCommand, Request};
 use crate::statistics::ExportStatistics;
-use crate::wire::{errno, put_data_head, put_error, put_simple};
+use crate::wire::{Export, errno, put_data_head, put_error, put_simple};
 
 /// The step size of long trims and zeroings [bytes]. Without data a request may cover 4 GiB. Each
 /// step takes a few milliseconds, and other clients are served in between.
