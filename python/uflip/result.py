@@ -220,12 +220,12 @@ class Result:
         UnavailableError
             If matplotlib is not installed.
         """
-        from uflip.report.figures.single_benchmark import draw_on, names_of
+        from uflip.report.figures.single_benchmark import benchmark_names, draw_benchmark
 
-        measured = names_of(self._document)
+        measured = benchmark_names(self._document)
         if micro_benchmark not in measured:
             raise unknown_name("micro-benchmark", micro_benchmark, measured, where="plot")
-        return draw_on(ax, self._document, micro_benchmark)
+        return draw_benchmark(ax, self._document, micro_benchmark)
 
     def __repr__(self) -> str:
         runs = f"{len(self.runs)} of {len(self._results.manifest.plan)} runs"
@@ -261,9 +261,7 @@ class Comparison(comparison.ResultComparison):
         UnavailableError
             If matplotlib is not installed.
         """
-        from uflip.report.figures.ratios import draw_on
-
-        return draw_on(ax, self)
+        return draw_benchmark(ax, self)
 
     def _repr_html_(self) -> str:
         """Show the baselines and the differences in a notebook."""

@@ -174,7 +174,7 @@ def test_dots_have_their_position_size_and_opacity() -> None:
 
     extent, size, alpha = (100.0, 50.0), 4.0, 0.5
     at = np.array([25.0, 75.0, 75.0]), np.array([10.0, 40.0, 40.0])
-    url = dots.image(at, extent, size, "#123456", alpha)
+    url = dots.dots_as_image(at, extent, size, "#123456", alpha)
     content = base64.b64decode(url.removeprefix("data:image/png;base64,"))
     pixels = np.array(Image.open(io.BytesIO(content)).convert("RGBA")).astype(float)
     height, width, _ = pixels.shape
@@ -191,6 +191,8 @@ def test_dots_have_their_position_size_and_opacity() -> None:
         assert abs(np.argwhere(around).mean(axis=0) - 10).max() < 0.5
     assert painted.sum() == painted[:, :139].sum() + painted[:, 139:].sum()
     # Points outside the panel are left out.
-    none = dots.image((np.array([-50.0, 1e4]), np.array([10.0, -9.0])), extent, size, "#123456", 1)
+    none = dots.dots_as_image(
+        (np.array([-50.0, 1e4]), np.array([10.0, -9.0])), extent, size, "#123456", 1
+    )
     content = base64.b64decode(none.removeprefix("data:image/png;base64,"))
     assert not np.array(Image.open(io.BytesIO(content)).convert("RGBA"))[..., 3].any()

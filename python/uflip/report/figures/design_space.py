@@ -19,7 +19,7 @@ from uflip.report.figures.palette import CARD, CAUSES, INK, MUTED
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-HEIGHT = 3.6
+PARALLEL_HEIGHT = 3.6
 # Opacity of lines, so that overlapping lines remain distinguishable.
 MIN_ALPHA, MAX_ALPHA = 0.15, 0.9
 COLOURS = "viridis"
@@ -65,7 +65,7 @@ def draw_parallel(
     if not complete:
         lacking = [name for name, each in columns if None in each]
         raise nothing_to_draw(f"no point has all of {', '.join(lacking)}", path)
-    figure, (axis,) = new_figure(height=HEIGHT)
+    figure, (axis,) = new_figure(height=PARALLEL_HEIGHT)
     scaled = np.array([_scaled([each[index] for index in complete]) for _, each in columns])
     colours = colormaps[COLOURS](scaled[-1])
     strong = np.isin(complete, front)
@@ -95,7 +95,7 @@ def draw_front(
     x_column: Column, y_column: Column, front: Sequence[int], title: str, path: Path, *, force: bool
 ) -> str:
     """Draw two objectives against each other, with the points of a front; return the path."""
-    figure, (axis,) = new_figure(height=HEIGHT)
+    figure, (axis,) = new_figure(height=PARALLEL_HEIGHT)
     pairs = [
         (index, x, y)
         for index, (x, y) in enumerate(zip(x_column[1], y_column[1], strict=True))

@@ -13,7 +13,7 @@ LEVELS = 32
 """Levels of opacity."""
 
 
-def image(
+def dots_as_image(
     at: tuple[NDArray[np.float64], NDArray[np.float64]],
     extent: tuple[float, float],
     size: float,

@@ -69,7 +69,7 @@ def workload(pattern: str, completed_s: NDArray[np.float64]) -> WorkloadHistory:
     return WorkloadHistory(pattern, seconds, counts / (seconds / windows))
 
 
-def draw_on(
+def draw_history(
     axis: "Axes", workloads: Sequence[WorkloadHistory], dashes: Mapping[str, Dashes]
 ) -> None:
     """Draw workloads along one time axis, numbered, with dashes by pattern."""

@@ -70,7 +70,7 @@ def _scaled(axis: Axis, values: object, begin: float, end: float) -> Floats:
     return np.asarray(np.clip(begin + share * (end - begin), -MAX_COORDINATE, MAX_COORDINATE))
 
 
-def elements(mark: Mark, scales: Scales, clip: str) -> Iterator[Element]:
+def mark_elements(mark: Mark, scales: Scales, clip: str) -> Iterator[Element]:
     """Draw a mark of any kind; `clip` names the rectangle that cuts lines."""
     match mark:
         case Polyline():
@@ -134,7 +134,7 @@ def _line(line: Polyline, scales: Scales, clip: str) -> Iterator[Element]:
     if line.marker and line.raster:
         frame = scales.frame
         at, extent = (x - frame.left, y - frame.top), (frame.width, frame.height)
-        url = dots.image(at, extent, line.size, line.color, line.alpha)
+        url = dots.dots_as_image(at, extent, line.size, line.color, line.alpha)
         yield image(url, frame)
     elif line.marker:
         yield markers(line, x, y, clip)

@@ -66,7 +66,7 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
     """
     simulated = is_simulated(document)
     kinds: dict[str, Draw] = {}
-    for name in single_benchmark.names_of(document):
+    for name in single_benchmark.benchmark_names(document):
         kinds[name] = partial(_micro_benchmark, document, name)
     level = document["baselines_ms"].get("SW")
     if level and by_pattern(document["micro_benchmarks"].get("locality", [])):
@@ -138,7 +138,7 @@ def _column() -> tuple["Figure", "Axes"]:
 
 def _micro_benchmark(document: Document, name: str) -> "Figure":
     """Draw a micro-benchmark, one column wide for a single panel, else one page wide."""
-    chart = single_benchmark.chart_of(document, name)
+    chart = single_benchmark.benchmark_chart(document, name)
     if len(chart.panels) > 1:
         return _wide(chart)
     figure, axis = _column()
@@ -178,12 +178,12 @@ def _relative(runs: Any, level_ms: float, simulated: bool) -> "Figure":
 
 def _history(results: Results, simulated: bool) -> "Figure":
     figure, axis = _column()
-    history.draw_on(axis, history.workloads_of(results), DASHES)
+    history.draw_history(axis, history.workloads_of(results), DASHES)
     return _small(figure, axis, simulated)
 
 
 def _varied(points: Sequence[varied.VariedPoint], name: str) -> "Figure":
-    figure = varied.figure_of(points, name, COLUMN)
+    figure = varied.varied_figure(points, name, COLUMN)
     for axis in reversed(figure.axes):
         _small(figure, axis, axis is figure.axes[0])
     return figure

@@ -13,10 +13,10 @@ from uflip.report.figures.canvas import WIDTH, mark_simulated, new_figure, style
 from uflip.report.figures.files import nothing_to_draw, save
 from uflip.report.figures.palette import CAUSES
 
-HEIGHT = 3.2
+POINTS_HEIGHT = 3.2
 # Estimated width of a legend letter, and of the mark before a label [in].
 LETTER, HANDLE = 0.085, 0.5
-MARKERS = "osD^vPX"
+POINTS_MARKERS = "osD^vPX"
 Times = Mapping[str, int | float | None]
 
 
@@ -73,7 +73,7 @@ def draw_points(
     panels = [panel for panel in _panels(rows) if any(panel[1](row) is not None for row in rows)]
     if not panels:
         raise nothing_to_draw("no point has times, or a write amplification", path)
-    figure, axes = new_figure(1, len(panels), height=HEIGHT)
+    figure, axes = new_figure(1, len(panels), height=POINTS_HEIGHT)
     (first, *others) = rows[0].values
     lines: dict[str, list[SweepPointLike]] = {}
     for row in rows:
@@ -87,7 +87,7 @@ def draw_points(
                 *_line(of_line, first, places, value_of),
                 label=label,
                 color=CAUSES[number % len(CAUSES)],
-                marker=MARKERS[number % len(MARKERS)],
+                marker=POINTS_MARKERS[number % len(POINTS_MARKERS)],
             )[0]
             for number, (label, of_line) in enumerate(lines.items())
         ]

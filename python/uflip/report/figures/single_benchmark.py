@@ -16,29 +16,29 @@ from uflip.report.labels import title
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TITLE = 20.0
+PANELS_TITLE = 20.0
 """Distance of the title above several panels [points]."""
 
 
-def names_of(document: Document) -> list[str]:
+def benchmark_names(document: Document) -> list[str]:
     """Return the names of the micro-benchmarks that can be drawn."""
     return [name for name, runs in document["micro_benchmarks"].items() if by_pattern(runs)]
 
 
-def chart_of(document: Document, micro_benchmark: str) -> Chart:
-    """Return the chart of one of `names_of`."""
+def benchmark_chart(document: Document, micro_benchmark: str) -> Chart:
+    """Return the chart of one of `benchmark_names`."""
     return kind_of(micro_benchmark).chart(document, micro_benchmark)
 
 
 @styled
-def draw_on(axis: "Axes | None", document: Document, micro_benchmark: str) -> "Axes":
-    """Draw one of `names_of` on axes of the caller, or on those of a new figure of pyplot."""
+def draw_benchmark(axis: "Axes | None", document: Document, micro_benchmark: str) -> "Axes":
+    """Draw one of `benchmark_names` on axes of the caller, or on those of a new figure of pyplot."""
     if axis is None:
         from matplotlib import pyplot
 
         _, axis = pyplot.subplots(layout="constrained")
-    chart = chart_of(document, micro_benchmark)
+    chart = benchmark_chart(document, micro_benchmark)
     draw_chart(axis, chart)
     # Panels may have titles of their own.
-    axis.set_title(title(micro_benchmark), pad=None if len(chart.panels) == 1 else TITLE)
+    axis.set_title(title(micro_benchmark), pad=None if len(chart.panels) == 1 else PANELS_TITLE)
     return axis

@@ -27,7 +27,7 @@ from uflip.report.figures.layout import (
     lay_out,
     text_width,
 )
-from uflip.report.figures.marks import Scales, box, elements, markers
+from uflip.report.figures.marks import Scales, box, mark_elements, markers
 from uflip.report.labels import anchor
 
 AXIS_WIDTH, GRID_WIDTH = 0.7, 0.6
@@ -55,7 +55,7 @@ class Drawing:
     description: str
     view_box: str
     clips: Sequence[Clip]
-    elements: Sequence[Element]
+    mark_elements: Sequence[Element]
 
 
 def draw(chart: Chart, name: str, title: str, description: str) -> Drawing:
@@ -99,16 +99,16 @@ def _panel(panel: Panel, frame: Frame, clip: str, *, names: bool) -> Iterator[El
     scales = Scales(panel.x, panel.y, frame)
     for mark in panel.marks:
         if isinstance(mark, Band):
-            yield from elements(mark, scales, clip)
+            yield from mark_elements(mark, scales, clip)
     yield from _grid(panel, scales)
     if panel.right is not None:
         right = Scales(panel.x, panel.right, frame)
         for mark in panel.right_marks:
-            yield from elements(mark, right, clip)
+            yield from mark_elements(mark, right, clip)
         yield from _right_axis(panel.right, right)
     for mark in panel.marks:
         if not isinstance(mark, Band):
-            yield from elements(mark, scales, clip)
+            yield from mark_elements(mark, scales, clip)
     yield from _x_axis(panel.x, scales)
     yield from _y_axis(panel.y, scales, names=names)
     if panel.title:

@@ -17,10 +17,10 @@ from uflip.report.figures.canvas import Dashes, new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HEIGHT = 3.4
+VARIED_HEIGHT = 3.4
 DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (5, 1, 1, 1)), ":")
-MARKERS = "oDsv^<>"
-MAX_LINES = len(DASHES) * len(MARKERS)
+VARIED_MARKERS = "oDsv^<>"
+MAX_LINES = len(DASHES) * len(VARIED_MARKERS)
 """Maximum number of lines that differ without colour: each has its own dashes and markers."""
 LINE_OF_LEGEND = 0.13
 """Height of a legend line [inches]."""
@@ -72,11 +72,11 @@ def lines_of(points: Sequence[VariedPoint], name: str) -> dict[str, list[VariedP
     }
 
 
-def figure_of(points: Sequence[VariedPoint], name: str, width: float) -> "Figure":
+def varied_figure(points: Sequence[VariedPoint], name: str, width: float) -> "Figure":
     """Draw rate and write amplification, one above the other, over the same axis."""
     lines = lines_of(points, name)
     drawn = list(lines.items())[:MAX_LINES]
-    height = HEIGHT + LINE_OF_LEGEND * (len(drawn) - 1)
+    height = VARIED_HEIGHT + LINE_OF_LEGEND * (len(drawn) - 1)
     figure, axes = new_figure(2, 1, height=height)
     figure.set_size_inches(width, height)
     label, scale = AXES.get(name, (name, 1.0))
@@ -92,7 +92,7 @@ def figure_of(points: Sequence[VariedPoint], name: str, width: float) -> "Figure
                 [y for _, y in measured],
                 color=palette.INK,
                 linestyle=DASHES[number % len(DASHES)],
-                marker=MARKERS[number % len(MARKERS)],
+                marker=VARIED_MARKERS[number % len(VARIED_MARKERS)],
                 markersize=3.5,
                 label=line_label,
             )
