@@ -261,7 +261,9 @@ class Comparison(comparison.ResultComparison):
         UnavailableError
             If matplotlib is not installed.
         """
-        return draw_benchmark(ax, self)
+        from uflip.report.figures.ratios import draw_on
+
+        return draw_on(ax, self)
 
     def _repr_html_(self) -> str:
         """Show the baselines and the differences in a notebook."""

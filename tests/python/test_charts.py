@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uflip.report.figures import dots
+from uflip.report.figures import svg
 from uflip.report.figures.axes import round_ticks
 from uflip.report.figures.chart import (
     MARKERS,
@@ -24,8 +24,7 @@ from uflip.report.figures.chart import (
     Spans,
     TextLabel,
 )
-from uflip.report.figures.layout import lay_out, text_width
-from uflip.report.figures.svg import Drawing, draw
+from uflip.report.figures.svg import Drawing, draw, lay_out, text_width
 from uflip.report.page import render
 
 
@@ -174,7 +173,7 @@ def test_dots_have_their_position_size_and_opacity() -> None:
 
     extent, size, alpha = (100.0, 50.0), 4.0, 0.5
     at = np.array([25.0, 75.0, 75.0]), np.array([10.0, 40.0, 40.0])
-    url = dots.dots_as_image(at, extent, size, "#123456", alpha)
+    url = svg.dots_as_image(at, extent, size, "#123456", alpha)
     content = base64.b64decode(url.removeprefix("data:image/png;base64,"))
     pixels = np.array(Image.open(io.BytesIO(content)).convert("RGBA")).astype(float)
     height, width, _ = pixels.shape
@@ -183,15 +182,15 @@ def test_dots_have_their_position_size_and_opacity() -> None:
     painted = opacity > 0
     assert set(map(tuple, pixels[painted][:, :3])) == {(0x12, 0x34, 0x56)}
     for x, y, expected in ((25, 10, alpha), (75, 40, 1 - (1 - alpha) ** 2)):
-        column, row = int(x * dots.DENSITY), int(y * dots.DENSITY)
-        assert opacity[row, column] == pytest.approx(expected, abs=1.5 / dots.LEVELS)
+        column, row = int(x * svg.DENSITY), int(y * svg.DENSITY)
+        assert opacity[row, column] == pytest.approx(expected, abs=1.5 / svg.LEVELS)
         around = painted[row - 10 : row + 11, column - 10 : column + 11]
         area = np.sum(opacity[row - 10 : row + 11, column - 10 : column + 11]) / expected
-        assert area == pytest.approx(np.pi * (size * dots.DENSITY / 2) ** 2, rel=0.05)
+        assert area == pytest.approx(np.pi * (size * svg.DENSITY / 2) ** 2, rel=0.05)
         assert abs(np.argwhere(around).mean(axis=0) - 10).max() < 0.5
     assert painted.sum() == painted[:, :139].sum() + painted[:, 139:].sum()
     # Points outside the panel are left out.
-    none = dots.dots_as_image(
+    none = svg.dots_as_image(
         (np.array([-50.0, 1e4]), np.array([10.0, -9.0])), extent, size, "#123456", 1
     )
     content = base64.b64decode(none.removeprefix("data:image/png;base64,"))

@@ -455,7 +455,7 @@ NOT_STORED = {
     "device/identity.py": "a short form of a profile",
     "experiment.py": "a seed",
     "benchmark/state.py": "the id of a state",
-    "report/figures/dots.py": "PNG: readers of images check it",
+    "report/figures/svg.py": "PNG: readers of images check it",
     "report/labels.py": "an anchor on a page",
     "results/state_record.py": "part of a file name",
     "site/browse.py": "a query by digest",

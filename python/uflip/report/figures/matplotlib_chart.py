@@ -25,7 +25,7 @@ from uflip.report.figures.chart import (
     Spans,
     TextLabel,
 )
-from uflip.report.figures.layout import legend_columns
+from uflip.report.figures.svg import legend_columns
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -32,7 +32,7 @@ def benchmark_chart(document: Document, micro_benchmark: str) -> Chart:
 
 @styled
 def draw_benchmark(axis: "Axes | None", document: Document, micro_benchmark: str) -> "Axes":
-    """Draw one of `benchmark_names` on axes of the caller, or on those of a new figure of pyplot."""
+    """Draw one of `benchmark_names` on axes of the caller, or of a new figure of pyplot."""
     if axis is None:
         from matplotlib import pyplot
 
