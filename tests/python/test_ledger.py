@@ -381,7 +381,7 @@ def test_full_disk_between_line_and_file_loses_no_run(
     def fail(temporary: Path, path: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("uflip.results.atomic.publish", fail)
+    monkeypatch.setattr("uflip.safe_files.publish", fail)
     with pytest.raises(ResultsError):
         writer.commit(RUNS[1], traces[1])
     monkeypatch.undo()

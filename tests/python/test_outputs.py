@@ -390,11 +390,10 @@ def test_seal_is_valid_for_one_kind(workdir: Path) -> None:
 # Modules that open files for writing: new files and folders of `outputs`, or names of uflip's own.
 WRITERS = {
     "cli/pattern.py",
-    "results/atomic.py",
+    "safe_files.py",
     "results/outputs.py",
     "results/export.py",
     "results/fio_job.py",
-    "results/summary_cache.py",
     # A device that travels, and I/Os that are handed over, in a folder that is gone afterwards.
     "cost/replay.py",
     "reproduce/simulated_device.py",
@@ -407,7 +406,7 @@ WRITERS = {
     "site/folders.py",
     # The redirect file with the explorer's token, in a new folder of mode 0700.
     "web/server.py",
-    # In the hidden folder of results that come from another machine (`made_beside`).
+    # In the hidden folder of results that come from another machine (`safe_files.new_folder`).
     "benchmark/multi_device.py",
 }
 

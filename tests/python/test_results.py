@@ -177,16 +177,16 @@ import sys, time
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 import stored
-from uflip.results import atomic
+from uflip import safe_files
 from uflip.device.opener import open_device
 
-publish = atomic.publish
+publish = safe_files.publish
 def slow(temporary, path):
     if "0003" in path.name:
         print("in the middle", flush=True)
         time.sleep(60)
     publish(temporary, path)
-atomic.publish = slow
+safe_files.publish = slow
 
 with open_device("sim:demo") as device:
     writer = stored.writer(Path({out!r}), stored.FOUR, device)

@@ -30,8 +30,9 @@ from uflip.footprint import (
     union,
     written_sequentially,
 )
-from uflip.results import Results, atomic, result_dir
+from uflip.results import Results, result_dir
 from uflip.results.columns import as_array
+from uflip.safe_files import temporary_name
 
 MIB, GIB = 1 << 20, 1 << 30
 SMALL_SIM = "sim:demo?blocks_per_die=64&random_overwrites=3"
@@ -377,8 +378,8 @@ def test_temporary_files_of_a_power_cut_are_replaced(scratch: Path) -> None:
     last, missing = stored.runs[-1], stored.missing
     half = last.path.read_bytes()[: last.path.stat().st_size // 2]
     for content, name in ((half, missing[0]), (b"", missing[1])):
-        atomic.temporary_name(out / "runs" / f"{name}.parquet").write_bytes(content)
-    atomic.temporary_name(out / "manifest.json").write_text('{"format": ')
+        temporary_name(out / "runs" / f"{name}.parquet").write_bytes(content)
+    temporary_name(out / "manifest.json").write_text('{"format": ')
     contents = {run.id: run.path.read_bytes() for run in stored.runs}
     outcome = uflip("run", "--resume", out)
     assert outcome.code == 0, outcome.err

@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stats": set(),
     "accuracy": {
         "_native", "api", "data", "device", "executors", "footprint", "microbench", "results",
-        "units",
+        "safe_files", "units",
     },
     "analysis": {"_native", "data", "errors", "units"},
     "units": {"_native", "errors"},
@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "startup": {"data"},
     "flash_waits": {"_native", "data", "startup"},
     "executors": {"_native", "device", "signals", "errors"},
+    "safe_files": set(),
     "signals": set(),
     "native_wait": {"_native", "signals", "errors"},
     "device": {
@@ -65,7 +66,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "results": {
         "_native", "analysis", "arrow_table", "data", "device", "durability",
-        "errors", "flash_waits", "footprint", "signals", "spec", "startup", "stats", "units",
+        "errors", "flash_waits", "footprint", "safe_files", "signals", "spec", "startup", "stats",
+        "units",
     },
     "report": {
         "analysis", "data", "durability", "errors", "escape", "hints", "microbench", "results",
@@ -84,7 +86,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "site": {
         "_native", "benchmark", "benchmark_options", "benchmarks", "data", "device", "durability",
-        "errors", "escape", "executors", "hints", "profiles", "report", "results", "units", "web",
+        "errors", "escape", "executors", "hints", "profiles", "report", "results", "safe_files",
+        "units", "web",
     },
     "play": {
         "_native", "benchmark", "benchmark_options", "data", "device", "errors", "experiment",
@@ -93,7 +96,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "benchmark": {
         "_native", "analysis", "benchmark_options", "data", "device", "durability", "errors",
         "executors", "experiment", "flash_waits", "footprint", "microbench", "native_wait", "oc",
-        "profiles", "results", "signals", "spec", "startup", "stats", "units",
+        "profiles", "results", "safe_files", "signals", "spec", "startup", "stats", "units",
     },
     "reproduce": {
         "_native", "benchmark", "benchmark_options", "data", "device", "durability", "errors",
@@ -102,7 +105,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "sweeping": {
         "_native", "benchmark_options", "data", "device", "durability", "errors",
-        "executors", "results", "spec", "stats", "units",
+        "executors", "results", "safe_files", "spec", "stats", "units",
     },
     "selftest": {
         "analysis", "device", "errors", "executors", "models", "reproduce", "spec", "units",

@@ -41,7 +41,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.footprint import reads_few_addresses
-from uflip.results.atomic import write_file
+from uflip.safe_files import write_file
 
 PASSES = 2
 """How many times write cache, SLC cache and spare space are written."""

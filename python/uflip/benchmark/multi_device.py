@@ -22,7 +22,6 @@ arrived with the right digests. So at any failure in between, one of the two is 
 served during the other work of the worker: its next drive does not delay them.
 """
 
-import os
 import re
 import shutil
 import sys
@@ -74,8 +73,8 @@ from uflip.executors import CallingThread, Executor, current, iterate_outcomes, 
 from uflip.executors.executor import MAX_WORKER_DEATHS
 from uflip.executors.progress_messages import Remote, publish, subscribe
 from uflip.results import Results, outputs, result_dir
-from uflip.results.atomic import write_file
 from uflip.results.result_dir import create_atomically
+from uflip.safe_files import write_file
 
 
 def split_host(device: str) -> tuple[str, str]:
@@ -202,8 +201,6 @@ def _fetch_file(
             content.write(
                 _ask(executor, remote.worker, _read_piece, f"{remote.folder}/{name}", begin)
             )
-        content.flush()
-        os.fsync(content.fileno())
     if _digest(path) != digest:
         raise _damaged_in_transit(remote, name, "other bytes")
 

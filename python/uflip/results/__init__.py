@@ -19,7 +19,6 @@
 `export`           tidy tables for other programs
 `state_record`     records the device state beside the results
 `lock`             detects a running or a killed writer
-`atomic`           write, fsync, rename: either the old or the new, never half of it
 =================  ===========================================================================
 
 The folder::

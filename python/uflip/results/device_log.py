@@ -14,7 +14,6 @@ log only, not the run. Format: `crates/store/src/inside.rs`.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,10 +23,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip import _native
+from uflip import _native, safe_files
 from uflip.data.run import InsideFile
 from uflip.errors import ResultsError, native_errors
-from uflip.results import atomic
 from uflip.results.result_dir import RUN_SUFFIX
 
 if TYPE_CHECKING:
@@ -318,19 +316,13 @@ def write_device_log(folder: Path, run: str, trace: Log) -> InsideFile:
     """
     path = log_file(folder, run)
     path.parent.mkdir(exist_ok=True)
-    temporary = atomic.temporary_name(path)
-    temporary.unlink(missing_ok=True)
-    try:
+    with safe_files.replaced_file(path) as temporary:
+        temporary.unlink(missing_ok=True)
         with native_errors():
             trace.write_inside(str(temporary), "{}")
         ((size, digest, problem),) = _native.digest_files([str(temporary)])
         if problem:
             raise OSError(0, problem)
-        atomic.publish(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
     return InsideFile(bytes=size, digest=digest)
 
 

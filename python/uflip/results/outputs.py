@@ -20,22 +20,20 @@ import csv
 import errno
 import os
 import re
-import shutil
 import stat
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
+from uflip import safe_files
 from uflip.data.document import file_type
 from uflip.data.manifest import refuse_results
 from uflip.errors import RefusedError, ResultsError, UflipError, UsageError
-from uflip.results.atomic import fsync_directory, fsync_tree, make_folders
 
 SEAL_BYTES = 16
 # An empty chunk of type IEND: the end of every PNG.
@@ -125,13 +123,6 @@ def _seal_fits(file: BinaryIO, kind: OutputKind) -> bool:
         hasher.update(part)
         remaining -= len(part)
     return remaining == 0 and hasher.hexdigest() == digest
-
-
-# The longest file name on any file system of Linux [bytes].
-MAX_NAME_BYTES = 255
-NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
-
-_numbers = count()
 
 
 @dataclass(frozen=True)
@@ -244,20 +235,17 @@ def output_file(output: OutputPath) -> Iterator[Path]:
         As `write`.
     """
     where = f"{output.option} {output.path}".strip()
+    mode = None if output.existing is None else stat.S_IMODE(output.existing.st_mode)
     try:
-        temporary = _new_temporary_file(output.path, output.existing)
-        try:
-            yield temporary
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-            _publish(temporary, output, where)
-        except UflipError as error:
-            if error.where == str(temporary):
-                error.where = where
-            raise
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        with safe_files.temporary_file(output.path, mode) as temporary:
+            try:
+                yield temporary
+                safe_files.sync_path(temporary)
+                _publish(temporary, output, where)
+            except UflipError as error:
+                if error.where == str(temporary):
+                    error.where = where
+                raise
     except OSError as error:
         raise _write_error(output.kind, where, error) from error
 
@@ -285,15 +273,8 @@ def new_folder(path: Path, kind: str, option: str = "--out") -> Iterator[Path]:
     """
     check_new_folder(path, kind, option)
     try:
-        make_folders(path.parent)
-        temporary = _make_temporary(path, lambda name: name.mkdir())
-        try:
+        with safe_files.new_folder(path) as temporary:
             yield temporary
-            fsync_tree(temporary)
-            temporary.rename(path)  # fails if anything but an empty folder appeared meanwhile
-            fsync_directory(path.parent)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
         raise ResultsError(
             f"The {kind} could not be written",
@@ -366,58 +347,17 @@ def _write_error(kind: OutputKind, where: str, error: Exception) -> ResultsError
     )
 
 
-def _new_temporary_file(path: Path, existing: os.stat_result | None) -> Path:
-    """Make an empty file with a unique name in the folder of `path`."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-    def make(temporary: Path) -> None:
-        descriptor = os.open(temporary, flags, 0o666)
-        try:
-            if existing is not None:
-                os.fchmod(descriptor, stat.S_IMODE(existing.st_mode))
-        finally:
-            os.close(descriptor)
-
-    return _make_temporary(path, make)
-
-
-def _make_temporary(path: Path, make: Callable[[Path], None]) -> Path:
-    """Make something beside `path` under an unused name."""
-    stem = os.fsencode(path.name)[: MAX_NAME_BYTES - 60]
-    while True:
-        name = os.fsdecode(b".%s.%d-%d.tmp" % (stem, os.getpid(), next(_numbers)))
-        # The same ending: some writers derive the format from it.
-        temporary = path.absolute().with_name(name + path.suffix[:16])
-        with suppress(FileExistsError):  # left by a killed process
-            make(temporary)
-            return temporary
-
-
 def _publish(temporary: Path, output: OutputPath, where: str) -> None:
     if output.existing is None:
-        _publish_new(temporary, output, where)
-    else:
-        current = _lstat(output.path)
-        if current is None or _identity(current) != _identity(output.existing):
-            raise _conflict_error(output, where)
-        temporary.replace(output.path)
-    fsync_directory(output.path.absolute().parent)
-
-
-def _publish_new(temporary: Path, output: OutputPath, where: str) -> None:
-    """Give a file a name that must be free."""
-    # A hard link fails if the name exists; a rename would replace the file. A file system without
-    # hard links needs a check beforehand.
-    try:
-        os.link(temporary, output.path, follow_symlinks=False)
-    except FileExistsError:
-        raise _conflict_error(output, where) from None
-    except OSError as error:
-        if error.errno not in NO_LINKS:
-            raise
-        if _lstat(output.path) is not None:
+        try:
+            safe_files.publish_new(temporary, output.path)
+        except FileExistsError:
             raise _conflict_error(output, where) from None
-        temporary.replace(output.path)
+        return
+    current = _lstat(output.path)
+    if current is None or _identity(current) != _identity(output.existing):
+        raise _conflict_error(output, where)
+    safe_files.publish(temporary, output.path)
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:

@@ -12,20 +12,15 @@ The lock of a folder distinguishes a running benchmark from a killed one.
 
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from itertools import count
+from contextlib import contextmanager
 from pathlib import Path
 
+from uflip import safe_files
 from uflip.data.manifest import RUNS, refuse_results
 from uflip.errors import ResultsError
-from uflip.results import atomic
 
 RUN_SUFFIX = ".parquet"
-TEMPORARY_SUFFIX = ".being-made"
-
-_numbers = count()
 
 
 def run_file(folder: Path, run: str) -> Path:
@@ -87,53 +82,23 @@ def create_atomically(
     ResultsError
         If it cannot be made, or its name was taken meanwhile.
     """
-    # A unique number: remains of the last one on a full or read-only disk must not cause a failure.
-    one = f"{next(_numbers)}-{os.getpid()}"
-    hidden = folder.with_name(f".{folder.name[-200:]}-{one}{TEMPORARY_SUFFIX}")
+    hidden: Path | None = None
     try:
-        atomic.make_folders(folder.parent)
-        _clear_abandoned(folder)
-        hidden.mkdir()
+        with safe_files.new_folder(folder) as hidden:
+            yield hidden
     except OSError as error:
-        raise _creation_error(folder, error, kind, option) from error
-    try:
-        yield hidden
-        for inside in (hidden, *(path for path in hidden.rglob("*") if path.is_dir())):
-            atomic.fsync_directory(inside)
-        if folder.is_symlink() or folder.exists():
-            raise FileExistsError(None, "another process created this name meanwhile")
-        hidden.rename(folder)
-        atomic.fsync_directory(folder.parent)
-    except BaseException as error:
-        shutil.rmtree(hidden, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise _creation_error(folder, error, kind, option) from error
-        if isinstance(error, ResultsError) and str(hidden) in error.where:
+        raise ResultsError(
+            what=f"The {kind} folder could not be made",
+            where=str(folder),
+            got=error.strerror or str(error),
+            allowed="an unused name, in a folder that can be written",
+            action=f"choose another {option}",
+        ) from error
+    except ResultsError as error:
+        if hidden is not None and str(hidden) in error.where:
             error.where = error.where.replace(str(hidden), str(folder))
             error.action = "free some space and begin again; nothing was left behind"
         raise
-
-
-def _clear_abandoned(folder: Path) -> None:
-    """Remove the remains of killed processes; a live process holds a lock on its folder."""
-    for hidden in folder.parent.glob(f".{_literal(folder.name[-200:])}-*{TEMPORARY_SUFFIX}"):
-        with suppress(OSError):
-            descriptor = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if not Path(f"/proc/{_maker(hidden)}").exists():
-                    shutil.rmtree(hidden, ignore_errors=True)
-            finally:
-                os.close(descriptor)
-
-
-def _maker(hidden: Path) -> str:
-    """Return the id of the process that made a hidden folder."""
-    return hidden.name.removesuffix(TEMPORARY_SUFFIX).rpartition("-")[2]
-
-
-def _literal(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def check_not_moved(folder: Path, descriptor: int) -> None:
@@ -160,16 +125,6 @@ def check_not_moved(folder: Path, descriptor: int) -> None:
             action="put it back and continue with `uflip run --resume`; finished runs are in it, "
             "in its new location",
         )
-
-
-def _creation_error(folder: Path, error: OSError, kind: str, option: str) -> ResultsError:
-    return ResultsError(
-        what=f"The {kind} folder could not be made",
-        where=str(folder),
-        got=error.strerror or str(error),
-        allowed="an unused name, in a folder that can be written",
-        action=f"choose another {option}",
-    )
 
 
 # The writer holds a lock on the folder (flock) while it lives. The kernel releases it when the

@@ -13,13 +13,12 @@ from pathlib import Path
 
 import msgspec
 
-from uflip import _native
+from uflip import _native, safe_files
 from uflip.data import state_record
 from uflip.data.device import DeviceInfo
 from uflip.data.state_record import StateDocument, StateRequest, Written
 from uflip.device.identity import MEDIUM, identity, medium, medium_difference
 from uflip.errors import RefusedError, ResultsError
-from uflip.results import atomic
 from uflip.results.result_dir import why_not_writable
 
 FOLDER = Path("results") / "states"
@@ -83,7 +82,7 @@ class StateRecord:
         self.state = None
         self.path.unlink(missing_ok=True)
         if self.path.parent.exists():
-            atomic.fsync_directory(self.path.parent)
+            safe_files.sync_path(self.path.parent)
 
     def _save(self, state: StateDocument) -> None:
         self.state = msgspec.structs.replace(
@@ -93,8 +92,8 @@ class StateRecord:
             written=last_write(self._info),
         )
         try:
-            atomic.make_folders(self.path.parent)
-            atomic.write_file(self.path, state_record.encode(self.state))
+            safe_files.make_folders(self.path.parent)
+            safe_files.write_file(self.path, state_record.encode(self.state))
         except OSError as error:
             raise ResultsError(
                 what="The record of the device's state could not be written",

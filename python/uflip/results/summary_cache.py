@@ -33,10 +33,10 @@ from uflip.data.run_summary import (
 )
 from uflip.data.summary import RepetitionSummary
 from uflip.errors import UflipError
-from uflip.results.atomic import temporary_name
 from uflip.results.pyramid import ROW, Pyramid, pyramid_of
 from uflip.results.run_summary import RepetitionPart, experiment_of, job_summary, merge_repetitions
 from uflip.results.steady_state import Samples
+from uflip.safe_files import write_file
 
 PYRAMID_KIND = DocumentKind("pyramid", 64 << 20, "remove it: it is made again from the run file")
 FileDigest = tuple[int, str]
@@ -103,9 +103,9 @@ class SummaryCache:
             self._folder.mkdir(exist_ok=True)
             if pyramid is not None:
                 content, record = _pack(pyramid)
-                _write(self._pyramid_file(run), content)
+                write_file(self._pyramid_file(run), content, durable=False)
             stored = StoredSummary((SummarySource(run, *digest),), summary, record)
-            _write(self._file(run), run_summary.encode((stored,)))
+            write_file(self._file(run), run_summary.encode((stored,)), durable=False)
 
     def store_experiments(
         self, experiments: Sequence[tuple[Sequence[tuple[str, FileDigest | None]], RunSummary]]
@@ -115,7 +115,7 @@ class SummaryCache:
         stored = tuple(StoredSummary(of, summary) for of, summary in with_sources if of is not None)
         with contextlib.suppress(OSError):
             self._folder.mkdir(exist_ok=True)
-            _write(self._file(run_summary.ALL), run_summary.encode(stored))
+            write_file(self._file(run_summary.ALL), run_summary.encode(stored), durable=False)
 
     def _read(self, source: SummarySource) -> StoredSummary | None:
         stored = run_summary.read(self._file(source.run))
@@ -208,17 +208,6 @@ def _sources(runs: Sequence[tuple[str, FileDigest | None]]) -> tuple[SummarySour
     """Return the files that a summary is made from; None if one has no digest."""
     sources = [SummarySource(run, *digest) for run, digest in runs if digest is not None]
     return tuple(sources) if len(sources) == len(runs) else None
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = temporary_name(path)
-    try:
-        temporary.write_bytes(content)
-        temporary.rename(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
 
 
 def _pack(pyramid: Pyramid) -> tuple[bytes, PyramidFile]:

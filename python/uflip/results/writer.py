@@ -21,14 +21,14 @@ from typing import Protocol
 
 import msgspec
 
-from uflip import _native
+from uflip import _native, safe_files
 from uflip.data import ledger, manifest, run_summary
 from uflip.data.ledger import BeginEntry, Entry, digest_of
 from uflip.data.manifest import Interference, Manifest, Phases, PlanEntry, entry_of
 from uflip.data.run import About, InsideFile
 from uflip.data.summary import Certainty, WarningSummary
 from uflip.errors import ResultsError, UflipError, native_errors
-from uflip.results import atomic, device_log, result_dir
+from uflip.results import device_log, result_dir
 from uflip.results.benchmark_warnings import benchmark_warnings, plan_warnings
 from uflip.results.initial_manifest import utc_now
 from uflip.results.integrity import FolderVerification, examine, read_log
@@ -448,7 +448,7 @@ class FolderFiles:
                 ledger.ManifestEntry(len(written), _native.digest(written), digest_of(content.plan))
             )
             try:
-                atomic.write_file(path, written)
+                safe_files.write_file(path, written)
             except BaseException:
                 if not path.exists() or path.read_bytes() != written:
                     self._ledger.remove_last_line()
@@ -490,21 +490,19 @@ class FolderFiles:
                 got="the same run again",
                 action="report this, with the command: a run was made twice",
             )
-        temporary, in_ledger = atomic.temporary_name(path), False
+        in_ledger = False
         assert self._ledger is not None, "a folder that is written has a ledger"
         try:
-            with native_errors():
-                trace.write_parquet(str(temporary), metadata_json)
-            ((size, digest, problem),) = _native.digest_files([str(temporary)])
-            if problem:
-                raise OSError(0, problem)
-            self._ledger.append(ledger.RunEntry(entry.id, size, digest, digest_of(entry)))
-            in_ledger = True
-            self.digests[entry.id] = (size, digest)
-            atomic.publish(temporary, path)
+            with safe_files.replaced_file(path) as temporary:
+                with native_errors():
+                    trace.write_parquet(str(temporary), metadata_json)
+                ((size, digest, problem),) = _native.digest_files([str(temporary)])
+                if problem:
+                    raise OSError(0, problem)
+                self._ledger.append(ledger.RunEntry(entry.id, size, digest, digest_of(entry)))
+                in_ledger = True
+                self.digests[entry.id] = (size, digest)
         except BaseException as error:
-            with contextlib.suppress(OSError):  # the cause of a failed write often prevents removal
-                temporary.unlink(missing_ok=True)
             if in_ledger and not path.exists():
                 self.digests.pop(entry.id, None)
                 self._ledger.remove_last_line()
@@ -592,7 +590,7 @@ class LedgerWriter:
         os.close(descriptor)
         writer = cls(path, 0, 0, "")
         writer.append(BeginEntry(folder_id, plan))
-        atomic.fsync_directory(folder)
+        safe_files.sync_path(folder)
         return writer
 
     def set_folder(self, folder: Path) -> None:

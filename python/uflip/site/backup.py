@@ -25,9 +25,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from uflip.data.document import Table
 from uflip.errors import ResultsError
-from uflip.results import atomic
 from uflip.results.result_dir import create_atomically, refuse_existing
-from uflip.site.blobs import SYNC_THREADS, sync_paths
+from uflip.safe_files import SYNC_THREADS, sync_paths, temporary_name
 from uflip.site.database import revisions
 from uflip.site.site import Site, open_site
 from uflip.site.tables import (
@@ -82,7 +81,6 @@ def back_up(site: Site, out: Path) -> BackupCounts:
         for path in (hidden / BLOBS).glob("*/*"):
             if path.name not in digests:
                 path.unlink()
-        sync_paths([hidden / ROWS, hidden / BLOBS, *(hidden / BLOBS).iterdir()])
     return BackupCounts(results, len(digests), sum(digests.values()))
 
 
@@ -187,7 +185,7 @@ def _blob_path(backup: Path, digest: str) -> Path:
 def _copy(path: Path, to: Path) -> None:
     """Copy a file; its name appears when all of it is on the disk."""
     to.parent.mkdir(parents=True, exist_ok=True)
-    temporary = atomic.temporary_name(to)
+    temporary = temporary_name(to)
     shutil.copyfile(path, temporary)
     temporary.chmod(0o444)
     sync_paths([temporary])

@@ -38,7 +38,7 @@ STALE_S = 3600.0
 RESULT_FOLDER = re.compile(rf"({RESULT_ID.pattern})|\.({RESULT_ID.pattern})-[0-9a-f]{{8}}")
 """Names of folders of results, and of those that are being made."""
 DIGEST = re.compile("[0-9a-f]{64}")
-TEMPORARY_FILE = re.compile(r"\.[0-9a-f]{64}(-[0-9a-f]{8}|\.tmp)")
+TEMPORARY_FILE = re.compile(r"\.[0-9a-f]{64}(\.[0-9]+-[0-9]+)?\.tmp")
 """Names of temporary files that a kill leaves while a file is copied."""
 UPLOAD = re.compile("[0-9a-f]{32}")
 

@@ -14,16 +14,14 @@ import re
 import secrets
 import shutil
 from collections.abc import Container, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from uflip.errors import ResultsError, UsageError
-from uflip.results.atomic import make_folders
+from uflip.safe_files import make_folders, sync_paths
 from uflip.site.bucket import Bucket
 from uflip.site.upload_files import FilePart
 
-SYNC_THREADS = 8
 """Files that are synced at a time: the disk merges much of the work."""
 FOLDERS = "folders"
 FOLDERS_OF_A_SITE = ("blobs", "arriving", FOLDERS)
@@ -304,18 +302,3 @@ def _link(arriving: Path, path: Path) -> None:
         linked = arriving.with_name(f"{arriving.name}.{secrets.token_hex(4)}")
         os.link(path, linked)
         linked.replace(arriving)
-
-
-def sync_paths(paths: Iterable[Path]) -> None:
-    """Sync files, or the names in folders, to the disk."""
-    with ThreadPoolExecutor(SYNC_THREADS) as pool:
-        for _ in pool.map(_sync, dict.fromkeys(paths)):
-            pass
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -7,7 +7,6 @@ AWS_ALLOW_HTTP=true for a server without TLS).
 """
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,8 +14,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uflip import safe_files
 from uflip.errors import ResultsError, UnavailableError, UsageError
-from uflip.results import atomic
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore, RetryConfig
@@ -108,23 +107,20 @@ class Bucket:
             if path.exists():
                 return
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_name(f".{path.name}-{os.urandom(4).hex()}")
             content_digest = hashlib.sha256()
             try:
-                with self._storage_errors(path.name), temporary.open("xb") as file:
-                    for part in obstore.get(self._store, path.name).stream():
-                        content_digest.update(part)
-                        file.write(part)
-                    file.flush()
-                    os.fsync(file.fileno())
-                if content_digest.hexdigest() != path.name:
-                    raise self._wrong(path.name, content_digest.hexdigest())
-                temporary.chmod(0o444)
-                atomic.publish(temporary, path)
+                with safe_files.temporary_file(path) as temporary:
+                    with self._storage_errors(path.name), temporary.open("wb") as file:
+                        for part in obstore.get(self._store, path.name).stream():
+                            content_digest.update(part)
+                            file.write(part)
+                    if content_digest.hexdigest() != path.name:
+                        raise self._wrong(path.name, content_digest.hexdigest())
+                    safe_files.sync_path(temporary)
+                    temporary.chmod(0o444)
+                    safe_files.publish(temporary, path)
             except FileNotFoundError as error:
                 raise self._wrong(path.name, "nothing") from error
-            finally:
-                temporary.unlink(missing_ok=True)
 
         _on_all(get, files)
 

@@ -386,8 +386,6 @@ class Client:
                     break
                 summed.update(part)
                 file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
         if (length, summed.hexdigest()) != (offered.bytes, offered.digest):
             raise ResultsError(
                 "The file does not match its digest on the site", where=path.name,

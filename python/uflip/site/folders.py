@@ -18,7 +18,8 @@ from sqlalchemy import select
 
 from uflip.data.document import Table
 from uflip.errors import ResultsError
-from uflip.site.blobs import Blobs, sync_paths
+from uflip.safe_files import sync_paths
+from uflip.site.blobs import Blobs
 from uflip.site.examiner import MEMORY_BYTES, SECONDS
 from uflip.site.rows import ExaminedFolder
 from uflip.site.tables import AbsentError, FileRecord, ResultRecord

@@ -28,7 +28,7 @@ from uflip.data import ledger, manifest
 from uflip.errors import DeviceError, InterruptedRun
 from uflip.profiles import profile_names, zoned_names
 from uflip.results import Results
-from uflip.results.atomic import write_file
+from uflip.safe_files import write_file
 from uflip.site.accounts import new_token
 from uflip.site.client import missing, prepare
 from uflip.site.tables import Account, ResultRecord

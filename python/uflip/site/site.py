@@ -11,7 +11,6 @@ A folder that has lost its id gets it again if the database has rows for results
 """
 
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,10 +21,9 @@ from sqlalchemy import Engine, make_url, select
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import Session, sessionmaker
 
+from uflip import safe_files
 from uflip.data.manifest import refuse_results
 from uflip.errors import RefusedError, ResultsError, UsageError
-from uflip.results import atomic
-from uflip.results.atomic import make_folders
 from uflip.site.blobs import FOLDERS, FOLDERS_OF_A_SITE, Blobs
 from uflip.site.bucket import Bucket
 from uflip.site.database import check_url, open_database
@@ -129,7 +127,7 @@ def open_site(
         if make:
             _check_new_database(root, url)
             made = not root.exists()
-            make_folders(root)
+            safe_files.make_folders(root)
             if made:
                 root.chmod(0o700)
         else:
@@ -228,14 +226,9 @@ def _stored_id(root: Path) -> str:
 
 def _store_id(root: Path, ours: str) -> str:
     """Store an id in a folder; return the stored one: another server may be faster."""
-    temporary = root / f".{ID_FILE}-{secrets.token_hex(4)}"  # used by this server alone
-    try:
-        atomic.write_file(temporary, f"{ours}\n".encode())
-        with suppress(FileExistsError):
-            os.link(temporary, root / ID_FILE)
-        atomic.fsync_directory(root)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with suppress(FileExistsError):
+        safe_files.write_new_file(root / ID_FILE, f"{ours}\n".encode())
+    safe_files.sync_path(root)
     return _stored_id(root)
 
 

@@ -29,7 +29,7 @@ from uflip.data.document import DocumentKind, Table, read_document
 from uflip.data.sweep import Design, Range, SweepManifest, Value
 from uflip.errors import ResultsError, UnavailableError
 from uflip.results import outputs, result_dir
-from uflip.results.atomic import write_file
+from uflip.safe_files import write_file
 from uflip.spec import Functions
 from uflip.sweeping.columns import (
     MEASURED,
