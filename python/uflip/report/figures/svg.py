@@ -124,7 +124,7 @@ class Drawing:
     description: str
     view_box: str
     clips: Sequence[Clip]
-    mark_elements: Sequence[Element]
+    elements: Sequence[Element]
 
 
 def draw(chart: Chart, name: str, title: str, description: str) -> Drawing:
