@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, func, literal, or_, sel
 from uflip.errors import UflipError, UsageError, unknown_name
 from uflip.site import rows
 from uflip.site.accounts import has_role
-from uflip.site.paging import Order, RowPage, page, parse_cursor, parse_order
+from uflip.site.paging import Order, RowPage, fetch_page, parse_cursor, parse_order
 from uflip.site.tables import WORDS, AbsentError, Account, DeviceRecord, FileRecord, ResultRecord
 from uflip.units import parse_size
 
@@ -204,7 +204,7 @@ def results(session: "Session", caller: Account | None, criteria: ResultQuery) -
         total = len(ids)
         if total <= MAX_COUNTED:
             query = rows.results().where(ResultRecord.id.in_(ids))
-    result_page = page(session, query, order, ResultRecord.id, criteria.per_page, start)
+    result_page = fetch_page(session, query, order, ResultRecord.id, criteria.per_page, start)
     if total is None and start is None and result_page.after is None:
         total = len(result_page.rows)
     if total is None:
@@ -267,7 +267,7 @@ def devices(session: "Session", sort: str, after: str, before: str) -> RowPage:
         For an unknown order, or an invalid page.
     """
     order, start = parse_order(sort, DEVICE_SORTS), parse_cursor(after, before)
-    return page(session, rows.devices(), order, DeviceRecord.id, DEVICES_PER_PAGE, start)
+    return fetch_page(session, rows.devices(), order, DeviceRecord.id, DEVICES_PER_PAGE, start)
 
 
 def every_device(session: "Session") -> Iterator[Row[Any]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import InstrumentedAttribute, Session
 
 MAX_PER_PAGE = 500
-Value = str | int | float | None
+CursorValue = str | int | float | None
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Order:
 class PageCursor:
     """A position in a list: after a row, or before it when paging backwards."""
 
-    value: Value
+    value: CursorValue
     row: str | int
     back: bool = False
 
@@ -110,11 +110,11 @@ def _is_plain(value: object) -> bool:
     return type(value) is str and "\0" not in value and value == value.encode().decode()
 
 
-def _cursor_text(value: Value, row: str | int) -> str:
+def _cursor_text(value: CursorValue, row: str | int) -> str:
     return base64.urlsafe_b64encode(json.dumps([value, row]).encode()).decode()
 
 
-def page(  # noqa: PLR0917 -- parameters of a page
+def fetch_page(  # noqa: PLR0917 -- parameters of a page
     session: "Session",
     query: "Select[Any]",
     order: tuple[Order, bool],
@@ -160,14 +160,14 @@ def page(  # noqa: PLR0917 -- parameters of a page
         if len(fetched) > most:
             break
     back = start is not None and start.back
-    more, rows = len(fetched) > most, fetched[:most]
+    more, shown = len(fetched) > most, fetched[:most]
     if back:
-        rows.reverse()
-    ends = [_cursor_text(each.sort_value, each.sort_row) for each in (rows[:1] + rows[-1:])]
+        shown.reverse()
+    ends = [_cursor_text(each.sort_value, each.sort_row) for each in (shown[:1] + shown[-1:])]
     is_before = more if back else start is not None
     is_after = back or more
     return RowPage(
-        rows, ends[0] if ends and is_before else None, ends[-1] if ends and is_after else None
+        shown, ends[0] if ends and is_before else None, ends[-1] if ends and is_after else None
     )
 
 
