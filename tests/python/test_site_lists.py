@@ -11,7 +11,7 @@ import pytest
 from site_server import postgres
 from sqlalchemy import insert, select
 
-from uflip.site import browse, pages, paging, publishing
+from uflip.site import browse, pages, publishing
 from uflip.site.accounts import new_token
 from uflip.site.browse import SORTS, ResultQuery
 from uflip.site.site import Site, open_site
@@ -146,7 +146,7 @@ def test_pages_are_consecutive_in_every_order(filled_site: Filled, sort: str, si
     with filled_site.site.sessions() as session:
         query = ResultQuery(sort=sign + sort, per_page=500)
         everything = browse.results(session, None, query).page.rows
-        last = paging._cursor_text(everything[-1].sort_value, everything[-1].sort_row)
+        last = browse._cursor_text(everything[-1].sort_value, everything[-1].sort_row)
     before, _ = all_pages(
         filled_site.site,
         lambda **cursor: ResultQuery(**{"before": last} | cursor, sort=sign + sort, per_page=23),

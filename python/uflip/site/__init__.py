@@ -15,7 +15,6 @@ uflip submit ─▶ api ─▶ intake ─▶ blobs (files by their digest)
 `api`               the routes for programs, described by OpenAPI
 `pages`             the HTML pages
 `browse`            lists, filters, devices and tables for `api` and `pages`
-`paging`            pages of a list that begin at a cursor
 `rows`              the columns of a result: examined, stored, listed
 `intake`            uploads, from the list of files to the stored result
 `publishing`        publishes and withdraws results, and counts those of a device
