@@ -157,7 +157,7 @@ def parse_names(values: str | Sequence[str], where: str = "--only") -> tuple[str
     """
     texts = [parse_text(each, where) for each in ([values] if isinstance(values, str) else values)]
     names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
-    if not names:
+    if texts and not names:
         raise UsageError(
             "No name was given",
             where=where,

@@ -549,6 +549,19 @@ def test_plan_lists_runs_without_touching_the_device(workdir: Path) -> None:
     assert "before the first run: random state over 1 GiB" in outcome.out
 
 
+def test_plan_names_the_first_of_many_skipped_runs() -> None:
+    words = ("plan", "sim:demo?blocks_per_die=64", "--scale", "quick", "--max-time", "1s")
+    reasons = [skip["reason"] for skip in json.loads(uflip(*words, "--json").out)["skipped"]]
+    late = sum("at most" in reason for reason in reasons)
+    (line,) = [line for line in uflip(*words).out.splitlines() if line.endswith("1 s at most")]
+    assert line.startswith(f"skipped: {late} runs: ")
+    assert "(--runs and --json list all)" in line
+    assert line.count(", ") == 5
+    listed = uflip(*words, "--runs").out.splitlines()
+    (every,) = [line for line in listed if line.endswith("1 s at most")]
+    assert every.count(", ") == late - 1
+
+
 def test_json_plan_matches_the_runs(workdir: Path) -> None:
     arguments = ("null", "--scale", "quick", "--only", "order", "--seed", "3")
     plan = json.loads(uflip("plan", *arguments, "--json").out)

@@ -43,6 +43,7 @@ Examples:
 """
 
 RESETS_SHOWN = 5
+SKIPPED_SHOWN = 5
 HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about")
 
 
@@ -56,7 +57,9 @@ HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about"
     help="Write the plan to a file (TOML), to be edited and passed to `uflip run --plan`.",
 )
 @force_option
-@click.option("--runs", "list_runs", is_flag=True, help="List every run, in order.")
+@click.option(
+    "--runs", "list_runs", is_flag=True, help="List every run in order, and the skipped ones."
+)
 @json_option
 def command(
     *,
@@ -94,7 +97,7 @@ def command(
         echo()
         echo_table(("run", "target at", "I/Os", "about"), _run_rows(plan, estimated))
     for reason, names in _skipped(plan).items():
-        echo(f"skipped: {', '.join(names)}: {reason}")
+        echo(f"skipped: {_first_names(names, every=list_runs)}: {reason}")
     for warning in plan.warnings:
         echo(f"warning: {warning['message']}\n         {warning['advice']}")
 
@@ -222,6 +225,14 @@ def _skipped(plan: Plan) -> dict[str, list[str]]:
         name = f"{skip.micro_benchmark} {skip.pattern} {skip.parameter} {value}"
         reasons.setdefault(skip.reason, []).append(name)
     return reasons
+
+
+def _first_names(names: Sequence[str], *, every: bool) -> str:
+    """Return the names of skipped runs: only the first of many."""
+    if every or len(names) <= SKIPPED_SHOWN:
+        return ", ".join(names)
+    first = ", ".join(names[:SKIPPED_SHOWN])
+    return f"{format_count(len(names))} runs: {first}, ... (--runs and --json list all)"
 
 
 def _document(plan: Plan, estimated: PlanEstimate, *, in_state: bool) -> Mapping[str, object]:

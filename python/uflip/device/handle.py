@@ -421,6 +421,11 @@ class Device(Saved):
     def zone(self, number: int) -> Zone:
         """Return one zone; see `zones`.
 
+        Parameters
+        ----------
+        number : int
+            Its number, from 0 on.
+
         Raises
         ------
         UsageError

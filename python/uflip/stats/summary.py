@@ -184,7 +184,13 @@ class Distribution:
         )
 
     def percentile(self, q: float) -> int | None:
-        """Return the percentile of a share 0 < q < 1 [ns]; None if the sample is too small."""
+        """Return an observed percentile [ns]; None if the sample is too small.
+
+        Parameters
+        ----------
+        q : float
+            The share of response times that do not exceed it, 0 < q < 1.
+        """
         self._pack()
         return self._percentile(np.cumsum(self._counts), q)
 
