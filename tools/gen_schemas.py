@@ -14,7 +14,6 @@ import msgspec
 from generated import write_or_check
 
 from uflip.data import (
-    comparison,
     ledger,
     manifest,
     multi_device,
@@ -26,6 +25,7 @@ from uflip.data import (
     summary,
     sweep,
 )
+from uflip.results.comparison import Comparisons
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference" / "schemas"
 DOCUMENTS: dict[str, Any] = {
@@ -37,7 +37,7 @@ DOCUMENTS: dict[str, Any] = {
     "plan-run": plan.PlanRunEntry,
     "specification": spec.Spec,
     "summary": summary.Summary,
-    "comparison": comparison.Comparisons,
+    "comparison": Comparisons,
     "sweep": sweep.SweepManifest,
     "devices": multi_device.MultiDeviceManifest,
 }

@@ -8,9 +8,21 @@ fixes the exit code of the command line: a script can distinguish a refusal from
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 from uflip import _native
+
+
+class ErrorDocument(TypedDict):
+    """An error as `--json` prints it."""
+
+    kind: str
+    what: str
+    where: str
+    got: str
+    allowed: str
+    action: str
+    exit_code: int
 
 
 class UflipError(Exception):

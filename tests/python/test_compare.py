@@ -3,7 +3,7 @@
 import csv
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -288,7 +288,7 @@ def test_every_format_has_the_same_comparison(pair: tuple[Path, Path], tmp_path:
     comparison = api.compare(*pair)
     documents = json.loads(uflip("compare", *pair, "--json").out)["comparisons"]
     assert [each["results"] for each in documents] == [[str(pair[0]), str(pair[1])]]
-    assert documents[0]["rows"] == [row.as_dict() for row in comparison.rows]
+    assert documents[0]["rows"] == [asdict(row) for row in comparison.rows]
     table = tmp_path / "c.csv"
     assert uflip("compare", *pair, "-o", table).code == 0
     rows = list(csv.DictReader(table.read_text().splitlines()))

@@ -111,7 +111,7 @@ def key_of(name: str, run: ExperimentSummary) -> Key:
 def long_run_specs(document: Summary) -> dict[Key, LongRunSpec]:
     """Return the long runs for the claims of a summary, by experiment."""
     state = document["state"]
-    request = state["request"] if state["known_from"] == "enforced" else None
+    request = state.request if state.known_from == "enforced" else None
     pause = document["pause_ns"]
     if document["interference"] is not None:
         pause = max(pause, int(document["interference"]["pause_ns"]))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,7 @@ from uflip.errors import SlowerError, UflipError, UsageError
 from uflip.escape import escape_line
 
 if TYPE_CHECKING:
-    from uflip.data.comparison import Comparisons, NamedComparison
-    from uflip.results.comparison import ResultComparison
+    from uflip.results.comparison import Comparisons, ResultComparison
     from uflip.results.outputs import OutputPath
 
 MAX_LISTED = 5
@@ -93,7 +92,7 @@ def command(
         _output_path(out, force)
     from uflip.benchmarks import summary
     from uflip.results import Results
-    from uflip.results.comparison import compare
+    from uflip.results.comparison import NamedComparison, compare
 
     first, *others = (summary(Results.load(path)) for path in results)
     comparisons = [compare(first, other) for other in others]
@@ -103,8 +102,12 @@ def command(
     failed = None if fail_if_slower is None else _failure(comparisons, names, fail_if_slower)
     if as_json:
         pairs = zip(names[1:], comparisons, strict=True)
-        each: list[NamedComparison] = [
-            {"results": [names[0], name], **comparison.as_dict()} for name, comparison in pairs
+        each = [
+            NamedComparison(
+                **{field.name: getattr(comparison, field.name) for field in fields(comparison)},
+                results=(names[0], name),
+            )
+            for name, comparison in pairs
         ]
         document: Comparisons = {"comparisons": each}
         if failed is not None:
@@ -192,7 +195,7 @@ def _write(
     from uflip.results.outputs import write_table
 
     rows = (
-        [names[0], name, *row.as_dict().values()]
+        [names[0], name, *astuple(row)]
         for name, comparison in zip(names[1:], comparisons, strict=True)
         for row in comparison.rows
     )

@@ -6,17 +6,14 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from uflip import table
-from uflip.errors import UflipError
+from uflip.errors import ErrorDocument, UflipError
 from uflip.escape import escape_json, escape_line, escape_text, plain
 from uflip.table import Table
-
-if TYPE_CHECKING:
-    from uflip.data.comparison import ComparisonFailure
 
 # Longer parts of an error do not help anybody.
 MAX_PART_LENGTH = 2000
@@ -66,7 +63,7 @@ def echo_error(error: UflipError) -> None:
     echo(f" {UflipError(*map(shorten, texts))}", err=True)
 
 
-def error_document(error: UflipError) -> "ComparisonFailure":
+def error_document(error: UflipError) -> ErrorDocument:
     """Return an error as `--json` prints it, by itself or in the document of a command."""
     return {
         "kind": error.kind,

@@ -173,8 +173,8 @@ def entry_of(run: object) -> PlanEntry:
     return msgspec.convert(run, PlanEntry, from_attributes=True, dec_hook=spec_hook)
 
 
-class WarningRecord(Struct, frozen=True, forbid_unknown_fields=True):
-    """A stored warning."""
+class StoredWarning(Struct, frozen=True, forbid_unknown_fields=True):
+    """A warning with its numbers and a next step."""
 
     code: Name
     message: Text
@@ -239,7 +239,7 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     interference: Interference | None = None
     plan: Annotated[tuple[PlanEntry, ...], Meta(max_length=MAX_RUNS)]
     skipped: Annotated[tuple[SkippedRun, ...], Meta(max_length=MAX_RUNS)]
-    warnings: Annotated[tuple[WarningRecord, ...], Meta(max_length=MAX_WARNINGS)]
+    warnings: Annotated[tuple[StoredWarning, ...], Meta(max_length=MAX_WARNINGS)]
     elapsed_s: Seconds | None
 
     def __post_init__(self) -> None:

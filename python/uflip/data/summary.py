@@ -10,8 +10,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Count, Instant, Name, Positive, Table, Text
-from uflip.data.manifest import Interference, KnownFrom, Phases
-from uflip.data.state_record import StateRequest
+from uflip.data.manifest import DeviceState, Interference, Phases, SkippedRun
 
 # Findings of uFLIP-OC on an open-channel device: `open_channel` in its summary. Response times are
 # in milliseconds, throughput in MB/s, which count powers of ten.
@@ -316,28 +315,6 @@ class TargetSpace(TypedDict):
     reset_before: bool
 
 
-class SkippedRunSummary(TypedDict):
-    """A run that is not made, and the reason."""
-
-    micro_benchmark: Name
-    pattern: Name
-    parameter: Text | None
-    value: int | float | None
-    reason: Text
-
-
-class StateSummary(TypedDict):
-    """The state of the device; the fields of `uflip.data.manifest.DeviceState`."""
-
-    state: Name
-    state_id: Name | None
-    known_from: KnownFrom | None
-    request: StateRequest | None
-    since_runs: NotRequired[Count | None]
-    since_bytes_written: NotRequired[Count | None]
-    record: NotRequired[Text | None]
-
-
 class WarningSummary(TypedDict):
     """A warning about the data."""
 
@@ -379,12 +356,12 @@ class Summary(BenchmarkSummary):
     durability: Text
     phases: Phases | None
     interference: Interference | None
-    state: StateSummary
+    state: DeviceState
     runs_planned: Count
     runs_finished: Count
     missing: list[Name]
     target_spaces: list[TargetSpace]
-    skipped: list[SkippedRunSummary]
+    skipped: list[SkippedRun]
     warnings: list[WarningSummary]
     harness: Table
     host: Table

@@ -11,12 +11,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 from threading import Lock, Thread, Timer
 from time import monotonic
-from typing import TypedDict
 
 import msgspec
 
-from uflip.data.document import Table
-from uflip.data.spec import table_of
 from uflip.errors import UflipError, UnavailableError, UsageError
 from uflip.play.form import MAX_MEMORY_BYTES, MAX_SECONDS, PlayRequest
 
@@ -26,21 +23,6 @@ STOP_TIMEOUT_S = 2.0
 """Maximum time for a run to end after a request."""
 LINES = 20
 """Number of last output lines stored, for a process that crashed."""
-
-
-class PlayedDocument(TypedDict):
-    """A run as plain data; see `Played`."""
-
-    number: int
-    url: str
-    benchmark: str
-    label: str
-    spec: Table | None
-    state: str
-    share: float
-    words: str
-    error: dict[str, str] | None
-    took_s: float
 
 
 @dataclass
@@ -63,6 +45,8 @@ class Played:
         Current step.
     error : dict or None
         Why it failed, as from `UflipError.parts`.
+    took_s : float
+        Duration of a run that has ended [s].
     """
 
     number: int
@@ -74,22 +58,6 @@ class Played:
     error: dict[str, str] | None = None
     began: float = field(default_factory=monotonic)
     took_s: float = 0.0
-
-    def as_dict(self) -> PlayedDocument:
-        """Return plain data."""
-        now = monotonic() - self.began if self.state == "running" else self.took_s
-        return {
-            "number": self.number,
-            "url": self.request.url,
-            "benchmark": self.request.benchmark,
-            "label": self.request.label,
-            "spec": None if self.request.spec is None else table_of(self.request.spec),
-            "state": self.state,
-            "share": self.share,
-            "words": self.words,
-            "error": self.error,
-            "took_s": round(now, 1),
-        }
 
 
 class Stage:

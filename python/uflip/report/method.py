@@ -87,15 +87,15 @@ STATES = {
 
 def _state(document: Document) -> Blocks:
     state = document["state"]
-    known_from = state["known_from"]
-    if state["state_id"] is None or known_from is None:
+    known_from = state.known_from
+    if state.state_id is None or known_from is None:
         text = (
             "The device was measured in an unknown state. Earlier writes to it change its "
             "performance (uFLIP §4.1)."
         )
     else:
-        text = f"The state ({state['state']}, id {state['state_id']}) {STATES[known_from]}."
-    request = state["request"]
+        text = f"The state ({state.state}, id {state.state_id}) {STATES[known_from]}."
+    request = state.request
     if request is not None:
         text += (
             f" It covers {format_size(request['target_size'])} from offset "

@@ -77,7 +77,7 @@ HOW_TO_READ = (
 def micro_benchmarks(document: Document, _traces: Traces) -> Blocks:
     """Return all micro-benchmarks of the suite in order: question, figure, caption, finding."""
     measured = set(document["micro_benchmarks"])
-    suite = suite_of([*measured, *(entry["micro_benchmark"] for entry in document["skipped"])])
+    suite = suite_of([*measured, *(entry.micro_benchmark for entry in document["skipped"])])
     others = sorted(measured - set(varied_micro_benchmarks(suite)))
     blocks = [
         _micro_benchmark(name, document) for name in [*varied_micro_benchmarks(suite), *others]
@@ -97,8 +97,8 @@ def _why_absent(name: str, document: Document) -> str:
     reasons = []
     if any(f"-{name}-" in run_id for run_id in document["missing"]):
         reasons.append("the benchmark ended before its runs")
-    skipped = [entry for entry in document["skipped"] if entry["micro_benchmark"] == name]
-    reasons.extend(sorted({entry["reason"] for entry in skipped}))
+    skipped = [entry for entry in document["skipped"] if entry.micro_benchmark == name]
+    reasons.extend(sorted({entry.reason for entry in skipped}))
     return f"Not measured: {'; '.join(reasons or ['it was not part of the plan'])}."
 
 

@@ -3,14 +3,13 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from uflip.data.manifest import Batches
+from uflip.data.manifest import Batches, SkippedRun
 from uflip.data.spec import PLURALS
 from uflip.data.summary import (
     Component,
     MeasuredExperiment,
     ModeStatistics,
     ResponseTime,
-    SkippedRunSummary,
     Summary,
     TargetSpace,
 )
@@ -239,14 +238,14 @@ def target_spaces_table(spaces: Sequence[TargetSpace]) -> Table:
     return Table(["run", "from", "to", "reset before"], rows, "lrrl", "Target spaces")
 
 
-def skipped_table(skipped: Sequence[SkippedRunSummary]) -> Table:
+def skipped_table(skipped: Sequence[SkippedRun]) -> Table:
     """Return the runs that were left out, with the reason of each group."""
     groups: dict[tuple[str, str, str, str], list[str]] = {}
     for entry in skipped:
-        parameter = entry["parameter"] or ""
-        key = (entry["micro_benchmark"], entry["pattern"], parameter, entry["reason"])
+        parameter = entry.parameter or ""
+        key = (entry.micro_benchmark, entry.pattern, parameter, entry.reason)
         unit = "bytes" if "size" in parameter or "shift" in parameter else ""
-        groups.setdefault(key, []).append(format_value(entry["value"], unit))
+        groups.setdefault(key, []).append(format_value(entry.value, unit))
     rows = [
         [title(name), pattern, parameter_name(parameter), ", ".join(values), reason]
         for (name, pattern, parameter, reason), values in groups.items()

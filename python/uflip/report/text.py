@@ -8,13 +8,12 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
-from uflip.data.manifest import IMPORTED
+from uflip.data.manifest import IMPORTED, SkippedRun
 from uflip.data.spec import PLURALS
 from uflip.data.summary import ExperimentSummary as Run
 from uflip.data.summary import (
     MeasuredExperiment,
     ResponseTime,
-    SkippedRunSummary,
     StatisticsSummary,
     Summary,
     WarningSummary,
@@ -241,13 +240,13 @@ def _modes(runs: Iterable[Run]) -> list[str]:
     return [Table(head, rows, "lllr").text("  ")] if rows else []
 
 
-def _skipped(skipped: Sequence[SkippedRunSummary]) -> str:
+def _skipped(skipped: Sequence[SkippedRun]) -> str:
     if not skipped:
         return ""
     reasons: dict[str, list[str]] = {}
     for entry in skipped:
-        where = f"{entry['micro_benchmark']} {entry['pattern']}"
-        names = reasons.setdefault(entry["reason"], [])
+        where = f"{entry.micro_benchmark} {entry.pattern}"
+        names = reasons.setdefault(entry.reason, [])
         if where not in names:
             names.append(where)
     lines = [f"Skipped: {len(skipped)} runs that were left out of the plan"]

@@ -30,11 +30,11 @@ The folder::
       summaries/…                          cached statistics, derived from the run files
 """
 
+from uflip.data.manifest import StoredWarning
 from uflip.results.comparability import differences
 from uflip.results.initial_manifest import host_provenance
 from uflip.results.reader import Results, StoredRun
 from uflip.results.summary_document import summary
-from uflip.results.warnings import StoredWarning
 from uflip.results.writer import ResultsWriter
 
 __all__ = [

@@ -15,14 +15,13 @@ from uflip.data.manifest import (
     Host,
     Interference,
     Manifest,
-    WarningRecord,
+    StoredWarning,
     host_of,
 )
 from uflip.durability import CACHED
 from uflip.results.convergence import MARKS
 from uflip.results.integrity import UNPROVEN, FolderVerification
 from uflip.results.run_warnings import CHECKS
-from uflip.results.warnings import StoredWarning
 
 # Half of the processors are busy: the submitting thread may have to share one.
 BUSY_LOAD_PER_CPU = 0.5
@@ -218,7 +217,7 @@ CONDITIONS = (
 )
 
 
-def plan_warnings(warnings: Sequence[WarningRecord]) -> list[WarningRecord]:
+def plan_warnings(warnings: Sequence[StoredWarning]) -> list[StoredWarning]:
     """Return the stored warnings that existed before the first run."""
     recomputed = {
         *MARKS,

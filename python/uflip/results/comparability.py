@@ -18,12 +18,11 @@ from collections.abc import Callable, Iterator, Sequence, Set, Sized
 from dataclasses import dataclass
 from typing import Any
 
-from uflip.data.manifest import IMPORTED
+from uflip.data.manifest import IMPORTED, StoredWarning
 from uflip.data.summary import ExperimentSummary, Summary
 from uflip.durability import UNKNOWN, describe_durability
 from uflip.results.convergence import INSIDE_STARTUP, MARKS, STARTUP_IN_MEAN
 from uflip.results.summary_document import experiments_of
-from uflip.results.warnings import StoredWarning
 from uflip.startup import STARTUP_NOT_OVER
 from uflip.units import format_duration_ns, format_size
 
@@ -105,7 +104,7 @@ def _state(document: Document) -> str:
     """
     if document["device"].addresses == "physical":
         return "prepared by each job"
-    return str(document["state"]["state"])
+    return document["state"].state
 
 
 def _replayed(document: Document) -> Iterator[Any]:

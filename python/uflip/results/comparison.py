@@ -18,13 +18,16 @@ runs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+
+import msgspec
 
 from uflip.arrow_table import Columns, frame
-from uflip.data import comparison
 from uflip.data.device import DeviceInfo
+from uflip.data.manifest import StoredWarning
 from uflip.data.summary import BaselineRepeats, ExperimentSummary, StatisticsSummary, Summary
+from uflip.errors import ErrorDocument
 from uflip.results.agreement import AGREEMENT
 from uflip.results.comparability import (
     NO_INTERVAL,
@@ -47,12 +50,14 @@ from uflip.results.ratios import (
     typical_spread,
 )
 from uflip.results.summary_document import describe_device, experiments_of
-from uflip.results.warnings import StoredWarning
 from uflip.units import parse_number
 
 if TYPE_CHECKING:
     from arro3.core import Table
 
+
+Fact = str | int | float | bool | list[str | int | float | bool] | None
+"""A field of a device, or the value of a profile key."""
 
 VERDICTS = {
     "slower": "the second takes longer, by more than chance",
@@ -140,31 +145,6 @@ class ComparedExperiment:
             MeanEstimate(self.second_ns, second, self.second_degrees),
         )
 
-    def as_dict(self) -> comparison.ComparedExperimentDocument:
-        """Return plain data, in the order of the fields."""
-        return {
-            "micro_benchmark": self.micro_benchmark,
-            "pattern": self.pattern,
-            "parameter": self.parameter,
-            "value": self.value,
-            "unit": self.unit,
-            "first_ns": self.first_ns,
-            "second_ns": self.second_ns,
-            "ratio": self.ratio,
-            "low": self.low,
-            "high": self.high,
-            "verdict": self.verdict,
-            "p50_ratio": self.p50_ratio,
-            "p99_ratio": self.p99_ratio,
-            "repeats_to": self.repeats_to,
-            "first_half_ns": self.first_half_ns,
-            "second_half_ns": self.second_half_ns,
-            "repetitions": self.repetitions,
-            "first_degrees": self.first_degrees,
-            "second_degrees": self.second_degrees,
-            "unknown_because": self.unknown_because,
-        }
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ResultComparison:
@@ -178,6 +158,8 @@ class ResultComparison:
         Facts about the devices that differ: name -> (first, second).
     conditions : tuple of StoredWarning
         Conditions that differ, and other reasons to doubt the comparison.
+    verdicts : mapping
+        Number of rows with each verdict.
     rows : tuple of ComparedExperiment
         Experiments in both, in the order of the first.
     only_in_first, only_in_second : tuple of str
@@ -186,40 +168,47 @@ class ResultComparison:
 
     first: str
     second: str
-    devices: Mapping[str, tuple[comparison.Fact, comparison.Fact]]
+    devices: Mapping[str, tuple[Fact, Fact]]
     conditions: tuple[StoredWarning, ...]
+    verdicts: Mapping[str, int]
     rows: tuple[ComparedExperiment, ...]
     only_in_first: tuple[str, ...]
     only_in_second: tuple[str, ...]
 
     def count(self) -> dict[str, int]:
         """Return the number of rows with each verdict."""
-        return {name: sum(row.verdict == name for row in self.rows) for name in VERDICTS}
+        return dict(self.verdicts)
 
     def slower_than(self, share: float) -> list[ComparedExperiment]:
         """Return rows that are slower by more than a share, 0.02 for 2 %, the worst first."""
         return slower_than(self.rows, share)
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{number} {name}" for name, number in self.count().items())
+        counts = ", ".join(f"{number} {name}" for name, number in self.verdicts.items())
         return f"<Comparison of {self.first} and {self.second}: {counts}>"
 
     def frame(self) -> "Table":
         """Return one row per experiment, as an Arrow table; see `uflip.arrow_table`."""
-        return frame([row.as_dict() for row in self.rows], COLUMNS)
+        return frame([asdict(row) for row in self.rows], COLUMNS)
 
-    def as_dict(self) -> comparison.ComparisonDocument:
-        """Return plain data."""
-        return {
-            "first": self.first,
-            "second": self.second,
-            "devices": {name: list(both) for name, both in self.devices.items()},
-            "conditions": [each.as_dict() for each in self.conditions],
-            "verdicts": self.count(),
-            "rows": [row.as_dict() for row in self.rows],
-            "only_in_first": list(self.only_in_first),
-            "only_in_second": list(self.only_in_second),
-        }
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, in the order of the fields."""
+        document: dict[str, Any] = msgspec.to_builtins(self)
+        return document
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NamedComparison(ResultComparison):
+    """A comparison with the names of its folders: the first, and another."""
+
+    results: tuple[str, str]
+
+
+class Comparisons(TypedDict):
+    """Results, each compared with the first; `error` if `--fail-if-slower` found a slower one."""
+
+    comparisons: list[NamedComparison]
+    error: NotRequired[ErrorDocument]
 
 
 def compare(first: Summary, second: Summary) -> ResultComparison:
@@ -262,6 +251,7 @@ def compare(first: Summary, second: Summary) -> ResultComparison:
                 exist_once=all(cannot_repeat(ours[key], jobs=jobs) for key in both),
             ),
         ),
+        verdicts={name: sum(row.verdict == name for row in rows) for name in VERDICTS},
         rows=rows,
         only_in_first=only_in_first,
         only_in_second=only_in_second,
@@ -406,9 +396,7 @@ def _ratio_of(
     return other / one if one and other else None
 
 
-def _devices(
-    first: DeviceInfo, second: DeviceInfo
-) -> dict[str, tuple[comparison.Fact, comparison.Fact]]:
+def _devices(first: DeviceInfo, second: DeviceInfo) -> dict[str, tuple[Fact, Fact]]:
     """Return the device facts that differ; for simulated devices, also the profile keys."""
     facts = {
         name: (getattr(first, name), getattr(second, name))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
-from uflip.data.manifest import Manifest, PlanEntry
+from uflip.data.manifest import Manifest, PlanEntry, StoredWarning
 from uflip.data.run import RunMetadata, metadata_of
 from uflip.data.run_summary import RunSummary
 from uflip.data.spec import Spec
@@ -35,7 +35,7 @@ from uflip.results.pyramid import Pyramid, pyramid_of
 from uflip.results.result_dir import run_file
 from uflip.results.run_summary import RepetitionPart, experiment_of, job_summary, merge_repetitions
 from uflip.results.summary_cache import SummaryCache
-from uflip.results.warnings import Examiner, FlashExaminer, StoredWarning
+from uflip.results.warnings import Examiner, FlashExaminer
 
 
 @dataclass(frozen=True)
@@ -206,11 +206,11 @@ class Results:
         """Stored warnings, and those about the files; for an unfinished benchmark also those that
         its runs raise now.
         """
-        stored: list[WarningSummary] = msgspec.to_builtins(self.manifest.warnings)
-        current = file_warnings(self.verification)
+        all_warnings = [*self.manifest.warnings, *file_warnings(self.verification)]
         if self.manifest.finished_utc is None:
-            current += self._unfinished_warnings()
-        return [*stored, *(warning.as_dict() for warning in current)]
+            all_warnings += self._unfinished_warnings()
+        document: list[WarningSummary] = msgspec.to_builtins(all_warnings)
+        return document
 
     def _unfinished_warnings(self) -> list[StoredWarning]:
         content = self.manifest

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from uflip.data.device import DeviceInfo
-from uflip.data.manifest import Phases, PlanEntry
+from uflip.data.manifest import Phases, PlanEntry, StoredWarning
 from uflip.data.run import About, metadata_of
 from uflip.data.spec import read_spec
 from uflip.data.summary import MeanSummary, WarningSummary
@@ -50,25 +50,6 @@ from uflip.units import format_duration_ns, format_size
 HOST_GAP = "host_gap_ns"
 NOTHING = np.empty(0)
 READS, WRITES = "reads", "writes"
-
-
-@dataclass(frozen=True, slots=True)
-class StoredWarning:
-    """A warning with its numbers and a next step, as the manifest stores it."""
-
-    code: str
-    message: str
-    numbers: Numbers
-    advice: str
-
-    def as_dict(self) -> WarningSummary:
-        """Return the value as JSON stores it."""
-        return {
-            "code": self.code,
-            "message": self.message,
-            "numbers": dict(self.numbers),
-            "advice": self.advice,
-        }
 
 
 def _describe_trend(kind: str, trend: Trend) -> str:

@@ -24,7 +24,14 @@ import msgspec
 from uflip import _native, safe_files
 from uflip.data import ledger, manifest, run_summary
 from uflip.data.ledger import BeginEntry, Entry, digest_of
-from uflip.data.manifest import Interference, Manifest, Phases, PlanEntry, entry_of
+from uflip.data.manifest import (
+    Interference,
+    Manifest,
+    Phases,
+    PlanEntry,
+    StoredWarning,
+    entry_of,
+)
 from uflip.data.run import About, InsideFile
 from uflip.data.summary import Certainty, WarningSummary
 from uflip.errors import ResultsError, UflipError, native_errors
@@ -42,7 +49,6 @@ from uflip.results.result_dir import (
     run_file,
 )
 from uflip.results.summary_cache import ENDINGS, Log, SummaryWriter
-from uflip.results.warnings import StoredWarning
 
 
 class PlannedRunLike(Protocol):
@@ -298,7 +304,6 @@ class ResultsWriter:
             *benchmark_warnings(content),
             *self._examiner.warnings(content.phases, content.plan),
         ]
-        doubts = [*warnings, *(each.as_dict() for each in stored)]
         try:
             self._manifest = msgspec.structs.replace(
                 content,
@@ -307,7 +312,8 @@ class ResultsWriter:
                 elapsed_s=round(self._earlier_s + time.monotonic() - self._began, 3),
                 warnings=(
                     *content.warnings,
-                    *(msgspec.convert(doubt, manifest.WarningRecord) for doubt in doubts),
+                    *(msgspec.convert(each, StoredWarning) for each in warnings),
+                    *stored,
                 ),
             )
             self._write_manifest()

@@ -6,11 +6,14 @@ bytes; null for an unknown number. Texts are untrusted: the page shows them only
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
-from uflip.data import comparison
 from uflip.data.document import Table
+from uflip.data.manifest import StoredWarning
 from uflip.data.summary import ModeStatistics, RepetitionSummary, StatisticsSummary, WarningSummary
+from uflip.hints import Hint
+from uflip.results.comparison import ComparedExperiment
 
 Problem = dict[str, str]
 """The parts of an error, as from `UflipError.parts`."""
@@ -122,8 +125,8 @@ class Rows(TypedDict):
     rows: list[WarningRow | Failed]
 
 
-DeviceAdvice = TypedDict("DeviceAdvice", {"class": str, "hints": list[Table]})
-"""The class of a device and its design hints, see `uflip.hints.Hint`."""
+DeviceAdvice = TypedDict("DeviceAdvice", {"class": str, "hints": list[Hint]})
+"""The class of a device and its design hints."""
 
 
 class ExperimentView(TypedDict):
@@ -267,7 +270,8 @@ class ComparedResult(RunCountsWithWarnings):
     durability: str
 
 
-class ComparedRow(comparison.ComparedExperimentDocument):
+@dataclass(frozen=True, slots=True)
+class ComparedRow(ComparedExperiment):
     """An experiment of both, in words."""
 
     title: str
@@ -276,13 +280,13 @@ class ComparedRow(comparison.ComparedExperimentDocument):
 
 
 class ComparedPair(TypedDict):
-    """A result compared with the first; as `uflip.data.comparison.ComparisonDocument`."""
+    """A result compared with the first; see `uflip.results.comparison.ResultComparison`."""
 
     first: str
     second: str
     devices: dict[str, list[str]]
-    conditions: list[WarningSummary]
-    verdicts: dict[str, int]
+    conditions: list[StoredWarning]
+    verdicts: Mapping[str, int]
     rows: list[ComparedRow]
     only_in_first: list[str]
     only_in_second: list[str]

@@ -18,6 +18,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from uflip._native import __version__
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError
 from uflip.play.stage import Stage
@@ -327,7 +329,7 @@ def _document(document: object, status: int = 200, **headers: str) -> "Response"
     """Answer with JSON in ASCII: a name may contain characters that UTF-8 cannot encode."""
     from starlette.responses import Response
 
-    content = json.dumps(document, allow_nan=False)
+    content = json.dumps(document, default=msgspec.to_builtins, allow_nan=False)
     return Response(content, status, headers, "application/json")
 
 

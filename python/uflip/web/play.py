@@ -6,11 +6,14 @@ JSON body, which a form of another page cannot send.
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, TypedDict
 
+from uflip.data.document import Table
+from uflip.data.spec import table_of
 from uflip.errors import UflipError, UsageError
 from uflip.play.form import Form, form, parse_request
-from uflip.play.stage import Played, PlayedDocument, Stage
+from uflip.play.stage import Played, Stage
 from uflip.web.open_results import Folders, key_of
 
 if TYPE_CHECKING:
@@ -26,9 +29,19 @@ Action = Callable[[object], Mapping[str, object]]
 """Carries out an action of a document, and returns its result."""
 
 
-class PlayedRun(PlayedDocument):
-    """A run, with the key of its result."""
+class PlayedRun(TypedDict):
+    """A run, with the key of its result; see `uflip.play.stage.Played`."""
 
+    number: int
+    url: str
+    benchmark: str
+    label: str
+    spec: Table | None
+    state: str
+    share: float
+    words: str
+    error: dict[str, str] | None
+    took_s: float
     key: str
 
 
@@ -100,4 +113,17 @@ def actions(stage: Stage, folders: Folders) -> dict[str, Action]:
 
 def _run_view(one: Played, folders: Folders) -> PlayedRun:
     folders.add(one.folder.parent)
-    return {**one.as_dict(), "key": key_of(one.folder)}
+    now = monotonic() - one.began if one.state == "running" else one.took_s
+    return {
+        "number": one.number,
+        "url": one.request.url,
+        "benchmark": one.request.benchmark,
+        "label": one.request.label,
+        "spec": None if one.request.spec is None else table_of(one.request.spec),
+        "state": one.state,
+        "share": one.share,
+        "words": one.words,
+        "error": one.error,
+        "took_s": round(now, 1),
+        "key": key_of(one.folder),
+    }

@@ -23,7 +23,7 @@ from uflip.report.labels import cause_name
 from uflip.results.run_warnings import STALL_NS
 from uflip.results.warnings import HOST_GAP
 from uflip.units import format_duration_ns, format_size
-from uflip.web.api_io_types import CommonTrait, Io, Slowest
+from uflip.web.api_io_types import Io, Slowest
 from uflip.web.open_run import PIECE_IOS, OpenRun
 
 NO_EARLIER_IO = -1
@@ -81,16 +81,6 @@ class Trait:
         """Score for sorting: the share of the slow I/Os that it explains beyond chance."""
         return (self.slow / self.of_slow - self.every / self.of_every) * log2(self.lift)
 
-    def as_dict(self) -> CommonTrait:
-        """Return plain data."""
-        return {
-            "name": self.name,
-            "value": self.value,
-            "slow": self.slow / self.of_slow,
-            "every": self.every / self.of_every,
-            "lift": self.lift,
-        }
-
 
 def slowest(
     run: OpenRun, start: int, stop: int, listed: int = MAX_LISTED, *, traits: bool = True
@@ -123,7 +113,16 @@ def slowest(
         "slow": some,
         "least_ns": least,
         "count": count,
-        "traits": [each.as_dict() for each in common],
+        "traits": [
+            {
+                "name": each.name,
+                "value": each.value,
+                "slow": each.slow / each.of_slow,
+                "every": each.every / each.of_every,
+                "lift": each.lift,
+            }
+            for each in common
+        ],
     }
 
 

@@ -8,6 +8,7 @@ second, from their manifests; the columns about runs follow in batches.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast
@@ -181,7 +182,7 @@ def result(opened: OpenResults, key: str) -> api_types.ResultView:
         "is_open_channel": results.is_open_channel,
         "created_utc": document["created_utc"],
         "scale": document["scale"],
-        "state": document["state"]["state"],
+        "state": document["state"].state,
         "durability": document["durability"],
         "durability_means": describe_durability(document["durability"])
         if document["durability"]
@@ -219,7 +220,7 @@ def _advice(document: Summary, *, is_job: bool) -> api_types.DeviceAdvice | None
         return None
     device_hints = advise(document)
     class_text = f"Class {device_hints.classified.name}: {device_hints.classified.meaning}."
-    hints = [plain(replace(hint, advice=hint.next_step)) for hint in device_hints.hints]
+    hints = [replace(hint, advice=hint.next_step) for hint in device_hints.hints]
     return {"class": class_text, "hints": hints}
 
 
@@ -364,7 +365,7 @@ def comparison(opened: OpenResults, keys: Sequence[str]) -> api_types.Comparison
                 "device": describe_device(document["device"]),
                 "created_utc": document["created_utc"],
                 "scale": document["scale"],
-                "state": document["state"]["state"],
+                "state": document["state"].state,
                 "durability": document["durability"],
                 **run_counts(document),
             }
@@ -377,18 +378,25 @@ def comparison(opened: OpenResults, keys: Sequence[str]) -> api_types.Comparison
 
 
 def _compared(first: Summary, second: Summary) -> api_types.ComparedPair:
-    document = compare(first, second).as_dict()
-    rows: list[api_types.ComparedRow] = [
-        {
-            **row,
-            "title": title(row["micro_benchmark"]),
-            "label": format_value(row["value"], row["unit"]),
-            "axis": parameter_name(row["parameter"]),
-        }
-        for row in document["rows"]
-    ]
-    devices = {name: list(map(str, both)) for name, both in document["devices"].items()}
-    return {**document, "rows": rows, "devices": devices}
+    compared = compare(first, second)
+    return {
+        "first": compared.first,
+        "second": compared.second,
+        "devices": {name: list(map(str, both)) for name, both in compared.devices.items()},
+        "conditions": list(compared.conditions),
+        "verdicts": compared.verdicts,
+        "rows": [
+            api_types.ComparedRow(
+                **asdict(row),
+                title=title(row.micro_benchmark),
+                label=format_value(row.value, row.unit),
+                axis=parameter_name(row.parameter),
+            )
+            for row in compared.rows
+        ],
+        "only_in_first": list(compared.only_in_first),
+        "only_in_second": list(compared.only_in_second),
+    }
 
 
 def channel(opened: OpenResults, key: str) -> api_io_types.Channel:
