@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 import msgspec
 
 from uflip.arrow_table import Columns, frame
+from uflip.data import document
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import StoredWarning
 from uflip.data.summary import BaselineRepeats, ExperimentSummary, StatisticsSummary, Summary
@@ -191,10 +192,10 @@ class ResultComparison:
         """Return one row per experiment, as an Arrow table; see `uflip.arrow_table`."""
         return frame([asdict(row) for row in self.rows], COLUMNS)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> document.Table:
         """Return plain data, in the order of the fields."""
-        document: dict[str, Any] = msgspec.to_builtins(self)
-        return document
+        content: document.Table = msgspec.to_builtins(self)
+        return content
 
 
 @dataclass(frozen=True, slots=True, repr=False)
