@@ -449,8 +449,7 @@ def pattern(
     mode : str, optional
         Operation of the I/Os: "read", "write", "trim", ....
     location : str, optional
-        Order of the addresses: "sequential", "random", "ordered", "partitioned", "zipf",
-        "hotcold".
+        Order of the addresses: one of `uflip.spec.LOCATIONS`, such as "sequential", "random".
     time : str, optional
         When I/Os are submitted: "consecutive", "pause", "burst", "fixed", "poisson".
     io_size, io_shift : str or int, optional

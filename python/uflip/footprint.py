@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.data.spec import DRAWN, Basic, Mix, MixPart, Parallel, Replay, Spec
+from uflip.data.locations import DRAWN
+from uflip.data.spec import Basic, Mix, MixPart, Parallel, Replay, Spec
 
 Offsets = NDArray[np.int64]
 

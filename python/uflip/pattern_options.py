@@ -9,6 +9,7 @@ from typing import cast
 
 from uflip.benchmark_options import MAX_IOS
 from uflip.data.document import Table
+from uflip.data.locations import LOCATION_PARAMETERS, LocationParameter
 from uflip.errors import UsageError
 from uflip.options import COMPLETION, DURABILITY, OPENING, Option, parse_switch, parse_text
 from uflip.spec import (
@@ -43,6 +44,13 @@ def _count(name: str, text: str, least: int = 0, most: int = UNSIGNED) -> Option
     return Option(name, "N", text, partial(parse_count, least=least, most=most))
 
 
+def _location_parameter(parameter: LocationParameter) -> Option:
+    name, text = parameter.name, f"{parameter.help}; {parameter.location} only."
+    if parameter.is_signed:
+        return _count(name, text, least=-(2**63), most=2**63 - 1)
+    return _count(name, text)
+
+
 def _one_of(name: str, known: Iterable[str], text: str) -> Option:
     return Option(name, "|".join(known), text, parse_text)
 
@@ -56,14 +64,7 @@ PATTERN = (
     _size("io_shift", "Shift of every address against multiples of the I/O size."),
     _size("target_offset", "Start of the target space."),
     _size("target_size", "Size of the target space."),
-    _count("partitions", "Partitions of the target; partitioned only."),
-    _count(
-        "incr", "Increment in I/Os, also 0 and negative; ordered only.",
-        least=-(2**63), most=2**63 - 1,
-    ),
-    _count("skew_percent", "Zipf's θ in hundredths; zipf only."),
-    _count("hot_space_percent", "Share of the target that is hot; hotcold only."),
-    _count("hot_io_percent", "Share of the I/Os to the hot area; hotcold only."),
+    *map(_location_parameter, LOCATION_PARAMETERS),
     _count("write_stream", "Write stream of the I/Os; 0 by default."),
     _count("hot_write_stream", "Write stream of the hot area; hotcold only."),
     Option("pause", "DURATION", "Length of a pause; pause and burst only.", parse_duration),

@@ -12,6 +12,7 @@ from typing import Any, SupportsIndex, TypeVar
 from msgspec.structs import replace
 
 from uflip.data.document import Table
+from uflip.data.locations import LOCATION_PARAMETERS
 from uflip.data.spec import (
     LOCATIONS,
     MODES,
@@ -72,8 +73,8 @@ BASELINES: dict[str, tuple[str, str]] = {
 SIZES = ("io_size", "io_shift", "target_offset", "target_size")
 DURATIONS = ("pause", "interval")
 COUNTS = (
-    "partitions", "incr", "skew_percent", "hot_space_percent", "hot_io_percent", "write_stream",
-    "hot_write_stream", "burst", "parallel_degree", "queue_depth", "io_count", "io_ignore", "seed",
+    *(parameter.name for parameter in LOCATION_PARAMETERS), "write_stream", "hot_write_stream",
+    "burst", "parallel_degree", "queue_depth", "io_count", "io_ignore", "seed",
 )  # fmt: skip
 PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, "time")
 """Parameters of `basic`, apart from mode and location."""
@@ -97,7 +98,7 @@ def basic(mode: str, location: str, **parameters: ParameterValue) -> Basic:
     mode : str
         "read", "write", "trim" (deallocate); of zones "append", "reset", "finish", "open", "close".
     location : str
-        "sequential", "random", "ordered", "partitioned", "zipf" or "hotcold".
+        One of `LOCATIONS`, such as "sequential" or "random".
     **parameters : str, int or None
         Any of `PARAMETERS`: sizes in bytes, the pause in nanoseconds, or strings with units. None
         means "not given".

@@ -26,8 +26,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isinf
 
+from uflip.data.locations import DRAWN
 from uflip.data.manifest import Phases, PhasesOfPattern
-from uflip.data.spec import DRAWN, OPEN_TIMES, Basic, Mix, MixPart, Parallel, Spec
+from uflip.data.spec import OPEN_TIMES, Basic, Mix, MixPart, Parallel, Spec
 
 LABELS_OF_WRITES = ("SW", "RW")
 STARTUP_NOT_OVER = "start_up_not_over"

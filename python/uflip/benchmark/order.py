@@ -47,7 +47,7 @@ from dataclasses import replace
 import numpy as np
 
 from uflip.benchmark.target_spaces import SpaceDrawer, draw_target
-from uflip.data.spec import DRAWN
+from uflip.data.locations import DRAWN
 from uflip.experiment import PlannedRun, run_seed
 from uflip.footprint import NEARLY_ALL
 from uflip.microbench import BASELINE, has_fixed_order

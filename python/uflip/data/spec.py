@@ -23,10 +23,10 @@ from msgspec import Meta, Struct
 
 from uflip import _native
 from uflip.data.document import MAX_DEPTH, Table, Text, nesting_depth
+from uflip.data.locations import DRAWN, Location
 from uflip.errors import UsageError, native_errors, unknown_name
 
 Mode = Literal["read", "write", "trim", "append", "reset", "finish", "open", "close"]
-Location = Literal["sequential", "random", "ordered", "partitioned", "zipf", "hotcold"]
 Time = Literal["consecutive", "pause", "burst", "fixed", "poisson"]
 MODES: tuple[str, ...] = get_args(Mode)
 PLURALS = {mode: "finishes" if mode == "finish" else f"{mode}s" for mode in MODES}
@@ -37,8 +37,6 @@ ZONE_MODES = ("append", "reset", "finish", "open", "close")
 """Modes that only zoned devices support."""
 LOCATIONS: tuple[str, ...] = get_args(Location)
 TIMES: tuple[str, ...] = get_args(Time)
-DRAWN = ("random", "zipf", "hotcold")
-"""Random locations."""
 OPEN_TIMES = ("fixed", "poisson")
 """Times of an open loop."""
 

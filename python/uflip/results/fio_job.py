@@ -20,7 +20,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from uflip.data.spec import DRAWN, MODES, Basic, Mix, MixPart, Parallel, Pattern, Replay, read_spec
+from uflip.data.locations import DRAWN
+from uflip.data.spec import MODES, Basic, Mix, MixPart, Parallel, Pattern, Replay, read_spec
 from uflip.results.reader import Results, StoredRun
 
 TARGET = "${UFLIP_TARGET}"
