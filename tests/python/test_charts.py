@@ -63,8 +63,7 @@ def test_points_are_placed_by_the_axes() -> None:
 
 def test_svg_matches_matplotlib() -> None:
     """Points of a line have the same relative positions in their panel in both drawings."""
-    from uflip.report.figures.canvas import styled
-    from uflip.report.figures.matplotlib_chart import figure_of
+    from uflip.report.figures.matplotlib_chart import figure_of, styled
 
     x, y = Axis(0, 100, ticks=()), Axis(0.1, 10, log=True, ticks=())
     at, high = np.array([10.0, 35.0, 90.0]), np.array([0.3, 2.0, 8.0])

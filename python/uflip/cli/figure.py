@@ -50,7 +50,7 @@ Without KIND, the figures of this result are listed.
 def command(results: Path, kind: str | None, out: Path | None, force: bool) -> None:
     """Draw one figure of RESULTS, as wide as a column or a page, legible in black and white."""
     from uflip.report.figures import paper, varied
-    from uflip.report.figures.files import check_library, check_name, save
+    from uflip.report.figures.matplotlib_chart import check_library, check_name, save
 
     points = _points(results) if (results / SWEEP).exists() else None
     kinds = _kinds_of_result(results) if points is None else paper.kinds_of_sweep(points)

@@ -109,7 +109,7 @@ def command(
         with executor:
             _refit(refit, without, leave or "cell", quiet=quiet, as_json=as_json)
         return
-    from uflip.report.figures import files
+    from uflip.report.figures import matplotlib_chart
     from uflip.reproduce import REPRODUCTIONS, carry_out, figure
 
     if reproduction_id is None:
@@ -118,8 +118,8 @@ def command(
     if reproduction_id not in REPRODUCTIONS:
         raise unknown_name("reproduction", reproduction_id, REPRODUCTIONS, where="ID")
     if out is not None:
-        files.check_name(out, force=force)
-        files.check_library()
+        matplotlib_chart.check_name(out, force=force)
+        matplotlib_chart.check_library()
     reproduction = REPRODUCTIONS[reproduction_id]
     with executor, display(reproduction.steps, quiet=quiet or as_json) as sink:
         sink.draw(0, reproduction.title)

@@ -563,7 +563,7 @@ def command(
 ) -> None:
     """Run one pattern on combinations of values of the simulated DEVICE."""
     from uflip.data.sweep import Design
-    from uflip.report.figures import files
+    from uflip.report.figures import matplotlib_chart
     from uflip.sweeping import load_plan, plan
 
     if resume is not None:
@@ -586,8 +586,8 @@ def command(
     check_finding_options(requested, planned)
     check_table(table, force)
     if out is not None:
-        files.check_name(out, force=force)
-        files.check_library()
+        matplotlib_chart.check_name(out, force=force)
+        matplotlib_chart.check_library()
     total, quiet = planned.distinct, quiet or as_json
     with (
         on_executor(jobs, workers, scheduler),

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.report.figures.canvas import LineLook, mark_simulated, new_figure, styled
-from uflip.report.figures.files import save
+from uflip.report.figures.matplotlib_chart import LineLook, mark_simulated, new_figure, save, styled
 from uflip.report.figures.palette import INK, MUTED, look
 from uflip.reproduce.reproduction import ReproductionOutcome
 from uflip.units import format_size

@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uflip.report.figures.canvas import mark_simulated, new_figure, styled
-from uflip.report.figures.files import nothing_to_draw, save
+from uflip.report.figures.matplotlib_chart import (
+    mark_simulated,
+    new_figure,
+    nothing_to_draw,
+    save,
+    styled,
+)
 from uflip.report.figures.palette import CARD, CAUSES, INK, MUTED
 
 if TYPE_CHECKING:

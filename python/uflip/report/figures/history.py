@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import Dashes
+from uflip.report.figures.matplotlib_chart import Dashes
 from uflip.results import Results, StoredRun
 from uflip.results.columns import as_array
 from uflip.results.summary_document import BASELINE

@@ -1,17 +1,18 @@
 """A chart drawn with matplotlib: for files, and on axes of the caller."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+import io
+import warnings
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
+
+from uflip.errors import UnavailableError, UsageError
+from uflip.report import labels
+from uflip.report.figures import palette
 from uflip.report.figures.axes import number as written
-from uflip.report.figures.canvas import (
-    INCH,
-    Dashes,
-    LineLook,
-    mark_simulated,
-    new_figure,
-    outside_legend,
-)
 from uflip.report.figures.chart import (
     Area,
     Axis,
@@ -26,11 +27,166 @@ from uflip.report.figures.chart import (
     TextLabel,
 )
 from uflip.report.figures.svg import legend_columns
+from uflip.results import outputs
+from uflip.results.outputs import OutputPath
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+# Style, panels and texts of matplotlib figures, for files and for axes of the caller.
+#
+# Figures are made with the object interface, never pyplot: no global state, no windows. Figures of a
+# page are drawn by `svg`.
+
+
+Arguments = ParamSpec("Arguments")
+Drawn = TypeVar("Drawn")
+
+Dashes = Any
+"""A line style of matplotlib: "-", ":", or an offset with the lengths of a pattern."""
+
+
+class LineLook(TypedDict, total=False):
+    """Keyword arguments of a matplotlib line."""
+
+    color: str
+    linewidth: float
+    linestyle: Dashes
+    marker: str
+    markersize: float
+    markerfacecolor: str
+    markeredgecolor: str
+    markeredgewidth: float
+    alpha: float | None
+    label: str
+    zorder: float
+
+
+# Default width of a figure in inches.
+WIDTH = 8.6
+# Points in an inch.
+INCH = 72
+
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same layout everywhere
+    "font.size": 8.5,
+    "axes.titlesize": 9.0,
+    "axes.labelsize": 8.5,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.titley": 1.0,  # skips the search for free space above the axes
+    "axes.edgecolor": palette.MUTED,
+    "axes.labelcolor": palette.INK,
+    "axes.titlecolor": palette.INK,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": palette.GRID,
+    "grid.linewidth": 0.6,
+    "text.color": palette.INK,
+    "text.parse_math": False,  # a "$" in the name of a device is a "$"
+    "xtick.color": palette.MUTED,
+    "ytick.color": palette.MUTED,
+    "xtick.labelcolor": palette.INK,
+    "ytick.labelcolor": palette.INK,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "xtick.minor.size": 0,
+    "ytick.minor.size": 0,
+    "figure.facecolor": "none",
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "legend.handlelength": 1.6,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4.5,
+}
+
+
+def styled(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
+    """Return a function that draws in our style, without changing matplotlib's global settings.
+
+    The decorated function raises `UnavailableError` if matplotlib is not installed.
+    """
+
+    @wraps(draw)
+    def in_style(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Drawn:
+        try:
+            import matplotlib as mpl
+        except ImportError as error:
+            raise UnavailableError(
+                what="Figures need matplotlib",
+                got="a Python environment without matplotlib",
+                allowed="matplotlib 3.9 or later",
+                action="pip install 'uflip[report]'; `uflip report` does not need matplotlib",
+            ) from error
+        with mpl.rc_context(_STYLE), warnings.catch_warnings():
+            # A page uses the reader's font; names may be in any script.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            # Ignore names that are too long for the layout.
+            warnings.filterwarnings("ignore", message="constrained_layout not applied")
+            return draw(*args, **kwargs)
+
+    return in_style
+
+
+def new_figure(
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    height: float,
+    share_y: bool = False,
+    share_x: bool = False,
+) -> tuple[Figure, list[Axes]]:
+    """Make a figure of the page's width.
+
+    Parameters
+    ----------
+    rows, columns
+        Panels.
+    height
+        Height [inches at 72 units].
+    share_y, share_x
+        Whether panels share their scales.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=share_y, sharex=share_x)
+    return figure, list(axes.flat)
+
+
+def escape_texts(figure: Figure) -> None:
+    """Escape a figure's texts for XML, and shorten overlong ones."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        written = text.get_text()
+        if (clean := labels.safe_text(written)) != written:
+            text.set_text(clean)
+
+
+def mark_simulated(figure: Figure, simulated: bool) -> None:
+    """Mark a figure of simulated results, since figures are used without their page."""
+    if simulated:
+        figure.text(
+            0.995, 0.995, "simulated device", ha="right", va="top", color=palette.MUTED, size=8
+        )
+
+
+def outside_legend(figure: Figure, handles: Sequence[Artist], *, columns: int) -> None:
+    """Place a legend in rows above the panels."""
+    figure.legend(handles=handles, loc="outside upper left", ncols=columns, borderaxespad=0.2)
+
 
 # Drawing order: lines are above the grid, in their own order.
 LINES, TEXTS, STEP = 2.0, 3.0, 1e-3
@@ -43,7 +199,7 @@ _VERTICAL_ANCHORS = {"middle": "center", "top": "top"}
 _ANCHORS = {"start": "left", "middle": "center", "end": "right"}
 
 
-def figure_of(chart: Chart) -> "Figure":
+def figure_of(chart: Chart) -> Figure:
     """Return a chart as a matplotlib figure of its width."""
     figure, axes = new_figure(
         chart.rows, chart.columns, height=chart.height / INCH, share_y=chart.share_y
@@ -63,7 +219,7 @@ def figure_of(chart: Chart) -> "Figure":
     return figure
 
 
-def draw_chart(axis: "Axes", chart: Chart) -> None:
+def draw_chart(axis: Axes, chart: Chart) -> None:
     """Draw a chart on axes: its panel on them, or several panels within them."""
     if len(chart.panels) == 1:
         draw_panel(axis, chart.panels[0])
@@ -92,7 +248,7 @@ def draw_chart(axis: "Axes", chart: Chart) -> None:
     )  # fmt: skip
 
 
-def draw_panel(axis: "Axes", panel: Panel) -> None:
+def draw_panel(axis: Axes, panel: Panel) -> None:
     """Draw a panel on axes."""
     _scale(axis, panel)
     for order, mark in enumerate(panel.marks):
@@ -109,7 +265,7 @@ def draw_panel(axis: "Axes", panel: Panel) -> None:
         axis.set_title(panel.title)
 
 
-def handles(entries: "Sequence[Polyline | Box]") -> "list[Artist]":
+def handles(entries: Sequence[Polyline | Box]) -> list[Artist]:
     """Return the artists of a legend."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -143,7 +299,7 @@ def _dashes(dashes: Sequence[float]) -> Dashes:
     return (0, tuple(dashes)) if dashes else "-"
 
 
-def _draw(axis: "Axes", mark: Mark, order: float) -> None:
+def _draw(axis: Axes, mark: Mark, order: float) -> None:
     match mark:
         case Polyline():
             style = "steps-post" if mark.step else "default"
@@ -189,7 +345,7 @@ def _draw(axis: "Axes", mark: Mark, order: float) -> None:
             )  # fmt: skip
 
 
-def _scale(axis: "Axes", panel: Panel) -> None:
+def _scale(axis: Axes, panel: Panel) -> None:
     """Set the scales first: lines do not determine them."""
     x, y = panel.x, panel.y
     for scaled, one in (("x", x), ("y", y)):
@@ -223,3 +379,70 @@ def _ticks(axis: Any, source: Axis) -> None:
     )
     axis.set_ticks(positions, names, **weight)
     axis.set_ticks([], minor=True)
+
+
+# Figure files: the extension selects the format, and equal data gives equal bytes.
+
+
+DPI = 160
+
+
+def check_name(path: Path, *, force: bool = False) -> OutputPath:
+    """Check the name of a figure file, before anything is measured.
+
+    Raises
+    ------
+    UsageError
+        For another extension, or a folder that does not exist.
+    RefusedError
+        If the name belongs to a file that is not a figure of uflip, unless `force` is given.
+    """
+    outputs.check_ending(path, "figure", "--out", outputs.FIGURES)
+    return outputs.check(path, outputs.FIGURES[path.suffix], "--out", force=force)
+
+
+@styled
+def check_library() -> str:
+    """Raise `UnavailableError` if matplotlib is missing, before anything is measured."""
+    return ""
+
+
+def nothing_to_draw(why: str, path: Path) -> UsageError:
+    """Return the error for a figure whose numbers were not measured."""
+    return UsageError(
+        "There is nothing to draw",
+        where=str(path),
+        got=why,
+        allowed="a measure that points have",
+        action="ask for another measure, give more I/Os, or omit the figure",
+    )
+
+
+def save(figure: Figure, path: Path, salt: str, *, force: bool = False) -> str:
+    """Write a figure; an older figure of this name is replaced, anything else only by `force`.
+
+    Returns
+    -------
+    str
+        The path.
+    """
+    import matplotlib as mpl
+
+    target = check_name(path, force=force)
+    escape_texts(figure)
+
+    # Equal data gives an equal file: no date, and constant ids.
+    dated: dict[str, dict[str, None]] = {
+        ".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None},
+    }  # fmt: skip
+    with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "path"}):
+        drawn = io.BytesIO()
+        figure.savefig(
+            drawn,
+            format=path.suffix[1:],
+            dpi=DPI,
+            facecolor="white",
+            metadata=dated[path.suffix],
+        )
+    outputs.write(target, drawn.getvalue())
+    return str(path)

@@ -29,9 +29,16 @@ from uflip.report.figures import (
     traces,
     varied,
 )
-from uflip.report.figures.canvas import INCH, Dashes, new_figure, styled
 from uflip.report.figures.chart import Axis, Chart, Panel, Polyline, ReferenceLine
-from uflip.report.figures.matplotlib_chart import draw_chart, draw_panel, figure_of
+from uflip.report.figures.matplotlib_chart import (
+    INCH,
+    Dashes,
+    draw_chart,
+    draw_panel,
+    figure_of,
+    new_figure,
+    styled,
+)
 from uflip.report.labels import axis_name
 from uflip.results import Results
 

@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from uflip.data.spec import MODES, PLURALS
-from uflip.report.figures.canvas import WIDTH, mark_simulated, new_figure, styled
-from uflip.report.figures.files import nothing_to_draw, save
+from uflip.report.figures.matplotlib_chart import (
+    WIDTH,
+    mark_simulated,
+    new_figure,
+    nothing_to_draw,
+    save,
+    styled,
+)
 from uflip.report.figures.palette import CAUSES
 
 POINTS_HEIGHT = 3.2

@@ -18,7 +18,6 @@ from uflip.microbench.labels import format_value, parameter_name
 from uflip.report.blocks import Figure
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import INCH, styled
 from uflip.report.figures.chart import (
     WIDTH,
     Axis,
@@ -30,6 +29,7 @@ from uflip.report.figures.chart import (
     ReferenceLine,
     Spans,
 )
+from uflip.report.figures.matplotlib_chart import INCH, styled
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.labels import title

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from uflip.microbench.labels import by_pattern
 from uflip.report.data import Document
 from uflip.report.figures import kind_of
-from uflip.report.figures.canvas import styled
 from uflip.report.figures.chart import Chart
-from uflip.report.figures.matplotlib_chart import draw_chart
+from uflip.report.figures.matplotlib_chart import draw_chart, styled
 from uflip.report.labels import title
 
 if TYPE_CHECKING:

@@ -29,7 +29,6 @@ from uflip.report.data import (
 )
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import styled
 from uflip.report.figures.chart import (
     DASHED,
     SOLID,
@@ -42,7 +41,7 @@ from uflip.report.figures.chart import (
     Panel,
     Polyline,
 )
-from uflip.report.figures.matplotlib_chart import draw_chart
+from uflip.report.figures.matplotlib_chart import draw_chart, styled
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.labels import format_ms

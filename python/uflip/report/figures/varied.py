@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import Dashes, new_figure
+from uflip.report.figures.matplotlib_chart import Dashes, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
