@@ -220,7 +220,7 @@ class Result:
         UnavailableError
             If matplotlib is not installed.
         """
-        from uflip.report.figures.single_benchmark import benchmark_names, draw_benchmark
+        from uflip.report.figures.paper import benchmark_names, draw_benchmark
 
         measured = benchmark_names(self._document)
         if micro_benchmark not in measured:

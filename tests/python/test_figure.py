@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from uflip.errors import UnavailableError
-from uflip.report.figures import paper, single_benchmark, varied
+from uflip.report.figures import paper, varied
 from uflip.report.figures.chart import Polyline
 from uflip.result import Result
 from uflip.results import Results, summary
@@ -94,7 +94,7 @@ def multi_panel_results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 @pytest.mark.parametrize("name", ["mix", "queue_depth"])
 def test_panels_match_the_report(multi_panel_results: Results, name: str) -> None:
     document = summary(multi_panel_results)
-    chart = single_benchmark.benchmark_chart(document, name)
+    chart = paper.benchmark_chart(document, name)
     assert len(chart.panels) == {"mix": 7, "queue_depth": 2}[name]
     figure = paper.drawn(paper.kinds_of(multi_panel_results, document)[name])
     assert figure.get_size_inches()[0] == pytest.approx(paper.PAGE)
@@ -145,7 +145,7 @@ def test_queue_depth_axis_includes_the_means(multi_panel_results: Results) -> No
     document = summary(multi_panel_results)
     runs = document["micro_benchmarks"]["queue_depth"]
     runs[0]["statistics"] |= {"mean_ns": 1e9, "p5_ns": 10, "p95_ns": 20}
-    response = single_benchmark.benchmark_chart(document, "queue_depth").panels[1]
+    response = paper.benchmark_chart(document, "queue_depth").panels[1]
     assert response.y.low <= 1e3 <= response.y.high
 
 

@@ -10,25 +10,23 @@ colours, and simulated results are marked.
 at the same I/O size.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from uflip.data.manifest import PhasesOfPattern
 from uflip.errors import unknown_name
 from uflip.microbench.labels import by_pattern, format_value
 from uflip.report.data import Document, baseline_traces, first_runs, is_simulated
 from uflip.report.figures import axes as scales
-from uflip.report.figures import (
-    history,
-    interference,
-    palette,
-    phases,
-    single_benchmark,
-    traces,
-    varied,
-)
+from uflip.report.figures import interference, kind_of, palette, phases, traces, varied
 from uflip.report.figures.chart import Axis, Chart, Panel, Polyline, ReferenceLine
 from uflip.report.figures.matplotlib_chart import (
     INCH,
@@ -39,13 +37,135 @@ from uflip.report.figures.matplotlib_chart import (
     new_figure,
     styled,
 )
-from uflip.report.labels import axis_name
-from uflip.results import Results
+from uflip.report.labels import axis_name, title
+from uflip.results import Results, StoredRun
+from uflip.results.columns import as_array
+from uflip.results.summary_document import BASELINE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+
+
+# One micro-benchmark of a result, drawn as in the report on axes of the caller.
+#
+# Several panels are placed within those axes, which are then hidden.
+
+
+PANELS_TITLE = 20.0
+"""Distance of the title above several panels [points]."""
+
+
+def benchmark_names(document: Document) -> list[str]:
+    """Return the names of the micro-benchmarks that can be drawn."""
+    return [name for name, runs in document["micro_benchmarks"].items() if by_pattern(runs)]
+
+
+def benchmark_chart(document: Document, micro_benchmark: str) -> Chart:
+    """Return the chart of one of `benchmark_names`."""
+    return kind_of(micro_benchmark).chart(document, micro_benchmark)
+
+
+@styled
+def draw_benchmark(axis: Axes | None, document: Document, micro_benchmark: str) -> Axes:
+    """Draw one of `benchmark_names` on axes of the caller, or of a new figure of pyplot."""
+    if axis is None:
+        from matplotlib import pyplot
+
+        _, axis = pyplot.subplots(layout="constrained")
+    chart = benchmark_chart(document, micro_benchmark)
+    draw_chart(axis, chart)
+    # Panels may have titles of their own.
+    axis.set_title(title(micro_benchmark), pad=None if len(chart.panels) == 1 else PANELS_TITLE)
+    return axis
+
+
+# Consecutive workloads on one device: I/O rate over time.
+#
+# **Source** OFC (2011) §V.F, Figure 7: nine workloads in a row, values for each second.
+# **Faithful** Rates over time, a line per workload, each in the state that the previous one left.
+# **Simplified** A workload is cut into `WINDOWS` intervals of equal length; time between workloads is
+# left out.
+# **Ambiguous** When an I/O counts: at its completion.
+
+
+WINDOWS = 60
+MAX_WORKLOADS = 24
+"""Maximum number of workloads; of more, only the baselines are drawn."""
+MIN_IOS_PER_WINDOW = 5
+MIN_LABEL_SHARE = 0.06
+"""Share of the axis that a label needs."""
+
+
+@dataclass(frozen=True)
+class WorkloadHistory:
+    """A workload: its pattern, duration [s], and rate in each interval (n,) [IOPS]."""
+
+    pattern: str
+    seconds: float
+    iops: NDArray[np.float64]
+
+
+def runs_of(results: Results) -> list[StoredRun]:
+    """Return the runs of a result to draw, in the order in which they were made."""
+    runs = [run for run in results.runs if not run.is_job]
+    if len(runs) > MAX_WORKLOADS:
+        runs = [run for run in runs if run.micro_benchmark == BASELINE][:MAX_WORKLOADS]
+    return runs
+
+
+def workloads_of(results: Results) -> list[WorkloadHistory]:
+    """Read the runs to draw."""
+    workloads = []
+    for run in runs_of(results):
+        trace = run.trace()
+        completed = as_array(trace, "submit_ns") + as_array(trace, "response_time_ns")
+        workloads.append(
+            workload(run.pattern, completed / 1e9 - as_array(trace, "submit_ns").min() / 1e9)
+        )
+    return workloads
+
+
+def workload(pattern: str, completed_s: NDArray[np.float64]) -> WorkloadHistory:
+    """Return a workload from the completion times of its I/Os [s since the first submission]."""
+    seconds = float(completed_s.max())
+    windows = max(min(WINDOWS, len(completed_s) // MIN_IOS_PER_WINDOW), 1)
+    counts, _ = np.histogram(completed_s, bins=windows, range=(0, seconds))
+    return WorkloadHistory(pattern, seconds, counts / (seconds / windows))
+
+
+def draw_history(
+    axis: Axes, workloads: Sequence[WorkloadHistory], dashes: Mapping[str, Dashes]
+) -> None:
+    """Draw workloads along one time axis, numbered, with dashes by pattern."""
+    begins = [0.0, *accumulate(each.seconds for each in workloads)]
+    named = set()
+    top = 1.15 * max(float(each.iops.max()) for each in workloads) / 1e3
+    for number, (each, begin) in enumerate(zip(workloads, begins, strict=False), 1):
+        middles = begin + (np.arange(len(each.iops)) + 0.5) * each.seconds / len(each.iops)
+        axis.plot(
+            middles,
+            each.iops / 1e3,
+            color=palette.look(each.pattern).color,
+            linewidth=1.1,
+            linestyle=dashes.get(each.pattern, "-"),
+            label=each.pattern if each.pattern not in named else f"{each.pattern} again",
+        )
+        named.add(each.pattern)
+        if number > 1:
+            axis.axvline(begin, color=palette.MUTED, linewidth=0.6)
+        # A label needs space.
+        if each.seconds >= MIN_LABEL_SHARE * begins[-1]:
+            middle = begin + each.seconds / 2
+            axis.text(middle, top, f"#{number}", ha="center", va="top", fontsize=6.5)
+    axis.set_xlim(0, begins[-1])
+    axis.set_ylim(0, top)
+    axis.set_xlabel("time with I/Os [s]")
+    axis.set_ylabel("kIOPS")
+    handles = [line for line in axis.get_lines() if str(line.get_label()) in named]
+    axis.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1.05), ncols=2)
+
 
 COLUMN, PAGE = 3.4, 7.0
 """Widths [inches]."""
@@ -73,7 +193,7 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
     """
     simulated = is_simulated(document)
     kinds: dict[str, Draw] = {}
-    for name in single_benchmark.benchmark_names(document):
+    for name in benchmark_names(document):
         kinds[name] = partial(_micro_benchmark, document, name)
     level = document["baselines_ms"].get("SW")
     if level and by_pattern(document["micro_benchmarks"].get("locality", [])):
@@ -87,7 +207,7 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
         kinds[PHASES] = lambda: _phases(results, phases["patterns"], simulated)
     if (pause := document["interference"]) and (windows := pause.get("windows")):
         kinds[PAUSE] = lambda: _wide(interference.chart_of(pause, windows, simulated=simulated))
-    if history.runs_of(results):
+    if runs_of(results):
         kinds[HISTORY] = lambda: _history(results, simulated)
     return kinds
 
@@ -113,7 +233,7 @@ def choose(kinds: Mapping[str, Draw], kind: str) -> Draw:
 
 
 @styled
-def drawn(draw: Draw) -> "Figure":
+def drawn(draw: Draw) -> Figure:
     """Draw in our style, with lines that differ without colour."""
     figure = draw()
     for name, line in _named_lines(figure):
@@ -124,7 +244,7 @@ def drawn(draw: Draw) -> "Figure":
     return figure
 
 
-def _named_lines(figure: "Figure") -> "Iterator[tuple[str, Line2D]]":
+def _named_lines(figure: Figure) -> Iterator[tuple[str, Line2D]]:
     """Yield lines with their names, those of legends included."""
     from matplotlib.lines import Line2D
 
@@ -137,15 +257,15 @@ def _named_lines(figure: "Figure") -> "Iterator[tuple[str, Line2D]]":
                 yield text.get_text(), line
 
 
-def _column() -> tuple["Figure", "Axes"]:
+def _column() -> tuple[Figure, Axes]:
     figure, (axis,) = new_figure(height=HEIGHT)
     figure.set_size_inches(COLUMN, HEIGHT)
     return figure, axis
 
 
-def _micro_benchmark(document: Document, name: str) -> "Figure":
+def _micro_benchmark(document: Document, name: str) -> Figure:
     """Draw a micro-benchmark, one column wide for a single panel, else one page wide."""
-    chart = single_benchmark.benchmark_chart(document, name)
+    chart = benchmark_chart(document, name)
     if len(chart.panels) > 1:
         return _wide(chart)
     figure, axis = _column()
@@ -153,7 +273,7 @@ def _micro_benchmark(document: Document, name: str) -> "Figure":
     return _small(figure, axis, chart.simulated)
 
 
-def _relative(runs: Any, level_ms: float, simulated: bool) -> "Figure":
+def _relative(runs: Any, level_ms: float, simulated: bool) -> Figure:
     """Draw means relative to sequential writes, by the size of the area (Figure 8)."""
     experiments = by_pattern(runs)
     values = {
@@ -183,27 +303,27 @@ def _relative(runs: Any, level_ms: float, simulated: bool) -> "Figure":
     return _small(figure, axis, simulated)
 
 
-def _history(results: Results, simulated: bool) -> "Figure":
+def _history(results: Results, simulated: bool) -> Figure:
     figure, axis = _column()
-    history.draw_history(axis, history.workloads_of(results), DASHES)
+    draw_history(axis, workloads_of(results), DASHES)
     return _small(figure, axis, simulated)
 
 
-def _varied(points: Sequence[varied.VariedPoint], name: str) -> "Figure":
+def _varied(points: Sequence[varied.VariedPoint], name: str) -> Figure:
     figure = varied.varied_figure(points, name, COLUMN)
     for axis in reversed(figure.axes):
         _small(figure, axis, axis is figure.axes[0])
     return figure
 
 
-def _phases(results: Results, patterns: Mapping[str, PhasesOfPattern], simulated: bool) -> "Figure":
+def _phases(results: Results, patterns: Mapping[str, PhasesOfPattern], simulated: bool) -> Figure:
     analysed = [
         trace for trace in first_runs(baseline_traces(results)) if trace.pattern in patterns
     ]
     return _wide(phases.chart_of(analysed, patterns, simulated=simulated))
 
 
-def _small(figure: "Figure", axis: "Axes", simulated: bool) -> "Figure":
+def _small(figure: Figure, axis: Axes, simulated: bool) -> Figure:
     """Reduce the text size to that of a paper's column."""
     if simulated:
         axis.set_title(
@@ -220,7 +340,7 @@ def _small(figure: "Figure", axis: "Axes", simulated: bool) -> "Figure":
     return figure
 
 
-def _wide(chart: Chart) -> "Figure":
+def _wide(chart: Chart) -> Figure:
     """Draw a chart one page wide."""
     height = chart.height * PAGE * INCH / chart.width
     return figure_of(replace(chart, width=PAGE * INCH, height=height))
