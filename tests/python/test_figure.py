@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from uflip.errors import UnavailableError
-from uflip.report.figures import paper, varied
+from uflip.report.figures import design_space, paper
 from uflip.report.figures.chart import Polyline
 from uflip.result import Result
 from uflip.results import Results, summary
@@ -236,7 +236,7 @@ def test_sweep_is_drawn_over_the_varied_parameter(workdir: Path) -> None:
     outcome = uflip("figure", "rows", "spare-factor", "-o", "x.svg")
     assert (outcome.code, outcome.out.strip()) == (0, "x.svg"), outcome.err
     points = [
-        varied.VariedPoint(row["values"], row["ios_per_s"], row["write_amplification"])
+        design_space.VariedPoint(row["values"], row["ios_per_s"], row["write_amplification"])
         for row in rows
     ]
     figure = paper.drawn(paper.kinds_of_sweep(points)["spare-factor"])
@@ -262,7 +262,7 @@ def test_omitted_lines_of_a_sweep_are_reported(
     swept = uflip("sweep", SMALL, "--vary", "spare_factor=0.3,0.5", "--vary", policies, *options)
     assert swept.code == 0, swept.err
     points = [
-        varied.VariedPoint({"spare_factor": spare, "gc": str(policy)}, 1e3 * policy, 1.0)
+        design_space.VariedPoint({"spare_factor": spare, "gc": str(policy)}, 1e3 * policy, 1.0)
         for spare in (0.3, 0.5)
         for policy in range(30)
     ]
@@ -275,8 +275,8 @@ def test_omitted_lines_of_a_sweep_are_reported(
     assert rate.get_legend().get_title().get_text() == "the first 28, without 2 more"
     outcome = uflip("figure", "rows", "spare-factor", "-o", "x.svg")
     assert (outcome.code, outcome.err) == (0, "")
-    monkeypatch.setattr(varied, "MAX_LINES", 4)
-    assert varied.omitted_lines(points, "spare_factor") == 26
+    monkeypatch.setattr(design_space, "MAX_LINES", 4)
+    assert design_space.omitted_lines(points, "spare_factor") == 26
     outcome = uflip("figure", "rows", "spare-factor", "-o", "x.svg", "--force")
     assert (outcome.code, "note: 2 lines are omitted" in outcome.err) == (0, True)
 

@@ -15,8 +15,8 @@ from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError
 from uflip.executors import Threads, using
-from uflip.report.figures import points as points_figure
-from uflip.report.figures.points import draw_points
+from uflip.report.figures import design_space
+from uflip.report.figures.design_space import draw_points
 from uflip.spec import Spec, baseline, basic, changed, mix, parallel
 from uflip.stats import summarise
 from uflip.sweeping import SweepRow, points, sweep
@@ -293,7 +293,7 @@ def test_legend_stays_inside_figure(workdir: Path) -> None:
         for allocator in ("round_robin", "most_free")
     ]  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(points_figure, "save", lambda figure, *_, **__: figures.append(figure))
+        patch.setattr(design_space, "save", lambda figure, *_, **__: figures.append(figure))
         draw_points(rows, "sim:demo", workdir / "x.svg")
     (figure,) = figures
     figure.draw_without_rendering()

@@ -12,8 +12,8 @@ from uflip.data.sweep import FILE_NAME as SWEEP
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from uflip.report.figures.design_space import VariedPoint
     from uflip.report.figures.paper import Draw
-    from uflip.report.figures.varied import VariedPoint
 
 EPILOG = """\b
 Examples:
@@ -49,7 +49,7 @@ Without KIND, the figures of this result are listed.
 @force_option
 def command(results: Path, kind: str | None, out: Path | None, force: bool) -> None:
     """Draw one figure of RESULTS, as wide as a column or a page, legible in black and white."""
-    from uflip.report.figures import paper, varied
+    from uflip.report.figures import design_space, paper
     from uflip.report.figures.matplotlib_chart import check_library, check_name, save
 
     points = _points(results) if (results / SWEEP).exists() else None
@@ -62,9 +62,9 @@ def command(results: Path, kind: str | None, out: Path | None, force: bool) -> N
     path = Path(f"{kind}.pdf") if out is None else out
     check_name(path, force=force)
     echo(save(paper.drawn(draw), path, kind, force=force))
-    if points is not None and (more := varied.omitted_lines(points, kind.replace("-", "_"))):
-        note = f"note: {more} lines are omitted, since only {varied.MAX_LINES} are distinguishable"
-        echo(f"{note}; vary fewer names besides {kind}", err=True)
+    if points is not None and (more := design_space.omitted_lines(points, kind.replace("-", "_"))):
+        note = f"note: {more} lines are omitted, since only {design_space.MAX_LINES} are"
+        echo(f"{note} distinguishable; vary fewer names besides {kind}", err=True)
 
 
 def _kinds_of_result(folder: Path) -> "Mapping[str, Draw]":
@@ -80,7 +80,7 @@ def _kinds_of_result(folder: Path) -> "Mapping[str, Draw]":
 
 
 def _points(folder: Path) -> "list[VariedPoint]":
-    from uflip.report.figures.varied import VariedPoint
+    from uflip.report.figures.design_space import VariedPoint
     from uflip.sweeping.run_sweep import read_rows
 
     return [

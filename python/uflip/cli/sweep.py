@@ -365,7 +365,7 @@ def draw(
 ) -> None:
     """Draw the figure that fits the options: a front, a sample, or a grid."""
     from uflip.report.figures import design_space
-    from uflip.report.figures.points import draw_points
+    from uflip.report.figures.design_space import draw_points
     from uflip.sweeping.pareto import front
 
     if requested.objectives is not None and design.sample is None:

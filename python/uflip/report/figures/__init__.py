@@ -17,16 +17,12 @@ figures.
 `target_spaces`    target spaces of sequential writes in the plan
 `causes`           causes of response times, for simulated devices
 `ratios`           two results compared, the largest differences first
-`points`           the rows of a sweep over simulated devices, as a file of its own
-`single_benchmark` one micro-benchmark, also on axes of the caller
-`paper`            one figure of a result as a file, for a paper
+`paper`            figures of a result for a paper, or on axes of the caller
+`design_space`     the rows of a sweep over simulated devices, and samples of a design space
 `chart`            the contents of a figure, as data
 `axes`             shared scales and ticks
-`svg`              a chart for a page: `layout` places its parts, `marks` and `elements` draw them,
-                   `dots` makes an image of many dots
-`matplotlib_chart` a chart drawn with matplotlib
-`canvas`           style and panels of matplotlib figures
-`files`            names and formats of figures that are files
+`svg`              a chart for a page
+`matplotlib_chart` a chart for a file, or for axes of the caller; names and formats of files
 `palette`          colours and markers, the same for a pattern everywhere
 =================  ==========================================================================
 """

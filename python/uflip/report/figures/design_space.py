@@ -1,4 +1,8 @@
-"""Figures of a sample of a design space: parallel coordinates, and objectives against each other.
+"""Figures of a sweep over simulated devices: its rows, one varied name, a sample of a design space.
+
+A row figure has rate, response time and write amplification. The first varied name is the x axis,
+to scale if its values are numbers; every combination of the others is a line. A sample is drawn in
+parallel coordinates, and its objectives against each other.
 
 **Source** Inselberg (The Visual Computer 1985).
 **Faithful** One axis for each varied name and one for each measure; a line is a point.
@@ -6,13 +10,20 @@
 **Ambiguous** The meaning of the colour: the last measure, dark at its minimum.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from uflip.data.spec import MODES, PLURALS
+from uflip.report.figures import palette
 from uflip.report.figures.matplotlib_chart import (
+    WIDTH,
+    Dashes,
     mark_simulated,
     new_figure,
     nothing_to_draw,
@@ -23,6 +34,8 @@ from uflip.report.figures.palette import CARD, CAUSES, INK, MUTED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 
 PARALLEL_HEIGHT = 3.6
 # Opacity of lines, so that overlapping lines remain distinguishable.
@@ -144,7 +157,7 @@ def _alpha(count: int, fainter: bool) -> float:
     return max(MIN_ALPHA, min(MAX_ALPHA, 20 / count)) * (0.5 if fainter else 1.0)
 
 
-def _label(axis: "Axes", x: int, values: Sequence[Any]) -> None:
+def _label(axis: Axes, x: int, values: Sequence[Any]) -> None:
     """Write the ends of an axis, or every word on it, next to it."""
     if _numbers(values):
         low, high = min(values), max(values)
@@ -163,3 +176,246 @@ def _label(axis: "Axes", x: int, values: Sequence[Any]) -> None:
             color=INK,
             bbox={"facecolor": CARD, "edgecolor": "none", "alpha": 0.75, "pad": 0.4},
         )
+
+
+VARIED_HEIGHT = 3.4
+DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (5, 1, 1, 1)), ":")
+VARIED_MARKERS = "oDsv^<>"
+MAX_LINES = len(DASHES) * len(VARIED_MARKERS)
+"""Maximum number of lines that differ without colour: each has its own dashes and markers."""
+LINE_OF_LEGEND = 0.13
+"""Height of a legend line [inches]."""
+AXES = {"spare_factor": ("spare factor [%]", 100.0)}
+
+
+@dataclass(frozen=True)
+class VariedPoint:
+    """One row of a sweep.
+
+    Attributes
+    ----------
+    values : dict
+        The varied values.
+    iops : float or None
+        Rate of the I/Os that are not ignored [IOPS]; None in functional mode.
+    write_amplification : float or None
+        Bytes programmed over bytes written; None without writes.
+    """
+
+    values: Mapping[str, str | int | float]
+    iops: float | None
+    write_amplification: float | None
+
+
+def names_of(points: Sequence[VariedPoint]) -> list[str]:
+    """Return the names that can be an axis: numbers, with at least two values."""
+    names = []
+    for name in points[0].values if points else ():
+        values = {point.values[name] for point in points}
+        if len(values) > 1 and all(_is_number(value) for value in values):
+            names.append(name)
+    return names
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def lines_of(points: Sequence[VariedPoint], name: str) -> dict[str, list[VariedPoint]]:
+    """Return the points of each combination of the other names, in the order of the axis."""
+    lines: dict[str, list[VariedPoint]] = {}
+    for point in points:
+        label = ", ".join(f"{key}={value}" for key, value in point.values.items() if key != name)
+        lines.setdefault(label, []).append(point)
+    return {
+        line_label: sorted(points_of_line, key=lambda one: float(one.values[name]))
+        for line_label, points_of_line in lines.items()
+    }
+
+
+def varied_figure(points: Sequence[VariedPoint], name: str, width: float) -> Figure:
+    """Draw rate and write amplification, one above the other, over the same axis."""
+    lines = lines_of(points, name)
+    drawn = list(lines.items())[:MAX_LINES]
+    height = VARIED_HEIGHT + LINE_OF_LEGEND * (len(drawn) - 1)
+    figure, axes = new_figure(2, 1, height=height)
+    figure.set_size_inches(width, height)
+    label, scale = AXES.get(name, (name, 1.0))
+    measures = ("kIOPS", _kiops), ("write amplification", _amplification)
+    for axis, (measure, value_of) in zip(axes, measures, strict=True):
+        for number, (line_label, points_of_line) in enumerate(drawn):
+            pairs = [
+                (scale * float(point.values[name]), value_of(point)) for point in points_of_line
+            ]
+            measured = [(x, y) for x, y in pairs if y is not None]
+            axis.plot(
+                [x for x, _ in measured],
+                [y for _, y in measured],
+                color=palette.INK,
+                linestyle=DASHES[number % len(DASHES)],
+                marker=VARIED_MARKERS[number % len(VARIED_MARKERS)],
+                markersize=3.5,
+                label=line_label,
+            )
+        axis.set_ylabel(measure)
+        axis.set_ylim(0, axis.get_ylim()[1] * 1.05)
+    axes[1].set_xlabel(label)
+    axes[0].tick_params(labelbottom=False)
+    if len(lines) > 1:
+        more = omitted_lines(points, name)
+        heading = f"the first {MAX_LINES}, without {more} more" if more else None
+        axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1), title=heading)
+    return figure
+
+
+def omitted_lines(points: Sequence[VariedPoint], name: str) -> int:
+    """Return the number of lines that do not fit the figure."""
+    return max(len(lines_of(points, name)) - MAX_LINES, 0)
+
+
+def _kiops(point: VariedPoint) -> float | None:
+    return None if point.iops is None else point.iops / 1e3
+
+
+def _amplification(point: VariedPoint) -> float | None:
+    return point.write_amplification
+
+
+POINTS_HEIGHT = 3.2
+# Estimated width of a legend letter, and of the mark before a label [in].
+LETTER, HANDLE = 0.085, 0.5
+POINTS_MARKERS = "osD^vPX"
+Times = Mapping[str, int | float | None]
+
+
+class SweepPointLike(Protocol):
+    """The part of a row that is drawn; `uflip.sweeping.SweepRow` is one."""
+
+    @property
+    def values(self) -> Mapping[str, str | int | float]:
+        """The varied values."""
+
+    @property
+    def ios_per_s(self) -> float | None:
+        """Rate of the I/Os that are not ignored."""
+
+    @property
+    def times(self) -> Mapping[str, Times]:
+        """Response times by mode [ns], for modes with I/Os."""
+
+    @property
+    def write_amplification(self) -> float | None:
+        """Bytes programmed over bytes written."""
+
+
+ValueOf = Callable[[SweepPointLike], float | None]
+
+
+@styled
+def draw_points(
+    rows: Sequence[SweepPointLike], title: str, path: Path, *, force: bool = False
+) -> str:
+    """Draw the rows of a sweep into a file; an older figure of this name is replaced.
+
+    Parameters
+    ----------
+    rows : sequence of Point
+        As `uflip.sweeping.sweep` returns them.
+    title : str
+        The swept device.
+    path : Path
+        As `check_name` takes it.
+    force : bool
+        Replace any regular file of this name.
+
+    Returns
+    -------
+    str
+        The path.
+
+    Raises
+    ------
+    UsageError
+        If no row has anything that is drawn.
+    """
+    panels = [panel for panel in _panels(rows) if any(panel[1](row) is not None for row in rows)]
+    if not panels:
+        raise nothing_to_draw("no point has times, or a write amplification", path)
+    figure, axes = new_figure(1, len(panels), height=POINTS_HEIGHT)
+    (first, *others) = rows[0].values
+    lines: dict[str, list[SweepPointLike]] = {}
+    for row in rows:
+        label = ", ".join(f"{name} {row.values[name]}" for name in others)
+        lines.setdefault(label, []).append(row)
+    places = list(dict.fromkeys(row.values[first] for row in rows))
+    handles: list[Any] = []
+    for axis, (name, value_of) in zip(axes, panels, strict=True):
+        handles = [
+            axis.plot(
+                *_line(of_line, first, places, value_of),
+                label=label,
+                color=CAUSES[number % len(CAUSES)],
+                marker=POINTS_MARKERS[number % len(POINTS_MARKERS)],
+            )[0]
+            for number, (label, of_line) in enumerate(lines.items())
+        ]
+        if not _to_scale(places):
+            axis.set_xticks(range(len(places)), [str(value) for value in places])
+        axis.set_title(name)
+        axis.set_xlabel(first)
+        axis.margins(y=0.08)
+        axis.set_ylim(bottom=0)
+    figure.suptitle(title, x=0.01, ha="left", size=9)
+    mark_simulated(figure, True)
+    if others:
+        figure.legend(handles=handles, loc="outside lower left", ncols=_columns(list(lines)))
+    return save(figure, path, title, force=force)
+
+
+def _line(
+    rows: Sequence[SweepPointLike], first: str, places: list[Any], value_of: ValueOf
+) -> tuple[list[Any], list[float]]:
+    """Return x and y of the rows that have a value."""
+    pairs = [(row.values[first], y) for row in rows if (y := value_of(row)) is not None]
+    x = [value for value, _ in pairs]
+    if not _to_scale(places):
+        x = [places.index(value) for value in x]
+    return x, [y for _, y in pairs]
+
+
+def _to_scale(places: list[Any]) -> bool:
+    return all(isinstance(value, int | float) for value in places)
+
+
+def _columns(labels: list[str]) -> int:
+    """Return the maximum number of columns of a legend with these labels."""
+    width = max(map(len, labels)) * LETTER + HANDLE
+    return max(1, min(len(labels), int(WIDTH / width)))
+
+
+def _panels(rows: Sequence[SweepPointLike]) -> list[tuple[str, ValueOf]]:
+    """Return the panels: title, and function of a row's value (None for a missing one)."""
+
+    def response_ms(mode: str, name: str) -> ValueOf:
+        def of_row(row: SweepPointLike) -> float | None:
+            ns = row.times.get(mode, {}).get(name)
+            return None if ns is None else ns / 1e6
+
+        return of_row
+
+    measured = {mode for row in rows for mode in row.times}
+    modes = [mode for mode in MODES if mode in measured]
+    titles = [("mean", "mean_ns"), ("p99", "p99_ns")]
+    times = [
+        (
+            f"{title} of {PLURALS[mode]} [ms]" if len(modes) > 1 else f"{title} [ms]",
+            response_ms(mode, name),
+        )
+        for mode in modes
+        for title, name in titles
+    ]
+    return [
+        ("IOPS", lambda row: row.ios_per_s),
+        *times,
+        ("write amplification", lambda row: row.write_amplification),
+    ]

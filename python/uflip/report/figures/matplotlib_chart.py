@@ -1,4 +1,9 @@
-"""A chart drawn with matplotlib: for files, and on axes of the caller."""
+"""A chart drawn with matplotlib: for files, and on axes of the caller.
+
+Figures are made with the object interface, never pyplot: no global state, no windows. Figures of a
+page are drawn by `svg`. The extension of a file selects its format, and equal data gives equal
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +39,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-# Style, panels and texts of matplotlib figures, for files and for axes of the caller.
-#
-# Figures are made with the object interface, never pyplot: no global state, no windows. Figures of a
-# page are drawn by `svg`.
 
 
 Arguments = ParamSpec("Arguments")
@@ -379,9 +378,6 @@ def _ticks(axis: Any, source: Axis) -> None:
     )
     axis.set_ticks(positions, names, **weight)
     axis.set_ticks([], minor=True)
-
-
-# Figure files: the extension selects the format, and equal data gives equal bytes.
 
 
 DPI = 160

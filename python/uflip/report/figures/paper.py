@@ -26,7 +26,7 @@ from uflip.errors import unknown_name
 from uflip.microbench.labels import by_pattern, format_value
 from uflip.report.data import Document, baseline_traces, first_runs, is_simulated
 from uflip.report.figures import axes as scales
-from uflip.report.figures import interference, kind_of, palette, phases, traces, varied
+from uflip.report.figures import design_space, interference, kind_of, palette, phases, traces
 from uflip.report.figures.chart import Axis, Chart, Panel, Polyline, ReferenceLine
 from uflip.report.figures.matplotlib_chart import (
     INCH,
@@ -46,11 +46,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
-
-
-# One micro-benchmark of a result, drawn as in the report on axes of the caller.
-#
-# Several panels are placed within those axes, which are then hidden.
 
 
 PANELS_TITLE = 20.0
@@ -79,15 +74,6 @@ def draw_benchmark(axis: Axes | None, document: Document, micro_benchmark: str) 
     # Panels may have titles of their own.
     axis.set_title(title(micro_benchmark), pad=None if len(chart.panels) == 1 else PANELS_TITLE)
     return axis
-
-
-# Consecutive workloads on one device: I/O rate over time.
-#
-# **Source** OFC (2011) §V.F, Figure 7: nine workloads in a row, values for each second.
-# **Faithful** Rates over time, a line per workload, each in the state that the previous one left.
-# **Simplified** A workload is cut into `WINDOWS` intervals of equal length; time between workloads is
-# left out.
-# **Ambiguous** When an I/O counts: at its completion.
 
 
 WINDOWS = 60
@@ -212,10 +198,11 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
     return kinds
 
 
-def kinds_of_sweep(points: Sequence[varied.VariedPoint]) -> dict[str, Draw]:
+def kinds_of_sweep(points: Sequence[design_space.VariedPoint]) -> dict[str, Draw]:
     """Return the possible figures of a sweep: a kind for each varied name that is a number."""
     return {
-        name.replace("_", "-"): partial(_varied, points, name) for name in varied.names_of(points)
+        name.replace("_", "-"): partial(_varied, points, name)
+        for name in design_space.names_of(points)
     }
 
 
@@ -309,8 +296,8 @@ def _history(results: Results, simulated: bool) -> Figure:
     return _small(figure, axis, simulated)
 
 
-def _varied(points: Sequence[varied.VariedPoint], name: str) -> Figure:
-    figure = varied.varied_figure(points, name, COLUMN)
+def _varied(points: Sequence[design_space.VariedPoint], name: str) -> Figure:
+    figure = design_space.varied_figure(points, name, COLUMN)
     for axis in reversed(figure.axes):
         _small(figure, axis, axis is figure.axes[0])
     return figure
