@@ -2,24 +2,26 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from uflip.cli.options import (
+    check_saving,
+    check_target,
     device_argument,
     force_option,
     json_option,
     open_options,
     quiet_option,
     read_size,
+    save_device,
     save_option,
 )
-from uflip.device.guard import check_options, check_target_allowed
-from uflip.device.url import parse_url
 
 if TYPE_CHECKING:
     from uflip.data.device import DeviceInfo
+    from uflip.data.document import Table
     from uflip.data.spec import Spec
 
 EPILOG = """\b
@@ -33,13 +35,6 @@ Examples:
 The data stored there is lost, as if it had been overwritten; blkdiscard, fstrim and hdparm do the
 same. To measure its effect on reads and writes: uflip run DEVICE --suite today --only deallocate
 """
-
-
-class _DeallocateTarget(TypedDict):
-    size: int | None
-    buffered: bool
-    data: str
-    destroy: str | None
 
 
 @click.command("deallocate", epilog=EPILOG)
@@ -70,32 +65,23 @@ def command(
     target_size: int | None,
     save: Path | None,
     force: bool,
-    size: int | None,
-    buffered: bool,
-    data: str,
-    destroy: str | None,
-    io_timeout_ns: int,
     dry_run: bool,
     quiet: bool,
     as_json: bool,
+    **opening: Any,
 ) -> None:
     """Deallocate DEVICE or a range of it (TRIM, discard): the data stored there is lost.
 
     A block device gets discard requests, a file a hole, an NBD server trim requests, and a
     simulated device unmaps the pages. Each trim is up to 128 MiB, and is timed.
     """
-    target = _DeallocateTarget(size=size, buffered=buffered, data=data, destroy=destroy)
-    if dry_run:
-        check_options(parse_url(device), size, data, destroy, buffered=buffered)
-    else:
-        check_target_allowed(device, **target)
+    check_target(device, opening, write=not dry_run)
     from uflip.benchmark.prepare import split_into_trims
-    from uflip.cli.options import check_saving
     from uflip.cli.terminal import echo, echo_json
     from uflip.device.catalogue import inspect_device
     from uflip.units import format_duration_ns, format_size
 
-    info = inspect_device(device, size=size, buffered=buffered)
+    info = inspect_device(device, size=opening["size"], buffered=opening["buffered"])
     check_saving(info, save, force=force)
     trims = split_into_trims(info, target_offset, target_size)
     size_bytes = sum(each.ios * each.io_bytes for each in trims)
@@ -115,8 +101,7 @@ def command(
             device,
             info,
             trims,
-            target,
-            io_timeout_ns,
+            opening,
             save=save,
             force=force,
             quiet=quiet or as_json,
@@ -137,8 +122,7 @@ def _deallocate(
     device: str,
     info: "DeviceInfo",
     trims: "Sequence[Spec]",
-    target: _DeallocateTarget,
-    io_timeout_ns: int,
+    opening: "Table",
     *,
     save: Path | None,
     force: bool,
@@ -148,12 +132,11 @@ def _deallocate(
     from uflip import signals
     from uflip.benchmark.prepare import open_watched, valid_record
     from uflip.cli.benchmark_progress import Watching
-    from uflip.cli.options import save_device
 
     with (
         Watching(quiet=quiet) as watch,
         signals.shielded(),
-        open_watched(device, info, watch, io_timeout_ns=io_timeout_ns, **target) as opened,
+        open_watched(device, info, watch, **opening) as opened,
     ):
         record = valid_record(opened.info, device)
         traces = [opened.run(each) for each in trims]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from uflip.device.url import URL_FORMS
+from uflip.device.guard import check_options, check_target_allowed
+from uflip.device.url import URL_FORMS, parse_url
 from uflip.errors import UsageError
 from uflip.options import OPENING, Option, parse_names
 from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, parse_path, parse_size
@@ -118,6 +119,16 @@ no_cache_option = click.option(
 )
 
 open_options = combine_options(add_options(*OPENING), no_cache_option)
+
+
+def check_target(device: str, opening: "Table", *, write: bool = True) -> None:
+    """Check a target and its options before plans and numpy are loaded."""
+    names = ("size", "buffered", "data", "destroy", "completion")
+    target = {name: opening[name] for name in names if name in opening}
+    if write:
+        check_target_allowed(device, **target)
+    else:
+        check_options(parse_url(device), **target)
 
 
 def read_snapshot_name(

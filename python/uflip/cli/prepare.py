@@ -4,23 +4,35 @@ SNIA and fio call it preconditioning; uFLIP calls it enforcing a state: writes t
 into a well-defined state.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from uflip.benchmark_options import STATES
 from uflip.cli.options import (
     add_options,
+    check_saving,
+    check_target,
     device_argument,
     force_option,
     int_parser,
     json_option,
     open_options,
     quiet_option,
+    save_device,
     save_option,
 )
-from uflip.device.guard import check_options, check_target_allowed
-from uflip.device.url import parse_url
+from uflip.cli.terminal import echo, echo_json
+from uflip.errors import unknown_name
 from uflip.options import TARGET
+
+if TYPE_CHECKING:
+    from uflip.benchmark import Enforcement
+    from uflip.data.device import DeviceWear
+    from uflip.device.handle import Device
+    from uflip.results.state_record import StateRecord
 
 EPILOG = """\b
 Examples:
@@ -69,43 +81,90 @@ def command(
     record: Path | None,
     save: Path | None,
     force: bool,
-    size: int | None,
-    buffered: bool,
-    data: str,
-    destroy: str | None,
-    io_timeout_ns: int,
     again: bool,
     dry_run: bool,
     quiet: bool,
     as_json: bool,
+    **opening: Any,
 ) -> None:
     """Precondition DEVICE: bring it into a well-defined state, to make measurements repeatable.
 
     The whole target is written once sequentially, and, for the random state, three times as much
     by writes of random size (up to 128 KiB) at random places. All data stored there is lost.
     """
-    if dry_run:
-        check_options(parse_url(device), size, data, destroy, buffered=buffered)
-    else:
-        # Before anything else is loaded.
-        check_target_allowed(device, size=size, buffered=buffered, data=data, destroy=destroy)
-    from uflip.cli.prepare_device import prepare
+    check_target(device, opening, write=not dry_run)
+    from uflip.benchmark import describe_wear, plan_state, wear_of
+    from uflip.benchmark import prepare as session
+    from uflip.benchmark.plan import check_has_states
+    from uflip.cli.benchmark_progress import Watching, announce_state
+    from uflip.device.catalogue import inspect_device
 
-    prepare(
-        device,
-        state=state,
-        seed=seed,
-        target_size=target_size,
-        record=record,
-        save=save,
-        force=force,
-        size=size,
-        buffered=buffered,
-        data=data,
-        destroy=destroy,
-        io_timeout_ns=io_timeout_ns,
-        again=again,
-        dry_run=dry_run,
-        quiet=quiet,
-        as_json=as_json,
+    info = inspect_device(device, size=opening["size"], buffered=opening["buffered"])
+    check_has_states(info)
+    check_saving(info, save, force=force)
+    enforcement = plan_state(info, state, target_size, seed)
+    if enforcement is None:  # "as-is" is a state to measure in, not a state to enforce
+        raise unknown_name("state", state, STATES[:-1], where="--state")
+    wear = wear_of(info)
+    wear_text = describe_wear(wear, enforcement.bytes_written)
+    if dry_run:
+        text = f"{announce_state(enforcement)}\nwear: {wear_text}"
+        _print(_document(device, enforcement, wear, None, "dry-run"), text, as_json, quiet)
+        return
+    quiet = quiet or as_json
+    if not quiet and info.outlives_process:
+        echo(f"wear: {wear_text}", err=True)
+
+    def save_if_requested(opened: "Device") -> None:
+        if save is not None:
+            save_device(opened, save, force=force)
+
+    with Watching(quiet=quiet) as watch:
+        prepared = session.prepare(
+            device,
+            info,
+            enforcement,
+            watch,
+            record=record,
+            again=again,
+            afterwards=save_if_requested,
+            **opening,
+        )
+    if prepared.done == "was":
+        text = f"{device} is in this state already; --again enforces it again"
+    else:
+        storage = f"; stored in {save}" if save else "; the state is lost when this command ends"
+        recorded = f"; recorded in {prepared.record.path}" if prepared.record else storage
+        text = f"{device} is in state {enforcement.state_id}{recorded}"
+    _print(
+        _document(device, enforcement, wear, prepared.record, prepared.done), text, as_json, quiet
     )
+
+
+def _print(document: Mapping[str, object], text: str, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        echo_json(document)
+    elif not quiet:
+        echo(text)
+
+
+def _document(
+    device: str,
+    enforcement: "Enforcement",
+    wear: "DeviceWear",
+    record: "StateRecord | None",
+    done: str,
+) -> Mapping[str, object]:
+    from uflip.data.document import plain
+
+    return {
+        "device": device,
+        "done": done,
+        "state": enforcement.request,
+        "state_id": enforcement.state_id,
+        "total_ios": enforcement.total_ios,
+        "bytes_written": enforcement.bytes_written,
+        "time_ns": enforcement.time_ns,
+        "wear": plain(wear) | {"share": wear.share(enforcement.bytes_written)},
+        "record": str(record.path) if record else None,
+    }

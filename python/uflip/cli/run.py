@@ -10,6 +10,7 @@ from uflip.cli.options import (
     ANY_PATH,
     add_options,
     check_resume_options,
+    check_target,
     click_option,
     executor_options,
     json_option,
@@ -19,7 +20,6 @@ from uflip.cli.options import (
     quiet_option,
 )
 from uflip.cli.terminal import echo, echo_json
-from uflip.device.guard import check_target_allowed
 from uflip.errors import InterruptedRun, UsageError
 from uflip.escape import plain
 from uflip.options import DESTROY, RESUME, RUN
@@ -44,7 +44,6 @@ Ctrl-C ends the current run; finished runs are stored, and --resume continues wi
 a terminal, progress is a line every 5 seconds; UFLIP_PROGRESS changes the interval, 0 disables it.
 """
 
-TARGET_OPTIONS = ("size", "buffered", "data", "destroy", "completion")
 RESUME_FIELDS = tuple(option.field for option in RESUME)
 
 
@@ -155,8 +154,7 @@ def _resume_one(folder: Path, device: str | None, *, quiet: bool, **options: Any
 def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: Any) -> Path:
     if device is None:
         raise no_device("run")
-    # Refuse a protected target before plans and numpy are loaded.
-    check_target_allowed(device, **{name: options[name] for name in TARGET_OPTIONS})
+    check_target(device, options)
     from uflip.benchmark import BenchmarkRequest, begin
     from uflip.cli.benchmark_progress import Watching
 

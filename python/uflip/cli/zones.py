@@ -1,21 +1,22 @@
 """`uflip zones`: list the zones of a device, and reset, finish, open or close some."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from uflip.cli.options import (
     Decorator,
+    check_saving,
+    check_target,
     device_argument,
     force_option,
     json_option,
     open_options,
+    save_device,
     save_option,
 )
 from uflip.cli.terminal import echo_table
-from uflip.device.guard import check_options, check_target_allowed
-from uflip.device.url import parse_url
 from uflip.errors import UsageError
 
 if TYPE_CHECKING:
@@ -75,13 +76,9 @@ def command(
     everything: bool,
     save: Path | None,
     force: bool,
-    size: int | None,
-    buffered: bool,
-    data: str,
-    destroy: str | None,
-    io_timeout_ns: int,
     dry_run: bool,
     as_json: bool,
+    **opening: Any,
 ) -> None:
     """List the zones of DEVICE with write pointers and states; change their states.
 
@@ -90,27 +87,15 @@ def command(
     """
     requests = dict(zip(COMMANDS, (reset, finish, open, close), strict=True))
     changes = any(zones is not None for zones in requests.values())
-    if changes and not dry_run:
-        check_target_allowed(device, size=size, buffered=buffered, data=data, destroy=destroy)
-    else:
-        check_options(parse_url(device), size, data, destroy, buffered=buffered)
-    from uflip.cli.options import check_saving, save_device
+    check_target(device, opening, write=changes and not dry_run)
     from uflip.cli.terminal import echo, echo_json
     from uflip.device.catalogue import inspect_device
     from uflip.device.opener import open_device
 
-    info = inspect_device(device, size=size, buffered=buffered)
+    info = inspect_device(device, size=opening["size"], buffered=opening["buffered"])
     commands = _zone_commands(info, requests)
     check_saving(info, save, force=force)
-    with open_device(
-        device,
-        size=size,
-        buffered=buffered,
-        data=data,
-        writable=changes and not dry_run,
-        destroy=destroy,
-        io_timeout_ns=io_timeout_ns,
-    ) as opened:
+    with open_device(device, writable=changes and not dry_run, **opening) as opened:
         took_ns = [] if dry_run else _carry_out(opened, commands)
         report = opened.zones()
         if save is not None:
