@@ -33,9 +33,9 @@ from uflip.executors import (
     scheduler,
     using,
 )
+from uflip.executors.executor import WorkerTask
 from uflip.executors.task_batches import Bundles
-from uflip.executors.work import WorkerTask
-from uflip.reproduce import ofc, table3
+from uflip.reproduce import ofc_fig5a, ofc_throughput, table3
 from uflip.reproduce.refit import RefitMeasurer
 from uflip.reproduce.simulated_device import SimulatedDevice
 from uflip.selftest import checks

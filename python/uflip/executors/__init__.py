@@ -15,10 +15,18 @@ and results are in the order of the points. A worker that dies costs only the ti
 points, which are run again.
 """
 
-from uflip.executors.executor import Executor, OnStep, ignore
+from uflip.executors.executor import (
+    CallingThread,
+    Executor,
+    OnStep,
+    Threads,
+    current,
+    ignore,
+    iterate_outcomes,
+    on_all,
+    using,
+)
 from uflip.executors.processes import Processes
-from uflip.executors.run import current, iterate_outcomes, on_all, using
-from uflip.executors.threads import CallingThread, Threads
 
 __all__ = [
     "CallingThread", "Executor", "OnStep", "Processes", "Threads", "current", "ignore",

@@ -14,11 +14,17 @@ worker dies, its points are run again, `MAX_WORKER_DEATHS` times at most, since 
 its worker would do so for ever.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from typing import Any, Protocol, TypeVar
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, cast
 
-from uflip.errors import DeviceError
+from uflip import _native, signals
+from uflip.device import cache
+from uflip.errors import DeviceError, UnavailableError
 
 Point = TypeVar("Point")
 Result = TypeVar("Result")
@@ -87,3 +93,198 @@ def completed(futures: Iterable[Future[Result]]) -> Iterator[Future[Result]]:
         done, _ = wait(pending, timeout=POLL_S, return_when=FIRST_COMPLETED)
         yield from (each for each in pending if each in done)
         pending = [each for each in pending if each not in done]
+
+
+# A task for a worker: a function, and the context settings of the caller.
+#
+# Threads would inherit context settings; processes and other machines do not. So all workers get them
+# in the same way, and a point has the same result everywhere. A worker with another version of the
+# simulator refuses the task.
+
+
+@dataclass(frozen=True)
+class WorkerTask:
+    """A function of a point, for any worker; picklable if the function is.
+
+    Attributes
+    ----------
+    function : callable
+        Creates its own device, so that points are independent.
+    cached : bool
+        Whether simulated devices may come from the worker's cache, and be added to it.
+    simulator : str
+        Version of the simulator that the results belong to.
+    """
+
+    function: Callable[[Any], Any]
+    cached: bool = field(default_factory=lambda: not cache.is_switched_off())
+    simulator: str = _native.SIMULATOR_VERSION
+
+    def __call__(self, point: Any) -> Any:
+        """Run the function on this worker."""
+        if self.simulator != _native.SIMULATOR_VERSION:
+            raise UnavailableError(
+                "A worker has another version of the simulator",
+                where="the worker's installation of uflip",
+                got=_native.SIMULATOR_VERSION,
+                allowed=self.simulator,
+                action="install the same version of uflip on every machine",
+            )
+        if self.cached:
+            return self.function(point)
+        with cache.switched_off():
+            return self.function(point)
+
+
+# Threads of this process as an executor, or the calling thread alone.
+
+
+class Threads:
+    """A thread per core; native calls release the interpreter's lock.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Number of threads instead.
+    wait_on_cancel : bool
+        Whether running points are waited for after an error or Ctrl-C.
+    """
+
+    def __init__(self, workers: int | None = None, *, wait_on_cancel: bool = False) -> None:
+        self.workers = workers or os.cpu_count() or 1
+        self._wait_on_cancel = wait_on_cancel
+
+    def outcomes(
+        self, work: Callable[[Any], Result], points: Sequence[Any]
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield (index, result) of each point when it finishes."""
+        pool = ThreadPoolExecutor(max_workers=self.workers)
+        abandon = signals.AbandonFlag()
+        token = signals.abandon_flag.set(abandon)
+        futures = {
+            pool.submit(copy_context().run, _call, abandon, work, point): index
+            for index, point in enumerate(points)
+        }
+        signals.abandon_flag.reset(token)
+        try:
+            for future in completed(futures):
+                if abandon.gone and isinstance(future.exception(), signals.ProcessTerminated):
+                    continue  # a consequence of another failure, which is raised
+                yield futures[future], future.result()
+        finally:
+            # After an error or Ctrl-C: waiting points never begin, and running points end at their
+            # next check.
+            abandon.gone = True
+            with signals.shielded():
+                pool.shutdown(wait=self._wait_on_cancel, cancel_futures=True)
+
+
+def _call(abandon: signals.AbandonFlag, work: Callable[[Any], Any], point: Any) -> Any:
+    signals.check()
+    try:
+        return work(point)
+    except Exception:
+        abandon.gone = True  # waiting points never begin
+        raise
+
+
+class CallingThread:
+    """The calling thread, one point after the other: for nested points."""
+
+    workers = 1
+
+    def outcomes(
+        self, work: Callable[[Any], Result], points: Sequence[Any]
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield (index, result) of each point, in order."""
+        for index, point in enumerate(points):
+            yield index, work(point)
+
+
+# Select the executor, and return results in the order of their points.
+
+
+_current: ContextVar[Executor | None] = ContextVar("executor", default=None)
+
+
+def current() -> Executor:
+    """Return the executor selected by `using`, by default threads on all cores."""
+    return _current.get() or Threads()
+
+
+@contextmanager
+def using(executor: Executor) -> Iterator[Executor]:
+    """Select the executor for the points of this block."""
+    token = _current.set(executor)
+    try:
+        yield executor
+    finally:
+        _current.reset(token)
+
+
+class _Inside:
+    """Runs nested `on_all` calls on the same worker, without a pool of their own."""
+
+    def __init__(self, work: WorkerTask) -> None:
+        self.work = work
+
+    def __call__(self, point: Any) -> Any:
+        with using(CallingThread()):
+            return self.work(point)
+
+
+def iterate_outcomes(
+    function: Callable[[Point], Result], points: Sequence[Point]
+) -> Iterator[tuple[int, Result]]:
+    """Yield (index, result) of each point when it finishes; closing the iterator ends the rest.
+
+    Parameters
+    ----------
+    function : callable
+        A function of a module, or a `functools.partial` of one, so that it can be pickled. It
+        creates its own device.
+    points : sequence
+        Its arguments.
+    """
+    outcomes = current().outcomes(_Inside(WorkerTask(function)), points)
+    return cast("Iterator[tuple[int, Result]]", outcomes)
+
+
+def on_all(
+    function: Callable[[Point], Result],
+    points: Sequence[Point],
+    on_step: OnStep = ignore,
+    name: Callable[[Point], str] = str,
+) -> list[Result]:
+    """Call a function for every point; results are in the order of the points.
+
+    Parameters
+    ----------
+    function, points
+        As for `iterate_outcomes`.
+    on_step : callable, optional
+        Called after each point, in the order in which they finish.
+    name : callable, optional
+        Returns the name of a point.
+
+    Returns
+    -------
+    list
+        One result per point.
+
+    Raises
+    ------
+    Exception
+        The first exception of the function; waiting points never begin.
+
+    Examples
+    --------
+    >>> on_all(abs, [-1, 2, -3])
+    [1, 2, 3]
+    """
+    results: dict[int, Result] = {}
+    with closing(cast("Any", iterate_outcomes(function, points))) as outcomes:
+        for index, result in outcomes:
+            results[index] = result
+            on_step(len(results), name(points[index]))
+    return [results[index] for index in range(len(points))]

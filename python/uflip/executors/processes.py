@@ -19,7 +19,7 @@ from uflip import signals
 from uflip.executors.executor import MAX_WORKER_DEATHS, Result, completed, crashed_task
 
 # Modules of the work that take time to load.
-PRELOADED = ["uflip.executors.work", "uflip.device.opener", "uflip.results"]
+PRELOADED = ["uflip.executors.executor", "uflip.device.opener", "uflip.results"]
 
 
 class _AbandonEvent(signals.AbandonFlag):
@@ -71,7 +71,7 @@ class Processes:
 
     Examples
     --------
-    >>> from uflip.executors.run import on_all, using
+    >>> from uflip.executors.executor import on_all, using
     >>> with Processes(2) as both, using(both):
     ...     on_all(abs, [-1, 2])
     [1, 2]

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
-from uflip.executors.run import current
+from uflip.executors.executor import current
 
 OnMessage = Callable[[Any], None]
 """Called with a message as JSON data: a tuple arrives as a list."""
