@@ -30,11 +30,10 @@ from uflip.executors import (
     cluster,
     iterate_outcomes,
     on_all,
-    scheduler,
     using,
 )
+from uflip.executors.cluster import Bundles
 from uflip.executors.executor import WorkerTask
-from uflip.executors.task_batches import Bundles
 from uflip.reproduce import ofc_fig5a, ofc_throughput, table3
 from uflip.reproduce.refit import RefitMeasurer
 from uflip.reproduce.simulated_device import SimulatedDevice
@@ -136,7 +135,7 @@ def _protocol(port: int) -> str:
 def test_local_scheduler_requires_a_certificate(
     executors: dict[str, Executor], scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scheduler, "CONNECT_S", 0.5)
+    monkeypatch.setattr(cluster, "CONNECT_S", 0.5)
     port = _scheduler_address(executors).rpartition(":")[2]
     with (
         pytest.raises(UnavailableError, match="does not answer"),
@@ -289,7 +288,7 @@ def test_sweep_survives_killed_workers(executors: dict[str, Executor], tmp_path:
 
 def test_lost_dask_worker_is_restarted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Dask also gives up a worker that is killed again while it starts."""
-    monkeypatch.setitem(scheduler.SETTINGS, "distributed.deploy.lost-worker-timeout", "1ms")
+    monkeypatch.setitem(cluster.SETTINGS, "distributed.deploy.lost-worker-timeout", "1ms")
     monkeypatch.setattr(cluster, "CHECK_S", 0.5)
     monkeypatch.setattr(cluster, "NO_WORKER_S", 30.0)
     with cluster.local(2) as both, using(both):

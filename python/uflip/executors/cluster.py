@@ -15,8 +15,11 @@ exists only in the memory of its processes. Other schedulers are protected by th
 (docs/how-to/use-several-machines.md).
 """
 
+import gc
 import logging
+import signal
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -26,19 +29,213 @@ from typing import TYPE_CHECKING, Any
 
 from uflip import signals
 from uflip.errors import UnavailableError
-from uflip.executors.executor import Result, crashed_task
-from uflip.executors.scheduler import (
-    CLOSE_S,
-    address_of,
-    client_of,
-    library,
-    no_worker,
-    temporary_security,
-)
-from uflip.executors.task_batches import Bundles
+from uflip.executors.executor import MAX_WORKER_DEATHS, Result, crashed_task
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+
+
+# Connection to Dask's scheduler: settings, client, and errors if it is missing.
+
+
+# Maximum wait for a scheduler, and for the end of local processes [s].
+CONNECT_S, CLOSE_S = 10.0, 10.0
+
+SETTINGS = {
+    # The profiler samples every thread a hundred times a second.
+    "distributed.worker.profile.enabled": False,
+    # Workers end with the process that started them.
+    "distributed.worker.daemon": True,
+    # Points may include device snapshots of some megabytes each.
+    "distributed.admin.large-graph-warning-threshold": "1 TB",
+    # A worker lost for this time is given up, and replaced at the next check. Dask's 15 s are too
+    # short if a worker is killed again while it starts.
+    "distributed.deploy.lost-worker-timeout": "60s",
+    # The HTTP pages of scheduler and workers require no certificate: serve none.
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+    # This setting returns memory after each point, which costs a sixth of the time.
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
+}
+
+
+@contextmanager
+def client_of(distributed: Any, where: Any) -> Iterator[Client]:
+    """Connect to a scheduler within this block.
+
+    Raises
+    ------
+    UnavailableError
+        If it does not answer.
+    """
+    problem = ""
+    try:
+        client = distributed.Client(where, timeout=CONNECT_S, set_as_default=False)
+    # A TimeoutError is an OSError; tls:// without a certificate is a TypeError.
+    except (OSError, ValueError, TypeError) as error:
+        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if problem:
+        # The garbage collector takes a lock of Dask when it frees the client. Do that now, not
+        # while the next client holds that lock and waits for the collecting thread.
+        gc.collect()
+        raise UnavailableError(
+            "The scheduler does not answer",
+            where="--scheduler",
+            got=f"{where}: {problem}",
+            allowed="the address of a scheduler, as in tls://host:8786 or tcp://host:8786",
+            action="start one with `dask scheduler`, and a `dask worker` on every machine; tls:// "
+            "needs the certificate in the configuration of Dask on this machine, too",
+        )
+    try:
+        yield client
+    finally:
+        with suppress(Exception):  # the scheduler may be gone
+            client.close(timeout=CLOSE_S)
+
+
+@contextmanager
+def library() -> Iterator[Any]:
+    """Import Dask, with our settings until the end of the block."""
+    try:
+        import dask
+        import distributed
+    except ImportError as error:
+        raise _missing("A cluster needs Dask", error, "distributed") from error
+    with dask.config.set(SETTINGS):
+        yield distributed
+
+
+def temporary_security(distributed: Any) -> Any:
+    """Return a key and certificates for one cluster; they exist only in memory.
+
+    Raises
+    ------
+    UnavailableError
+        If the library for certificates is not installed.
+    """
+    try:
+        import cryptography  # noqa: F401 -- check that it is installed
+    except ImportError as error:
+        raise _missing("TLS between processes needs a library", error, "cryptography") from error
+    return distributed.Security.temporary()
+
+
+def _missing(message: str, error: ImportError, library: str) -> UnavailableError:
+    return UnavailableError(
+        message,
+        where="--workers, --scheduler",
+        got=f"no module {error.name}",
+        allowed=f"{library}, an optional library",
+        action="install it: pip install 'uflip[cluster]'",
+    )
+
+
+def no_worker(
+    client: Client, seconds: float, labels: set[str] | frozenset[str] = frozenset()
+) -> UnavailableError:
+    """Return the error for a scheduler without workers, or without one that has a label."""
+    with_label = f" with the label {min(labels)}" if labels else ""
+    return UnavailableError(
+        f"The scheduler has no worker{with_label}",
+        where=address_of(client),
+        got=f"none for {seconds:.0f} s",
+        allowed="at least one",
+        action="start `dask worker` with this address on each machine to be used",
+    )
+
+
+def address_of(client: Client) -> str:
+    """Return the address of a client's scheduler."""
+    return str(getattr(client.scheduler, "address", "--scheduler"))
+
+
+# Size of tasks: enough points that the overhead of a task is small.
+#
+# The first points go one by one and show how long a point takes. If the worker of a bundle dies, its
+# points go one by one again, so that a crashing point is found without blaming its neighbours.
+
+
+# Target duration of a task [s]: a hundred times the overhead of Dask, but short enough that a dead
+# worker loses little and progress is visible.
+TARGET_TASK_S = 0.5
+# Maximum number of points in a bundle, since their durations differ.
+MAX_POINTS = 64
+# Number of points measured before bundles are used.
+PROBE_POINTS = 8
+# Weight of the latest point in the mean duration.
+WEIGHT = 0.1
+
+
+class Bundles:
+    """The waiting points, in bundles.
+
+    Parameters
+    ----------
+    count : int
+        Number of points; they are identified by their index.
+    single : bool
+        Whether each point is sent alone, because it requires a certain worker.
+    """
+
+    def __init__(self, count: int, *, single: bool = False) -> None:
+        self._largest = 1 if single else MAX_POINTS
+        self._waiting = deque(range(count))
+        self._singles: deque[int] = deque()
+        self._deaths: Counter[int] = Counter()
+        self._seconds: float | None = None
+        self._measured = 0
+
+    @property
+    def waiting(self) -> int:
+        """Number of waiting points."""
+        return len(self._waiting) + len(self._singles)
+
+    def next(self, most: int) -> list[list[int]]:
+        """Take up to `most` bundles; few at first, until the duration of points is known.
+
+        Examples
+        --------
+        >>> bundles = Bundles(100)
+        >>> len(bundles.next(50))
+        8
+        >>> bundles.took([0.1] * 8)
+        >>> [len(bundle) for bundle in bundles.next(3)]
+        [5, 5, 5]
+        """
+        size = self._size()
+        if self._measured < PROBE_POINTS:
+            most = min(most, PROBE_POINTS)
+        bundles: list[list[int]] = []
+        while len(bundles) < most and self.waiting:
+            if self._singles:
+                bundles.append([self._singles.popleft()])
+            else:
+                length = min(size, len(self._waiting))
+                bundles.append([self._waiting.popleft() for _ in range(length)])
+        return bundles
+
+    def took(self, seconds: list[float]) -> None:
+        """Record the durations of points [s]."""
+        for duration in seconds:
+            self._measured += 1
+            # The mean of the first points, then an exponential moving average.
+            weight = max(WEIGHT, 1 / self._measured)
+            self._seconds = duration * weight + (self._seconds or 0.0) * (1 - weight)
+
+    def died(self, indices: list[int]) -> int | None:
+        """Put back the points of a dead worker; return a point with too many deaths."""
+        if len(indices) == 1:
+            self._deaths[indices[0]] += 1
+            if self._deaths[indices[0]] >= MAX_WORKER_DEATHS:
+                return indices[0]
+        self._singles.extend(indices)
+        return None
+
+    def _size(self) -> int:
+        if self._seconds is None or self._measured < PROBE_POINTS:
+            return 1
+        return max(1, min(self._largest, round(TARGET_TASK_S / max(self._seconds, 1e-9))))
+
 
 # Maximum number of tasks at the scheduler: enough for some hundred workers, and quickly cancelled.
 WINDOW = 1024
@@ -54,7 +251,7 @@ class Cluster:
 
     def __init__(
         self,
-        client: "Client",
+        client: Client,
         *,
         elsewhere: bool = False,
         restore: Callable[[], None] = lambda: None,
@@ -133,7 +330,7 @@ class Cluster:
 
     def _send(
         self, work: Callable[[Any], Any], points: Sequence[Any], bundles: list[list[int]]
-    ) -> "dict[Future, list[int]]":
+    ) -> dict[Future, list[int]]:
         if not bundles:
             return {}
         sent: dict[Future, list[int]] = {}
@@ -147,7 +344,7 @@ class Cluster:
             sent.update(zip(futures, suitable, strict=True))
         return sent
 
-    def _wait_for_finished(self, done: Any, needed: set[str]) -> "list[tuple[Future, Any]]":
+    def _wait_for_finished(self, done: Any, needed: set[str]) -> list[tuple[Future, Any]]:
         """Wait for finished tasks; raise an error if no suitable worker is left."""
         checked = began = time.monotonic()
         while not (batch := done.next_batch(block=False)):
@@ -184,7 +381,7 @@ class Cluster:
                 action="start it again, and resume the sweep: `uflip sweep --resume FOLDER`",
             )
 
-    def _cancel(self, futures: "list[Future]") -> None:
+    def _cancel(self, futures: list[Future]) -> None:
         if futures:
             with suppress(Exception):  # the scheduler may be gone
                 self._client.cancel(futures, force=True)
@@ -257,7 +454,7 @@ def local(workers: int) -> Iterator[Cluster]:
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
             silence_logs=logging.CRITICAL,
-            preload=["uflip.executors.worker_signals"],
+            preload=["uflip.executors.cluster"],
         )
         stack.callback(_closed, cluster)
         client = stack.enter_context(client_of(distributed, cluster))
@@ -314,3 +511,20 @@ def _closed(cluster: Any) -> None:
 def _label(point: object) -> str:
     """Return the label that a point requires of its worker; empty for none."""
     return str(getattr(point, "needs", ""))
+
+
+# Signal handling in a worker of `--workers`: ignore Ctrl-C, which is for the parent process.
+#
+# A terminal sends Ctrl-C and SIGHUP to all of its processes. The parent cancels the work and ends the
+# workers; a worker that ended by itself would print a message over the prompt. Dask calls
+# `dask_setup` in each process that it starts, replacements of dead ones included.
+
+
+# SIGTERM is Dask's own way to end a worker.
+TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP)
+
+
+def dask_setup(_worker: object) -> None:
+    """Ignore the signals of terminals."""
+    for number in TERMINAL_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
