@@ -1,13 +1,9 @@
 """Executors: run the same work at many points, on threads, processes or a cluster.
 
-`executor`    the interface of executors
-`work`        a picklable task, with the same result on every executor
-`threads`     threads of this process: native calls release the interpreter's lock
-`processes`   processes of this machine: for work that holds the lock
+`executor`    the interface, threads, `on_all`: results in the order of the points, `using`
+`processes`   processes of this machine: for work that holds the interpreter's lock
 `cluster`     Dask's workers, here or on other machines (`pip install 'uflip[cluster]'`)
-`scheduler`   connection to Dask's scheduler, for `cluster`
 `progress_messages`  messages from work in progress
-`run`         `on_all`: results in the order of the points; `using`: select the executor
 
 Code with many points calls `on_all`; the caller selects the executor around it, with `using`.
 Results are identical bit for bit, for every executor and number of workers: points are independent,

@@ -4,9 +4,10 @@
                  ◀── results when they finish ──────
 
 A task costs Dask milliseconds, ten on a busy machine: shorter points are sent in bundles
-(`Bundles`). Dask detects a dead worker and reassigns its tasks. A point that Dask gives up after
-too many deaths is submitted again, alone, a few times. A task that was cancelled notices it at its
-next check, as a thread of this process does.
+(`Bundles`). The first points go one by one and show how long a point takes. Dask detects a dead
+worker and reassigns its tasks. The points of a bundle that Dask gives up after too many deaths are
+submitted again, alone, a few times, so that a crashing point is found without blaming its
+neighbours. A task that was cancelled notices it at its next check, like a thread of this process.
 
 Any client of a scheduler can run any program on its workers. The loopback address keeps out other
 machines, but neither other users of this machine nor containers that share its network. So a
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 
-# Connection to Dask's scheduler: settings, client, and errors if it is missing.
-
-
 # Maximum wait for a scheduler, and for the end of local processes [s].
 CONNECT_S, CLOSE_S = 10.0, 10.0
 
@@ -57,104 +55,13 @@ SETTINGS = {
     # This setting returns memory after each point, which costs a sixth of the time.
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
 }
-
-
-@contextmanager
-def client_of(distributed: Any, where: Any) -> Iterator[Client]:
-    """Connect to a scheduler within this block.
-
-    Raises
-    ------
-    UnavailableError
-        If it does not answer.
-    """
-    problem = ""
-    try:
-        client = distributed.Client(where, timeout=CONNECT_S, set_as_default=False)
-    # A TimeoutError is an OSError; tls:// without a certificate is a TypeError.
-    except (OSError, ValueError, TypeError) as error:
-        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-    if problem:
-        # The garbage collector takes a lock of Dask when it frees the client. Do that now, not
-        # while the next client holds that lock and waits for the collecting thread.
-        gc.collect()
-        raise UnavailableError(
-            "The scheduler does not answer",
-            where="--scheduler",
-            got=f"{where}: {problem}",
-            allowed="the address of a scheduler, as in tls://host:8786 or tcp://host:8786",
-            action="start one with `dask scheduler`, and a `dask worker` on every machine; tls:// "
-            "needs the certificate in the configuration of Dask on this machine, too",
-        )
-    try:
-        yield client
-    finally:
-        with suppress(Exception):  # the scheduler may be gone
-            client.close(timeout=CLOSE_S)
-
-
-@contextmanager
-def library() -> Iterator[Any]:
-    """Import Dask, with our settings until the end of the block."""
-    try:
-        import dask
-        import distributed
-    except ImportError as error:
-        raise _missing("A cluster needs Dask", error, "distributed") from error
-    with dask.config.set(SETTINGS):
-        yield distributed
-
-
-def temporary_security(distributed: Any) -> Any:
-    """Return a key and certificates for one cluster; they exist only in memory.
-
-    Raises
-    ------
-    UnavailableError
-        If the library for certificates is not installed.
-    """
-    try:
-        import cryptography  # noqa: F401 -- check that it is installed
-    except ImportError as error:
-        raise _missing("TLS between processes needs a library", error, "cryptography") from error
-    return distributed.Security.temporary()
-
-
-def _missing(message: str, error: ImportError, library: str) -> UnavailableError:
-    return UnavailableError(
-        message,
-        where="--workers, --scheduler",
-        got=f"no module {error.name}",
-        allowed=f"{library}, an optional library",
-        action="install it: pip install 'uflip[cluster]'",
-    )
-
-
-def no_worker(
-    client: Client, seconds: float, labels: set[str] | frozenset[str] = frozenset()
-) -> UnavailableError:
-    """Return the error for a scheduler without workers, or without one that has a label."""
-    with_label = f" with the label {min(labels)}" if labels else ""
-    return UnavailableError(
-        f"The scheduler has no worker{with_label}",
-        where=address_of(client),
-        got=f"none for {seconds:.0f} s",
-        allowed="at least one",
-        action="start `dask worker` with this address on each machine to be used",
-    )
-
-
-def address_of(client: Client) -> str:
-    """Return the address of a client's scheduler."""
-    return str(getattr(client.scheduler, "address", "--scheduler"))
-
-
-# Size of tasks: enough points that the overhead of a task is small.
-#
-# The first points go one by one and show how long a point takes. If the worker of a bundle dies, its
-# points go one by one again, so that a crashing point is found without blaming its neighbours.
-
-
+# Maximum number of tasks at the scheduler: enough for some hundred workers, and quickly cancelled.
+WINDOW = 1024
+# Maximum wait for the first worker of a scheduler, and for any worker after the last is gone [s]:
+# nannies start a new one within seconds, machines within minutes.
+FIRST_WORKER_S, NO_WORKER_S = 60.0, 120.0
+# Interval between checks for workers while nothing finishes [s], and between two polls.
+CHECK_S, SLICE_S = 5.0, 0.1
 # Target duration of a task [s]: a hundred times the overhead of Dask, but short enough that a dead
 # worker loses little and progress is visible.
 TARGET_TASK_S = 0.5
@@ -164,86 +71,7 @@ MAX_POINTS = 64
 PROBE_POINTS = 8
 # Weight of the latest point in the mean duration.
 WEIGHT = 0.1
-
-
-class Bundles:
-    """The waiting points, in bundles.
-
-    Parameters
-    ----------
-    count : int
-        Number of points; they are identified by their index.
-    single : bool
-        Whether each point is sent alone, because it requires a certain worker.
-    """
-
-    def __init__(self, count: int, *, single: bool = False) -> None:
-        self._largest = 1 if single else MAX_POINTS
-        self._waiting = deque(range(count))
-        self._singles: deque[int] = deque()
-        self._deaths: Counter[int] = Counter()
-        self._seconds: float | None = None
-        self._measured = 0
-
-    @property
-    def waiting(self) -> int:
-        """Number of waiting points."""
-        return len(self._waiting) + len(self._singles)
-
-    def next(self, most: int) -> list[list[int]]:
-        """Take up to `most` bundles; few at first, until the duration of points is known.
-
-        Examples
-        --------
-        >>> bundles = Bundles(100)
-        >>> len(bundles.next(50))
-        8
-        >>> bundles.took([0.1] * 8)
-        >>> [len(bundle) for bundle in bundles.next(3)]
-        [5, 5, 5]
-        """
-        size = self._size()
-        if self._measured < PROBE_POINTS:
-            most = min(most, PROBE_POINTS)
-        bundles: list[list[int]] = []
-        while len(bundles) < most and self.waiting:
-            if self._singles:
-                bundles.append([self._singles.popleft()])
-            else:
-                length = min(size, len(self._waiting))
-                bundles.append([self._waiting.popleft() for _ in range(length)])
-        return bundles
-
-    def took(self, seconds: list[float]) -> None:
-        """Record the durations of points [s]."""
-        for duration in seconds:
-            self._measured += 1
-            # The mean of the first points, then an exponential moving average.
-            weight = max(WEIGHT, 1 / self._measured)
-            self._seconds = duration * weight + (self._seconds or 0.0) * (1 - weight)
-
-    def died(self, indices: list[int]) -> int | None:
-        """Put back the points of a dead worker; return a point with too many deaths."""
-        if len(indices) == 1:
-            self._deaths[indices[0]] += 1
-            if self._deaths[indices[0]] >= MAX_WORKER_DEATHS:
-                return indices[0]
-        self._singles.extend(indices)
-        return None
-
-    def _size(self) -> int:
-        if self._seconds is None or self._measured < PROBE_POINTS:
-            return 1
-        return max(1, min(self._largest, round(TARGET_TASK_S / max(self._seconds, 1e-9))))
-
-
-# Maximum number of tasks at the scheduler: enough for some hundred workers, and quickly cancelled.
-WINDOW = 1024
-# Maximum wait for the first worker of a scheduler, and for any worker after the last is gone [s]:
-# nannies start a new one within seconds, machines within minutes.
-FIRST_WORKER_S, NO_WORKER_S = 60.0, 120.0
-# Interval between checks for workers while nothing finishes [s], and between two polls.
-CHECK_S, SLICE_S = 5.0, 0.1
+TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP)
 
 
 class Cluster:
@@ -251,7 +79,7 @@ class Cluster:
 
     def __init__(
         self,
-        client: Client,
+        client: "Client",
         *,
         elsewhere: bool = False,
         restore: Callable[[], None] = lambda: None,
@@ -330,7 +158,7 @@ class Cluster:
 
     def _send(
         self, work: Callable[[Any], Any], points: Sequence[Any], bundles: list[list[int]]
-    ) -> dict[Future, list[int]]:
+    ) -> "dict[Future, list[int]]":
         if not bundles:
             return {}
         sent: dict[Future, list[int]] = {}
@@ -344,7 +172,7 @@ class Cluster:
             sent.update(zip(futures, suitable, strict=True))
         return sent
 
-    def _wait_for_finished(self, done: Any, needed: set[str]) -> list[tuple[Future, Any]]:
+    def _wait_for_finished(self, done: Any, needed: set[str]) -> "list[tuple[Future, Any]]":
         """Wait for finished tasks; raise an error if no suitable worker is left."""
         checked = began = time.monotonic()
         while not (batch := done.next_batch(block=False)):
@@ -381,10 +209,94 @@ class Cluster:
                 action="start it again, and resume the sweep: `uflip sweep --resume FOLDER`",
             )
 
-    def _cancel(self, futures: list[Future]) -> None:
+    def _cancel(self, futures: "list[Future]") -> None:
         if futures:
             with suppress(Exception):  # the scheduler may be gone
                 self._client.cancel(futures, force=True)
+
+
+@contextmanager
+def local(workers: int) -> Iterator[Cluster]:
+    """Start worker processes on this machine, and stop them at the end of the block.
+
+    Parameters
+    ----------
+    workers : int
+        Number of processes, each with one thread.
+
+    Raises
+    ------
+    UnavailableError
+        If Dask, or its library for TLS, is not installed.
+    """
+    with ExitStack() as stack:
+        distributed = stack.enter_context(library())
+        folder = stack.enter_context(
+            TemporaryDirectory(prefix="uflip-", ignore_cleanup_errors=True)
+        )
+        import dask
+
+        # Not in a shared folder.
+        stack.enter_context(dask.config.set({"temporary-directory": folder}))
+        cluster = distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            security=temporary_security(distributed),
+            # Without an address the scheduler would serve its pages to every network.
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
+            preload=["uflip.executors.cluster"],
+        )
+        stack.callback(_closed, cluster)
+        client = stack.enter_context(client_of(distributed, cluster))
+        yield Cluster(client, restore=partial(_restore_workers_of, cluster, workers))
+
+
+@contextmanager
+def connect(scheduler: str) -> Iterator[Cluster]:
+    """Use the workers of a running scheduler.
+
+    Parameters
+    ----------
+    scheduler : str
+        Its address, as in tls://host:8786.
+
+    Raises
+    ------
+    UnavailableError
+        If it does not answer, or has no worker.
+    """
+    with library() as distributed, client_of(distributed, scheduler) as client:
+        try:
+            client.wait_for_workers(1, timeout=FIRST_WORKER_S)
+        except TimeoutError:
+            raise no_worker(client, FIRST_WORKER_S) from None
+        yield Cluster(client, elsewhere=True)
+
+
+def _restore_workers_of(cluster: Any, workers: int) -> None:
+    """Restore the number of workers: Dask drops lost workers, and keeps failed ones."""
+    from distributed.core import Status
+
+    def forget() -> None:
+        for name, worker in [*cluster.workers.items()]:
+            if worker.status in {Status.closed, Status.failed}:
+                del cluster.workers[name]
+        cluster.scale(workers)
+
+    cluster.loop.add_callback(forget)  # on the thread that owns the workers
+
+
+def _closed(cluster: Any) -> None:
+    with signals.shielded(), suppress(TimeoutError):
+        cluster.close(timeout=CLOSE_S)
+
+
+def _label(point: object) -> str:
+    """Return the label that a point requires of its worker; empty for none."""
+    return str(getattr(point, "needs", ""))
 
 
 class _TaskCancelled(signals.AbandonFlag):
@@ -425,106 +337,172 @@ def _at_worker(points: Sequence[Any], *, work: Callable[[Any], Any]) -> _BundleR
     return bundle
 
 
-@contextmanager
-def local(workers: int) -> Iterator[Cluster]:
-    """Start worker processes on this machine, and stop them at the end of the block.
-
-    Parameters
-    ----------
-    workers : int
-        Number of processes, each with one thread.
-
-    Raises
-    ------
-    UnavailableError
-        If Dask, or its library for TLS, is not installed.
-    """
-    with ExitStack() as stack:
-        distributed = stack.enter_context(library())
-        folder = stack.enter_context(
-            TemporaryDirectory(prefix="uflip-", ignore_cleanup_errors=True)
-        )
-        stack.enter_context(_files_in(folder))
-        cluster = distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            security=temporary_security(distributed),
-            # Without an address the scheduler would serve its pages to every network.
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-            silence_logs=logging.CRITICAL,
-            preload=["uflip.executors.cluster"],
-        )
-        stack.callback(_closed, cluster)
-        client = stack.enter_context(client_of(distributed, cluster))
-        yield Cluster(client, restore=partial(_restore_workers_of, cluster, workers))
-
-
-@contextmanager
-def connect(scheduler: str) -> Iterator[Cluster]:
-    """Use the workers of a running scheduler.
-
-    Parameters
-    ----------
-    scheduler : str
-        Its address, as in tls://host:8786.
-
-    Raises
-    ------
-    UnavailableError
-        If it does not answer, or has no worker.
-    """
-    with library() as distributed, client_of(distributed, scheduler) as client:
-        try:
-            client.wait_for_workers(1, timeout=FIRST_WORKER_S)
-        except TimeoutError:
-            raise no_worker(client, FIRST_WORKER_S) from None
-        yield Cluster(client, elsewhere=True)
-
-
-def _files_in(folder: str) -> Any:
-    """Let Dask keep its files in a temporary folder, not in a shared one."""
-    import dask
-
-    return dask.config.set({"temporary-directory": folder})
-
-
-def _restore_workers_of(cluster: Any, workers: int) -> None:
-    """Restore the number of workers: Dask drops lost workers, and keeps failed ones."""
-    from distributed.core import Status
-
-    def forget() -> None:
-        for name, worker in [*cluster.workers.items()]:
-            if worker.status in {Status.closed, Status.failed}:
-                del cluster.workers[name]
-        cluster.scale(workers)
-
-    cluster.loop.add_callback(forget)  # on the thread that owns the workers
-
-
-def _closed(cluster: Any) -> None:
-    with signals.shielded(), suppress(TimeoutError):
-        cluster.close(timeout=CLOSE_S)
-
-
-def _label(point: object) -> str:
-    """Return the label that a point requires of its worker; empty for none."""
-    return str(getattr(point, "needs", ""))
-
-
-# Signal handling in a worker of `--workers`: ignore Ctrl-C, which is for the parent process.
-#
-# A terminal sends Ctrl-C and SIGHUP to all of its processes. The parent cancels the work and ends the
-# workers; a worker that ended by itself would print a message over the prompt. Dask calls
-# `dask_setup` in each process that it starts, replacements of dead ones included.
-
-
-# SIGTERM is Dask's own way to end a worker.
-TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP)
-
-
 def dask_setup(_worker: object) -> None:
-    """Ignore the signals of terminals."""
+    """Ignore the signals of terminals in a worker of `--workers`; Dask calls this in each.
+
+    A terminal sends Ctrl-C and SIGHUP to all of its processes. The parent cancels the work and ends
+    the workers with SIGTERM; a worker that ended by itself would print a message over the prompt.
+    """
     for number in TERMINAL_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+
+
+class Bundles:
+    """The waiting points, in bundles.
+
+    Parameters
+    ----------
+    count : int
+        Number of points; they are identified by their index.
+    single : bool
+        Whether each point is sent alone, because it requires a certain worker.
+    """
+
+    def __init__(self, count: int, *, single: bool = False) -> None:
+        self._largest = 1 if single else MAX_POINTS
+        self._waiting = deque(range(count))
+        self._singles: deque[int] = deque()
+        self._deaths: Counter[int] = Counter()
+        self._seconds: float | None = None
+        self._measured = 0
+
+    @property
+    def waiting(self) -> int:
+        """Number of waiting points."""
+        return len(self._waiting) + len(self._singles)
+
+    def next(self, most: int) -> list[list[int]]:
+        """Take up to `most` bundles; few at first, until the duration of points is known.
+
+        Examples
+        --------
+        >>> bundles = Bundles(100)
+        >>> len(bundles.next(50))
+        8
+        >>> bundles.took([0.1] * 8)
+        >>> [len(bundle) for bundle in bundles.next(3)]
+        [5, 5, 5]
+        """
+        size = self._size()
+        if self._measured < PROBE_POINTS:
+            most = min(most, PROBE_POINTS)
+        bundles: list[list[int]] = []
+        while len(bundles) < most and self.waiting:
+            if self._singles:
+                bundles.append([self._singles.popleft()])
+            else:
+                length = min(size, len(self._waiting))
+                bundles.append([self._waiting.popleft() for _ in range(length)])
+        return bundles
+
+    def took(self, seconds: list[float]) -> None:
+        """Record the durations of points [s]."""
+        for duration in seconds:
+            self._measured += 1
+            # The mean of the first points, then an exponential moving average.
+            weight = max(WEIGHT, 1 / self._measured)
+            self._seconds = duration * weight + (self._seconds or 0.0) * (1 - weight)
+
+    def died(self, indices: list[int]) -> int | None:
+        """Put back the points of a dead worker; return a point with too many deaths."""
+        if len(indices) == 1:
+            self._deaths[indices[0]] += 1
+            if self._deaths[indices[0]] >= MAX_WORKER_DEATHS:
+                return indices[0]
+        self._singles.extend(indices)
+        return None
+
+    def _size(self) -> int:
+        if self._seconds is None or self._measured < PROBE_POINTS:
+            return 1
+        return max(1, min(self._largest, round(TARGET_TASK_S / max(self._seconds, 1e-9))))
+
+
+@contextmanager
+def client_of(distributed: Any, where: Any) -> "Iterator[Client]":
+    """Connect to a scheduler within this block.
+
+    Raises
+    ------
+    UnavailableError
+        If it does not answer.
+    """
+    problem = ""
+    try:
+        client = distributed.Client(where, timeout=CONNECT_S, set_as_default=False)
+    # A TimeoutError is an OSError; tls:// without a certificate is a TypeError.
+    except (OSError, ValueError, TypeError) as error:
+        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if problem:
+        # The garbage collector takes a lock of Dask when it frees the client. Do that now, not
+        # while the next client holds that lock and waits for the collecting thread.
+        gc.collect()
+        raise UnavailableError(
+            "The scheduler does not answer",
+            where="--scheduler",
+            got=f"{where}: {problem}",
+            allowed="the address of a scheduler, as in tls://host:8786 or tcp://host:8786",
+            action="start one with `dask scheduler`, and a `dask worker` on every machine; tls:// "
+            "needs the certificate in the configuration of Dask on this machine, too",
+        )
+    try:
+        yield client
+    finally:
+        with suppress(Exception):  # the scheduler may be gone
+            client.close(timeout=CLOSE_S)
+
+
+@contextmanager
+def library() -> Iterator[Any]:
+    """Import Dask, with our settings until the end of the block."""
+    try:
+        import dask
+        import distributed
+    except ImportError as error:
+        raise _missing("A cluster needs Dask", error, "distributed") from error
+    with dask.config.set(SETTINGS):
+        yield distributed
+
+
+def temporary_security(distributed: Any) -> Any:
+    """Return a key and certificates for one cluster; they exist only in memory.
+
+    Raises
+    ------
+    UnavailableError
+        If the library for certificates is not installed.
+    """
+    try:
+        import cryptography  # noqa: F401 -- check that it is installed
+    except ImportError as error:
+        raise _missing("TLS between processes needs a library", error, "cryptography") from error
+    return distributed.Security.temporary()
+
+
+def no_worker(
+    client: "Client", seconds: float, labels: set[str] | frozenset[str] = frozenset()
+) -> UnavailableError:
+    """Return the error for a scheduler without workers, or without one that has a label."""
+    with_label = f" with the label {min(labels)}" if labels else ""
+    return UnavailableError(
+        f"The scheduler has no worker{with_label}",
+        where=address_of(client),
+        got=f"none for {seconds:.0f} s",
+        allowed="at least one",
+        action="start `dask worker` with this address on each machine to be used",
+    )
+
+
+def address_of(client: "Client") -> str:
+    """Return the address of a client's scheduler."""
+    return str(getattr(client.scheduler, "address", "--scheduler"))
+
+
+def _missing(message: str, error: ImportError, library: str) -> UnavailableError:
+    return UnavailableError(
+        message,
+        where="--workers, --scheduler",
+        got=f"no module {error.name}",
+        allowed=f"{library}, an optional library",
+        action="install it: pip install 'uflip[cluster]'",
+    )

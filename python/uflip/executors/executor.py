@@ -1,4 +1,4 @@
-"""The interface of executors, which run the same work at many points.
+"""The interface of executors, which run the same work at many points; threads, and the selection.
 
 ::
 
@@ -12,6 +12,9 @@ Three guarantees. Each result is yielded once, when its point has finished. Clos
 error, Ctrl-C) ends the rest: waiting points never begin, and running points are cancelled. If a
 worker dies, its points are run again, `MAX_WORKER_DEATHS` times at most, since a point that crashes
 its worker would do so for ever.
+
+Threads would inherit the context settings of the caller; processes and other machines do not. So
+all workers get them in the same way (`WorkerTask`), and a point has the same result everywhere.
 """
 
 import os
@@ -95,13 +98,6 @@ def completed(futures: Iterable[Future[Result]]) -> Iterator[Future[Result]]:
         pending = [each for each in pending if each not in done]
 
 
-# A task for a worker: a function, and the context settings of the caller.
-#
-# Threads would inherit context settings; processes and other machines do not. So all workers get them
-# in the same way, and a point has the same result everywhere. A worker with another version of the
-# simulator refuses the task.
-
-
 @dataclass(frozen=True)
 class WorkerTask:
     """A function of a point, for any worker; picklable if the function is.
@@ -134,9 +130,6 @@ class WorkerTask:
             return self.function(point)
         with cache.switched_off():
             return self.function(point)
-
-
-# Threads of this process as an executor, or the calling thread alone.
 
 
 class Threads:
@@ -199,9 +192,6 @@ class CallingThread:
         """Yield (index, result) of each point, in order."""
         for index, point in enumerate(points):
             yield index, work(point)
-
-
-# Select the executor, and return results in the order of their points.
 
 
 _current: ContextVar[Executor | None] = ContextVar("executor", default=None)
