@@ -13,7 +13,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.errors import UsageError
 from uflip.spec import baseline
 from uflip.sweeping import PlannedSweep, SweepRow
-from uflip.sweeping.costs import costs
+from uflip.sweeping.measure_point import costs
 from uflip.sweeping.pareto import check_objectives, front
 from uflip.sweeping.points import combinations
 from uflip.sweeping.sensitivity import MIN_BASE_POINTS, sensitivity, why_doubtful

@@ -26,8 +26,8 @@ from uflip.durability import CACHED
 from uflip.errors import UsageError
 from uflip.executors import OnStep, ignore
 from uflip.spec import Functions, baseline
+from uflip.sweeping.measure_point import SweepRow
 from uflip.sweeping.points import SweepPoint, points
-from uflip.sweeping.row import SweepRow
 from uflip.sweeping.run_sweep import PlannedSweep, load_plan, plan
 
 __all__ = [

@@ -11,8 +11,8 @@ from dataclasses import fields
 from uflip.data.document import Table
 from uflip.data.spec import MODES
 from uflip.stats.summary import STATISTICS
+from uflip.sweeping.measure_point import Statistics, SweepRow
 from uflip.sweeping.points import SweepPoint
-from uflip.sweeping.row import Statistics, SweepRow
 
 _NOT_SCALAR = ("values", "reads", "writes", "counters", "statistics", "others")
 MEASURED = tuple(each.name for each in fields(SweepRow) if each.name not in _NOT_SCALAR)

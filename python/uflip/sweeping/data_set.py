@@ -39,8 +39,8 @@ from uflip.sweeping.columns import (
     flatten,
     row_from_columns,
 )
+from uflip.sweeping.measure_point import SweepRow
 from uflip.sweeping.points import SweepPoint
-from uflip.sweeping.row import SweepRow
 
 PARTS, ALL = "parts", "points.parquet"
 POINT = "point"

@@ -5,16 +5,136 @@ same devices starts at once.
 """
 
 import json
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from uflip.data.device import DeviceInfo
+from uflip.data.document import Table
+from uflip.data.spec_base import MODES
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.results.run_statistics import statistics_of, write_amplification
 from uflip.spec import Functions, Parallel
-from uflip.sweeping.costs import costs
 from uflip.sweeping.points import SweepPoint
-from uflip.sweeping.row import SweepRow
+
+# A row of a sweep: the measurements of one point.
+
+
+Values = Table
+"""The varied values of a point, by name."""
+Statistics = dict[str, int | float | None]
+"""As in `uflip.stats.SeriesStatistics`."""
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """The measurements of a point.
+
+    Attributes
+    ----------
+    values : dict
+        The varied values.
+    device : str
+        The device's URL, for repeating the run by hand.
+    durability : str
+        When writes were complete, see `uflip.durability`.
+    spare_bytes, memory_bytes : int or None
+        Costs of the configuration, see `uflip.sweeping.measure_point`; None if unknown.
+    ios : int
+        I/Os of the run, ignored ones included.
+    elapsed_ns : int or None
+        From the first submission to the last completion [ns]; None in functional mode.
+    ios_per_s, bytes_per_s : float or None
+        Rates of the I/Os that are not ignored.
+    reads, writes : dict or None
+        Statistics of their response times: mean_ns, std_ns, percentiles, ...; None without any.
+    write_amplification : float or None
+        Bytes programmed over bytes that the host wrote; None if it wrote none.
+    relocated_pages_per_block : float or None
+        Pages relocated per collected block; None if no block was collected.
+    counters : dict
+        Device counters of the run.
+    statistics : dict or None
+        Statistics of the response times of all I/Os, as in `uflip pattern`; None without any.
+    others : dict
+        Mode -> statistics of other I/Os: "trim", "append", "reset", ...
+    """
+
+    values: Values
+    device: str
+    durability: str
+    spare_bytes: int | None
+    memory_bytes: int | None
+    ios: int
+    elapsed_ns: int | None
+    ios_per_s: float | None
+    bytes_per_s: float | None
+    reads: Statistics | None
+    writes: Statistics | None
+    write_amplification: float | None
+    relocated_pages_per_block: float | None
+    counters: dict[str, int]
+    statistics: Statistics | None = None
+    others: dict[str, Statistics] = field(default_factory=dict)
+
+    @property
+    def times(self) -> dict[str, Statistics]:
+        """Response times by mode, for modes with I/Os, in the order of `MODES`."""
+        every = {"read": self.reads, "write": self.writes, **self.others}
+        return {mode: times for mode in MODES if (times := every.get(mode))}
+
+    def as_dict(self) -> Table:
+        """Return plain data, in the order of the fields."""
+        return asdict(self)
+
+
+# Costs of a configuration: spare flash, and memory of the controller.
+#
+# **Source** DFTL (ASPLOS 2009) §2 for the map's share of a controller's memory.
+# **Faithful** Spare capacity: flash size minus the size that the host can address.
+# **Simplified** Memory is that of the map and of the write cache; buffers of pages in flight are
+# small in comparison.
+# **Ambiguous** Size of a map entry: 4 bytes if the whole page map is in memory, indexed by address;
+# otherwise the memory that the profile gives to a map cache, or to map pages. Profiles do not give
+# the tables of a hybrid FTL: its memory is unknown.
+
+
+# Entry of a map that is an array of physical addresses.
+ENTRY_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Bytes of spare flash, and of memory; None if unknown."""
+
+    spare_bytes: int | None
+    memory_bytes: int | None
+
+
+def costs(info: DeviceInfo) -> Costs:
+    """Return the costs of a simulated device.
+
+    Examples
+    --------
+    >>> from uflip.device.catalogue import inspect_device
+    >>> costs(inspect_device("sim:demo?write_cache_bytes=1MiB"))
+    Costs(spare_bytes=759169024, memory_bytes=5242880)
+    """
+    flash_bytes = info.details.flash_bytes
+    spare = flash_bytes - info.capacity_bytes if flash_bytes is not None else None
+    profile = info.profile_table
+    map_bytes = None
+    if "stripes" in profile:
+        map_bytes = int(profile["stripes"]["map_memory_bytes"])
+    elif "mapping" in profile:
+        map_bytes = int(profile["mapping"]["mapping_cache_bytes"])
+    elif profile["ftl"]["ftl"] == "page_map":
+        pages = info.capacity_bytes // int(profile["geometry"]["page_bytes"])
+        map_bytes = ENTRY_BYTES * pages
+    if map_bytes is None:
+        return Costs(spare, None)
+    return Costs(spare, map_bytes + int(profile["cache"]["write_cache_bytes"]))
 
 
 def measure(point: SweepPoint, *, warm_up: float, timed: bool) -> SweepRow:

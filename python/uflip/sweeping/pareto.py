@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from uflip.errors import UsageError, unknown_name
 from uflip.spec import Spec
+from uflip.sweeping.measure_point import SweepRow
 from uflip.sweeping.ranking import COSTS, RATES, measured, measures
-from uflip.sweeping.row import SweepRow
 
 
 def check_objectives(names: Sequence[str], spec: Spec, *, timed: bool = True) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from uflip.device.url import parse_url, with_overrides
 from uflip.durability import CACHED, durability_or_default
 from uflip.errors import UsageError, unknown_name
 from uflip.spec import CHANGEABLE, Functions, Replay, changed
-from uflip.sweeping.row import Values
+from uflip.sweeping.measure_point import Values
 from uflip.sweeping.sampling import draw_sample
 
 # Each is a device of its own; a larger number is probably a typing error.

@@ -6,7 +6,7 @@ from uflip.data.spec import MODES
 from uflip.errors import unknown_name
 from uflip.spec import Basic, Functions, Parallel, Spec
 from uflip.stats import PERCENTILES, supports
-from uflip.sweeping.row import SweepRow
+from uflip.sweeping.measure_point import SweepRow
 
 RATES = {"iops": "ios_per_s", "bytes_per_s": "bytes_per_s"}
 """Measures for which higher is better: name -> field of a row."""
@@ -14,7 +14,7 @@ TIMES = ("mean", "p50", "p90", "p95", "p99", "p99_9", "max", "std")
 """Measures for which lower is better [ns]; in a mix with a prefix such as `read_`."""
 WRITE_AMPLIFICATION = "write_amplification"
 COSTS = ("spare_bytes", "memory_bytes")
-"""Costs of a point, see `uflip.sweeping.costs`: only for Pareto fronts."""
+"""Costs of a point, see `uflip.sweeping.measure_point`: only for Pareto fronts."""
 
 
 def measures(spec: Spec, *, timed: bool = True) -> list[str]:

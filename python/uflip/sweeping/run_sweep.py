@@ -14,9 +14,8 @@ from uflip.errors import UsageError
 from uflip.executors import OnStep, ignore, iterate_outcomes
 from uflip.sweeping import data_set
 from uflip.sweeping.data_set import DataSet
-from uflip.sweeping.measure_point import measure
+from uflip.sweeping.measure_point import SweepRow, Values, measure
 from uflip.sweeping.points import SweepPoint, check_points, combinations
-from uflip.sweeping.row import SweepRow, Values
 from uflip.units import parse_number
 
 FILLING_MODES = ("write", "append")

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from uflip.errors import UsageError
+from uflip.sweeping.measure_point import SweepRow
 from uflip.sweeping.points import SweepPoint
 from uflip.sweeping.ranking import may_have_measure, measured
-from uflip.sweeping.row import SweepRow
 from uflip.sweeping.sampling import library, problem
 
 MIN_BASE_POINTS = 64

@@ -13,8 +13,8 @@ from uflip.data.spec import text_of
 from uflip.data.sweep import Range, SweepManifest, Value
 from uflip.errors import UflipError
 from uflip.sweeping.data_set import ALL, PARTS, read_data_set
+from uflip.sweeping.measure_point import SweepRow
 from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured, measures
-from uflip.sweeping.row import SweepRow
 from uflip.web.api_types import Failed, Sweep, SweepAxis, SweepGlance
 from uflip.web.open_results import Folders, Latest, ResultFolder, refuse_names, stamp_of
 
