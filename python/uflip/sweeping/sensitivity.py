@@ -16,9 +16,8 @@ import numpy as np
 
 from uflip.errors import UsageError
 from uflip.sweeping.measure_point import SweepRow
-from uflip.sweeping.points import SweepPoint
+from uflip.sweeping.points import SweepPoint, library, problem
 from uflip.sweeping.ranking import may_have_measure, measured
-from uflip.sweeping.sampling import library, problem
 
 MIN_BASE_POINTS = 64
 """Base points of a sample below which an index is mostly chance."""
