@@ -14,9 +14,14 @@ from uflip.errors import UsageError
 from uflip.spec import baseline
 from uflip.sweeping import PlannedSweep, SweepRow
 from uflip.sweeping.measure_point import costs
-from uflip.sweeping.pareto import check_objectives, front
 from uflip.sweeping.points import combinations
-from uflip.sweeping.sensitivity import MIN_BASE_POINTS, sensitivity, why_doubtful
+from uflip.sweeping.ranking import (
+    MIN_BASE_POINTS,
+    check_objectives,
+    front,
+    sensitivity,
+    why_doubtful,
+)
 
 URL = "sim:demo?blocks_per_die=64"
 

@@ -16,8 +16,7 @@ from uflip.data import sweep as document
 from uflip.errors import ResultsError
 from uflip.spec import baseline
 from uflip.sweeping import Range, Sample, SweepRow, sweep
-from uflip.sweeping.pareto import front
-from uflip.sweeping.ranking import measured
+from uflip.sweeping.ranking import front, measured
 from uflip.web.open_results import Folders, key_of
 from uflip.web.server import Serving, serving
 from uflip.web.sweeps import Sweeps
