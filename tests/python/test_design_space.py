@@ -18,9 +18,9 @@ from uflip.sweeping.points import combinations
 from uflip.sweeping.ranking import (
     MIN_BASE_POINTS,
     check_objectives,
-    front,
+    pareto_front,
     sensitivity,
-    why_doubtful,
+    why_sensitivity_doubtful,
 )
 
 URL = "sim:demo?blocks_per_die=64"
@@ -64,7 +64,7 @@ def test_front_matches_exhaustive_comparison(seed: int) -> None:
 
     measured = [each for each in rows if each.memory_bytes is not None]
     expected = [rows.index(a) for a in measured if not any(beats(b, a) for b in measured)]
-    front_indices = front(rows, objectives)
+    front_indices = pareto_front(rows, objectives)
     assert sorted(rows.index(rows[index]) for index in front_indices) == sorted(expected)
     assert [rows[index].spare_bytes for index in front_indices] == sorted(
         rows[index].spare_bytes or 0 for index in front_indices
@@ -170,8 +170,8 @@ def test_sample_is_drawn_as_parallel_coordinates(workdir: Path) -> None:
 
 def test_enough_points_give_no_doubt() -> None:
     rows = [sweep_row({"a": number, "b": 1}) for number in range(4 * MIN_BASE_POINTS)]
-    assert why_doubtful(rows) is None
-    assert why_doubtful(rows[:-1]) is not None
+    assert why_sensitivity_doubtful(rows) is None
+    assert why_sensitivity_doubtful(rows[:-1]) is not None
 
 
 def test_sensitivity_requires_a_sobol_sample() -> None:

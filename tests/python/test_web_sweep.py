@@ -16,7 +16,7 @@ from uflip.data import sweep as document
 from uflip.errors import ResultsError
 from uflip.spec import baseline
 from uflip.sweeping import Range, Sample, SweepRow, sweep
-from uflip.sweeping.ranking import front, measured
+from uflip.sweeping.ranking import measured, pareto_front
 from uflip.web.open_results import Folders, key_of
 from uflip.web.server import Serving, serving
 from uflip.web.sweeps import Sweeps
@@ -79,18 +79,18 @@ def test_front_matches_command_line(
     watched: MonitoredPage, server: Serving, swept: tuple[Path, list[SweepRow]]
 ) -> None:
     page = open_sweep(watched, server)
-    on_front = front(swept[1], OBJECTIVES)
+    on_front = pareto_front(swept[1], OBJECTIVES)
     assert 1 < len(on_front) < POINTS, "the front is a proper subset"
     assert status_text(page).startswith(
         f"{POINTS} of {POINTS} points; {len(on_front)} on the front"
     )
     assert marked_rows(page) == {*on_front}
     page.get_by_label("iops", exact=True).check()
-    assert marked_rows(page) == {*front(swept[1], (*OBJECTIVES, "iops"))}, (
+    assert marked_rows(page) == {*pareto_front(swept[1], (*OBJECTIVES, "iops"))}, (
         "of a rate, more is better"
     )
     page.get_by_label("only the front").check()
-    assert page.locator("tbody tr").count() == len(front(swept[1], (*OBJECTIVES, "iops")))
+    assert page.locator("tbody tr").count() == len(pareto_front(swept[1], (*OBJECTIVES, "iops")))
 
 
 def test_brushed_axis_filters_lines(
@@ -115,7 +115,7 @@ def test_brushed_axis_filters_lines(
     listed = {int(cell.inner_text()) for cell in page.locator("tbody th").all()}
     assert listed == below
     remaining = [swept[1][index] for index in sorted(below)]
-    remaining_front = {sorted(below)[index] for index in front(remaining, OBJECTIVES)}
+    remaining_front = {sorted(below)[index] for index in pareto_front(remaining, OBJECTIVES)}
     assert marked_rows(page) == remaining_front, "the front of the remaining points"
     page.reload()
     page.get_by_role("status").wait_for()

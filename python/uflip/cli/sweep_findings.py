@@ -38,7 +38,7 @@ class SweepFindings:
     """The best row, the indices of the rows on the front, and the shares of a variance."""
 
     best: Best | None
-    front: tuple[tuple[str, ...], list[int]] | None
+    pareto_front: tuple[tuple[str, ...], list[int]] | None
     sensitivity: "tuple[str, Sequence[SobolIndex]] | None"
     doubt: str | None = None
     """Why the shares are doubtful, or why they are missing."""
@@ -71,7 +71,7 @@ def check_finding_options(requested: FindingOptions, planned: "PlannedSweep") ->
     UsageError
     UnavailableError
     """
-    from uflip.sweeping.ranking import check, check_measure, check_objectives
+    from uflip.sweeping.ranking import check_measure, check_objectives, check_sensitivity
 
     design = planned.design
     for option, measure in (("--best", requested.best), ("--sensitivity", requested.sensitivity)):
@@ -89,18 +89,18 @@ def check_finding_options(requested: FindingOptions, planned: "PlannedSweep") ->
             allowed="--sample sobol:N",
             action="give --sample sobol:N; N is a power of two, 64 or more",
         )
-    check(planned.points, requested.sensitivity, timed=design.timed)
+    check_sensitivity(planned.points, requested.sensitivity, timed=design.timed)
 
 
 def findings(requested: FindingOptions, rows: "list[SweepRow]") -> SweepFindings:
     """Return the requested findings."""
-    from uflip.sweeping.ranking import front
+    from uflip.sweeping.ranking import pareto_front
 
     objectives, measure = requested.objectives, requested.sensitivity
     indices, doubted = ([], None) if measure is None else _shares(rows, measure)
     return SweepFindings(
         None if requested.best is None else _best(rows, requested.best),
-        None if objectives is None else (objectives, front(rows, objectives)),
+        None if objectives is None else (objectives, pareto_front(rows, objectives)),
         None if measure is None else (measure, indices),
         doubted,
     )
@@ -108,10 +108,10 @@ def findings(requested: FindingOptions, rows: "list[SweepRow]") -> SweepFindings
 
 def _shares(rows: "list[SweepRow]", measure: str) -> "tuple[Sequence[SobolIndex], str | None]":
     """Return the shares of a variance with a doubt about them, or why they are missing."""
-    from uflip.sweeping.ranking import sensitivity, why_doubtful
+    from uflip.sweeping.ranking import sensitivity, why_sensitivity_doubtful
 
     try:
-        return sensitivity(rows, measure), why_doubtful(rows)
+        return sensitivity(rows, measure), why_sensitivity_doubtful(rows)
     except UsageError as error:
         return [], f"{error.what}: {error.got}; {error.action}"
 
@@ -147,14 +147,14 @@ def draw(
     """Draw the figure that fits the options: a front, a sample, or a grid."""
     from uflip.report.figures import design_space
     from uflip.report.figures.points import draw_points
-    from uflip.sweeping.ranking import front
+    from uflip.sweeping.ranking import pareto_front
 
     if requested.objectives is not None and design.sample is None:
-        on_front = front(rows, requested.objectives)
+        on_front = pareto_front(rows, requested.objectives)
         first, *_, last = (_column(rows, name) for name in requested.objectives)
         design_space.draw_front(first, last, on_front, design.device, out, force=force)
     elif design.sample is not None:
-        on_front = front(rows, requested.objectives) if requested.objectives else []
+        on_front = pareto_front(rows, requested.objectives) if requested.objectives else []
         measures = requested.objectives or [
             requested.best or requested.sensitivity or _default(rows)
         ]

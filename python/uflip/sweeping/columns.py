@@ -16,7 +16,7 @@ from uflip.sweeping.points import SweepPoint
 
 _NOT_SCALAR = ("values", "reads", "writes", "counters", "statistics", "others")
 MEASURED = tuple(each.name for each in fields(SweepRow) if each.name not in _NOT_SCALAR)
-ALL = "all"
+ALL_MODES = "all"
 """Prefix of statistics of all modes together."""
 
 
@@ -25,7 +25,7 @@ def _names_of_mode(mode: str) -> list[str]:
 
 
 READ_WRITE_COLUMNS = tuple(column for mode in ("read", "write") for column in _names_of_mode(mode))
-TIME_COLUMNS = frozenset(column for mode in (ALL, *MODES) for column in _names_of_mode(mode))
+TIME_COLUMNS = frozenset(column for mode in (ALL_MODES, *MODES) for column in _names_of_mode(mode))
 """Every column of response times that a row may have."""
 
 
@@ -38,7 +38,7 @@ def columns(rows: Sequence[SweepRow]) -> list[str]:
     others = [column for mode in MODES if mode in modes for column in _names_of_mode(mode)]
     return [
         *dict.fromkeys(
-            [*names, *MEASURED, *_names_of_mode(ALL), *READ_WRITE_COLUMNS, *others, *counters]
+            [*names, *MEASURED, *_names_of_mode(ALL_MODES), *READ_WRITE_COLUMNS, *others, *counters]
         )
     ]
 
@@ -46,7 +46,7 @@ def columns(rows: Sequence[SweepRow]) -> list[str]:
 def flatten(row: SweepRow) -> Table:
     """Return a row by its columns; missing values are None."""
     measured = {name: getattr(row, name) for name in MEASURED}
-    every = {ALL: row.statistics, "read": row.reads, "write": row.writes, **row.others}
+    every = {ALL_MODES: row.statistics, "read": row.reads, "write": row.writes, **row.others}
     of_modes = {
         column: (times or {}).get(name)
         for mode, times in every.items()
@@ -69,7 +69,7 @@ def row_from_columns(point: SweepPoint, content: Table) -> SweepRow:
         reads=times.pop("read", None),
         writes=times.pop("write", None),
         counters=counters,
-        statistics=_statistics(content, ALL),
+        statistics=_statistics(content, ALL_MODES),
         others=times,
         **measured,
     )

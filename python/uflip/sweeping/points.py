@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from uflip.data.document import Table
+from uflip.data.document import Table as Values
 from uflip.data.spec import text_of
 from uflip.data.sweep import Design, Range, Sample, Value, Varied
 from uflip.device.catalogue import inspect_device
@@ -18,7 +19,6 @@ from uflip.device.url import parse_url, with_overrides
 from uflip.durability import CACHED, durability_or_default
 from uflip.errors import UnavailableError, UsageError, unknown_name
 from uflip.spec import CHANGEABLE, Functions, Replay, changed
-from uflip.sweeping.measure_point import Values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

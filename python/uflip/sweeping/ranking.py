@@ -169,7 +169,7 @@ def check_objectives(names: Sequence[str], spec: Spec, *, timed: bool = True) ->
     return tuple(names)
 
 
-def front(rows: Sequence[SweepRow], objectives: Sequence[str]) -> list[int]:
+def pareto_front(rows: Sequence[SweepRow], objectives: Sequence[str]) -> list[int]:
     """Return the indices of the rows that no other beats, in the order of the objectives.
 
     Parameters
@@ -292,7 +292,7 @@ def sensitivity(rows: Sequence[SweepRow], by: str) -> list[SobolIndex]:
     return [SobolIndex(name, *each) for name, *each in zip(names, *columns, strict=True)]
 
 
-def check(points: Sequence[SweepPoint], by: str, *, timed: bool = True) -> None:
+def check_sensitivity(points: Sequence[SweepPoint], by: str, *, timed: bool = True) -> None:
     """Reject points that certainly lack a measure, before any is measured.
 
     Raises
@@ -318,7 +318,7 @@ def _missing_measure_error(by: str, measurable: int, points: int) -> UsageError:
     )
 
 
-def why_doubtful(rows: Sequence[SweepRow]) -> str | None:
+def why_sensitivity_doubtful(rows: Sequence[SweepRow]) -> str | None:
     """Return why the indices of a sweep are doubtful; None if they are not."""
     points = len(rows) // (len(rows[0].values) + 2)
     if points >= MIN_BASE_POINTS:
