@@ -28,6 +28,10 @@ from uflip.results import ResultsWriter
 from uflip.spec import Spec, baseline
 
 RESPONSE = "response_time_ns"
+# Enough to hide the granularity of the clock; takes some ten milliseconds.
+IO_COUNT = 20_000
+# The median of a few runs: one of them may meet an interruption by the system.
+REPETITIONS = 5
 
 
 class Calibration:
@@ -188,12 +192,6 @@ class Calibration:
         )
         self._lingering = effect.as_dict()
         self._writer.note("interference", self._lingering)
-
-
-# Enough to hide the granularity of the clock; takes some ten milliseconds.
-IO_COUNT = 20_000
-# The median of a few runs: one of them may meet an interruption by the system.
-REPETITIONS = 5
 
 
 def measure_harness() -> dict[str, float]:

@@ -20,6 +20,8 @@ from uflip import _native
 from uflip.data.device import DeviceInfo, DeviceWear, Profile
 from uflip.units import format_duration_ns, format_size
 
+BOUNDS = ("about", "less than", "at least")
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -78,9 +80,6 @@ _COSTS = {
 def cost_of(kind: str) -> Cost:
     """Return the cost of I/Os on a kind of device: file, block, nbd, sim or null."""
     return _COSTS[kind]
-
-
-BOUNDS = ("about", "less than", "at least")
 
 
 class _NativeWear(msgspec.Struct, frozen=True):

@@ -21,6 +21,14 @@ from uflip.experiment import PlannedRun, Skipped
 from uflip.spec import Spec
 from uflip.units import format_duration_ns, format_size
 
+# Share of a run from which its pace predicts the rest.
+PACE_SHARE = 0.05
+NOTHING: Mapping[str, float] = MappingProxyType({})
+# Prefix of skip reasons that are limits.
+MAY = "the plan may "
+# A day: a longer pause is probably a typing error.
+LONGEST_PAUSE_NS = 86_400 * 10**9
+
 
 @dataclass(frozen=True)
 class RunEstimate:
@@ -149,11 +157,6 @@ def _written(plan: Plan, run: PlannedRun) -> int:
     return int(resolve(run.spec, plan.device).totals.bytes_written)
 
 
-# Share of a run from which its pace predicts the rest.
-PACE_SHARE = 0.05
-NOTHING: Mapping[str, float] = MappingProxyType({})
-
-
 class TimeLeft:
     """Corrects an estimate by finished runs, and by the current one, pattern by pattern.
 
@@ -222,10 +225,6 @@ class TimeLeft:
         return self._times_ns[number] * pace
 
 
-# Prefix of skip reasons that are limits.
-MAY = "the plan may "
-
-
 def within_limits(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -> Plan:
     """Leave out runs that exceed a limit.
 
@@ -278,10 +277,6 @@ def within_limits(plan: Plan, max_bytes_written: int | None, max_time_ns: int | 
         reset_due = reset_due and not resets
         written, time_ns = more_bytes, more_time_ns
     return replace(plan, runs=tuple(included), skipped=tuple(skipped))
-
-
-# A day: a longer pause is probably a typing error.
-LONGEST_PAUSE_NS = 86_400 * 10**9
 
 
 def check_worth_running(plan: Plan) -> None:

@@ -36,6 +36,8 @@ NAME = IMPORTED
 _MAX_LINE_BYTES = 1000
 # Name of a fio log after the user's prefix: the kind of latency, and the job.
 _FIO_LOG_NAME = re.compile(r"_(lat|clat|slat)(?:\.([0-9]{1,9}))?\.log")
+Job = tuple[str, int]
+"""Direction and kind of latency of a job, and its number."""
 
 
 class _Log(TypedDict):
@@ -130,10 +132,6 @@ def _holds_averages(path: Path) -> bool:
     # With log_window_value=both the maximum follows the average, and the direction comes after it.
     has_maximum = len(values) > 5 and values[2] not in directions and values[3] in directions
     return len(values) >= 4 and values[4 if has_maximum else 3] == b"0"
-
-
-Job = tuple[str, int]
-"""Direction and kind of latency of a job, and its number."""
 
 
 def _jobs(paths: Sequence[Path], traces: Sequence[_native.Trace]) -> list[Job]:

@@ -76,6 +76,15 @@ from uflip.results import Results, outputs, result_dir
 from uflip.results.result_dir import create_atomically
 from uflip.safe_files import write_file
 
+REMOTE_RESULTS = Path("results") / "sent"
+"""Folder of results on the host of a drive, below the working directory of its worker."""
+# Message size that a scheduler forwards without problems [bytes].
+PIECE_BYTES = 4 << 20
+# Interval of progress messages; through a scheduler each costs a millisecond [s].
+REPORT_INTERVAL_S = 0.5
+OnDeviceProgress = Callable[[int, float, str], None]
+"""Called with (index of the device, finished share, current activity)."""
+
 
 def split_host(device: str) -> tuple[str, str]:
     """Split a name into the label of the device's host (empty without one) and its URL.
@@ -127,12 +136,6 @@ def check_names(devices: list[str]) -> None:
         )
     for name in devices:
         parse_url(split_host(name)[1])
-
-
-REMOTE_RESULTS = Path("results") / "sent"
-"""Folder of results on the host of a drive, below the working directory of its worker."""
-# Message size that a scheduler forwards without problems [bytes].
-PIECE_BYTES = 4 << 20
 
 
 class WorkerGoneError(UnavailableError):
@@ -251,10 +254,6 @@ def _damaged_in_transit(remote: RemoteFolder, name: str, got: str) -> ResultsErr
         allowed="the files on the disk of the worker",
         action="give the command again with --resume, which fetches them again",
     )
-
-
-# Interval of progress messages; through a scheduler each costs a millisecond [s].
-REPORT_INTERVAL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -495,10 +494,6 @@ def _unexpected(point: DeviceTask, error: Exception) -> UflipError:
         got=f"{type(error).__name__}: {error}",
         action=f"run it alone to see the details: `uflip run {point.device}`",
     )
-
-
-OnDeviceProgress = Callable[[int, float, str], None]
-"""Called with (index of the device, finished share, current activity)."""
 
 
 def begin_all(

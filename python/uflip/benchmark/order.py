@@ -57,6 +57,9 @@ from uflip.spec import Basic, Mix, Spec, baseline
 REFRESH_TIMES = 4
 # uFLIP §4.1: the largest size of the state's own, "the flash block size, 128 KB" [bytes].
 REFRESH_IO_SIZE = 128 << 10
+# Disturbance of the state by a run: hardly any; random writes within a part of the target;
+# sequential writes.
+STAGES = UNDISTURBING, WITHIN_A_PART, SEQUENTIAL = 0, 1, 2
 
 
 def writes_within_a_part(spec: Spec, target_size: int) -> bool:
@@ -87,11 +90,6 @@ def refresh_spec(target_size: int, size_bytes: int, seed: int) -> Spec:
         io_ignore=0,
         seed=seed,
     )
-
-
-# Disturbance of the state by a run: hardly any; random writes within a part of the target;
-# sequential writes.
-STAGES = UNDISTURBING, WITHIN_A_PART, SEQUENTIAL = 0, 1, 2
 
 
 def order_runs(

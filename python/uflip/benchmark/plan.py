@@ -53,6 +53,13 @@ QUICK_PAUSE_NS = 100_000_000
 REPETITIONS = 3
 QUICK_REPETITIONS = 1
 ZONES, AS_IS = "zones", "as-is"
+NO_STATE = "A device state cannot be enforced on a device with zones"
+SINGLE_PATTERN = "pattern"
+"""Micro-benchmark of single patterns in results."""
+_CODES = {
+    ("read", "sequential"): "SR", ("read", "random"): "RR",
+    ("write", "sequential"): "SW", ("write", "random"): "RW",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,9 +121,6 @@ def check_target(info: DeviceInfo, target_size: int | None) -> int:
         f"({format_size(capacity)})",
         action="omit --target-size, or choose another size",
     )
-
-
-NO_STATE = "A device state cannot be enforced on a device with zones"
 
 
 def check_has_states(info: DeviceInfo) -> None:
@@ -407,14 +411,6 @@ def _warnings(context: Context, allocator: SpaceAllocator, *, resets: bool) -> l
             "at a time (--only)",
         }
     ]
-
-
-SINGLE_PATTERN = "pattern"
-"""Micro-benchmark of single patterns in results."""
-_CODES = {
-    ("read", "sequential"): "SR", ("read", "random"): "RR",
-    ("write", "sequential"): "SW", ("write", "random"): "RW",
-}  # fmt: skip
 
 
 def label_of(spec: Spec) -> str:

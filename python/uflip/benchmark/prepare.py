@@ -29,6 +29,12 @@ from uflip.errors import UsageError
 from uflip.results.state_record import StateRecord, default_path, open_record
 from uflip.units import format_size
 
+AS_IS = DeviceState("as-is", None, None, None)
+"""The state of a device that is measured as-is."""
+Done = Literal["was", "enforced"]
+MAX_TRIM_BYTES = 128 << 20
+"""Length limit of a trim, as of any I/O [bytes]."""
+
 
 def open_watched(url: str, info: DeviceInfo, on_event: OnEvent, **options: Any) -> Device:
     """Open a device like `open_device`, and report progress if it takes long.
@@ -69,10 +75,6 @@ def _reporting(url: str, on_event: OnEvent) -> Report:
         on_event(DeviceProgress(url, done, total, left_ns))
 
     return report
-
-
-AS_IS = DeviceState("as-is", None, None, None)
-"""The state of a device that is measured as-is."""
 
 
 def record_of(info: DeviceInfo, url: str, record_path: Path | None) -> StateRecord | None:
@@ -179,9 +181,6 @@ def _device_state(request: StateRequest, state_id: str, known_from: KnownFrom) -
     return DeviceState(request["state"], state_id, known_from, request)
 
 
-Done = Literal["was", "enforced"]
-
-
 class Opening(TypedDict):
     """Options for opening it; see `uflip.open_device`."""
 
@@ -253,10 +252,6 @@ def prepare(
         bring_into_state(opened, enforcement, state_record, on_event)
         afterwards(opened)
     return PreparedDevice("enforced", state_record)
-
-
-MAX_TRIM_BYTES = 128 << 20
-"""Length limit of a trim, as of any I/O [bytes]."""
 
 
 def split_into_trims(info: DeviceInfo, begin: int, size: int | None) -> list[Basic]:

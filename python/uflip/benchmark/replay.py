@@ -54,6 +54,10 @@ LETTERS = {"read": "R", "write": "W", "trim": "D"}
 
 Row = tuple[object, ...]
 """An I/O: `COLUMNS`, and its run, None for a table without that column."""
+FITS = ("refuse", "wrap", "scale")
+_MILLION = 1_000_000
+# Queue depth of an open loop on a real device: NVMe drives accept it without a queue before theirs.
+_QUEUE = 256
 
 
 def read_recording(path: Path, trace_format: str | None = None) -> _native.Recording:
@@ -165,11 +169,7 @@ def _wrong(path: Path, number: int, got: str, allowed: str = "") -> ResultsError
 
 NAME = "replay"
 """Micro-benchmark of replays in results."""
-FITS = ("refuse", "wrap", "scale")
 SCALE = "replay"
-_MILLION = 1_000_000
-# Queue depth of an open loop on a real device: NVMe drives accept it without a queue before theirs.
-_QUEUE = 256
 
 
 class Recorded(TypedDict):

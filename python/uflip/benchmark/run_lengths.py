@@ -66,6 +66,24 @@ TWICE = 2
 MAX_TIME_NS = 300_000_000_000
 # All I/Os of a mix together: its trace has to fit into memory.
 MIX_IOS = 1 << 19
+FEWEST_PERIODS = 10
+# Start-ups vary: the same device shows 106 I/Os and then 119.
+MARGIN = 1.25
+# Numbers of parts of the beginning, tried from the finest on. A difference of less than this share
+# of the mean, or of less than three standard errors, is not a start-up.
+PARTS = (16, 8, 4, 2, 1)
+LEAST_EFFECT = 0.05
+BY_CHANCE = 3.0
+# Fewer I/Os do not show the usual response time.
+FEWEST_RUNNING = 64
+STANDARD = "standard"
+MAX_IOS = 1 << 20
+TIME_NS = 120_000_000_000
+# More than the spare space by a tenth: a part of the run is ignored.
+LENGTH_SHARE = 1.1 * SPARE_SHARE
+PATTERNS = ("SW", "RW")
+# A repeat has at least twice the length, limited by the pace of the run before it.
+WORTHWHILE, LONGER = 2, 8
 
 
 def with_stop_rule(run: PlannedRun) -> PlannedRun:
@@ -91,18 +109,6 @@ def shortest(spec: Spec) -> Spec:
     if spec.stop is None or spec.stop.min_ios is None:
         return spec
     return spec.but(stop=structs.replace(spec.stop, max_ios=spec.stop.min_ios))
-
-
-FEWEST_PERIODS = 10
-# Start-ups vary: the same device shows 106 I/Os and then 119.
-MARGIN = 1.25
-# Numbers of parts of the beginning, tried from the finest on. A difference of less than this share
-# of the mean, or of less than three standard errors, is not a start-up.
-PARTS = (16, 8, 4, 2, 1)
-LEAST_EFFECT = 0.05
-BY_CHANCE = 3.0
-# Fewer I/Os do not show the usual response time.
-FEWEST_RUNNING = 64
 
 
 def find_phases(
@@ -238,16 +244,6 @@ def adapt_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
 def _rule(spec: Spec) -> Stop:
     assert spec.stop is not None, "it ends by a rule"
     return spec.stop
-
-
-STANDARD = "standard"
-MAX_IOS = 1 << 20
-TIME_NS = 120_000_000_000
-# More than the spare space by a tenth: a part of the run is ignored.
-LENGTH_SHARE = 1.1 * SPARE_SHARE
-PATTERNS = ("SW", "RW")
-# A repeat has at least twice the length, limited by the pace of the run before it.
-WORTHWHILE, LONGER = 2, 8
 
 
 def longer_baseline(run: PlannedRun, info: DeviceInfo, scale: str, method: str) -> Basic | None:

@@ -38,7 +38,7 @@ class SweepFindings:
     """The best row, the indices of the rows on the front, and the shares of a variance."""
 
     best: Best | None
-    pareto_front: tuple[tuple[str, ...], list[int]] | None
+    front: tuple[tuple[str, ...], list[int]] | None
     sensitivity: "tuple[str, Sequence[SobolIndex]] | None"
     doubt: str | None = None
     """Why the shares are doubtful, or why they are missing."""

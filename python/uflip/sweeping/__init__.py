@@ -1,14 +1,10 @@
 """Sweeps: one pattern on many simulated devices, as grids or samples, with rankings.
 
 `points`         combinations: all, or a sample
-`sampling`       random, Latin hypercube and Sobol' samples
-`measure_point`  measurement of a point
+`measure_point`  measurement of a point, and its costs: spare flash and memory
+`run_sweep`      from the design to the rows
 `data_set`       rows on disk: Parquet with a manifest, resumed after a kill
-`columns`        a row as flat columns, and back
-`ranking`        the best point
-`costs`          spare flash and memory
-`pareto`         the points that no other beats in all objectives
-`sensitivity`    influence of each name, by Sobol' indices
+`ranking`        the best point, the Pareto front, the influence of each name
 
 Points are independent: a row is identical to that of the same command alone, on any executor
 (`uflip.executors`) and among any number of others.

@@ -1,7 +1,15 @@
-"""Measurement of a point of a sweep: the device, an optional warm-up, and the run.
+"""Measurement of a point of a sweep: the device, an optional warm-up, the run, and the costs.
 
 The device is created from its profile, in the profile's state; with the cache a second sweep of the
 same devices starts at once.
+
+**Source** of the costs: DFTL (ASPLOS 2009) §2 for the map's share of a controller's memory.
+**Faithful** Spare capacity: flash size minus the size that the host can address.
+**Simplified** Memory is that of the map and of the write cache; buffers of pages in flight are
+small in comparison.
+**Ambiguous** Size of a map entry: 4 bytes if the whole page map is in memory, indexed by address;
+otherwise the memory that the profile gives to a map cache, or to map pages. Profiles do not give
+the tables of a hybrid FTL: its memory is unknown.
 """
 
 import json
@@ -18,13 +26,10 @@ from uflip.results.run_statistics import statistics_of, write_amplification
 from uflip.spec import Functions, Parallel
 from uflip.sweeping.points import SweepPoint
 
-# A row of a sweep: the measurements of one point.
-
-
-Values = Table
-"""The varied values of a point, by name."""
 Statistics = dict[str, int | float | None]
 """As in `uflip.stats.SeriesStatistics`."""
+# Entry of a map that is an array of physical addresses.
+ENTRY_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class SweepRow:
         Mode -> statistics of other I/Os: "trim", "append", "reset", ...
     """
 
-    values: Values
+    values: Table
     device: str
     durability: str
     spare_bytes: int | None
@@ -87,54 +92,6 @@ class SweepRow:
     def as_dict(self) -> Table:
         """Return plain data, in the order of the fields."""
         return asdict(self)
-
-
-# Costs of a configuration: spare flash, and memory of the controller.
-#
-# **Source** DFTL (ASPLOS 2009) §2 for the map's share of a controller's memory.
-# **Faithful** Spare capacity: flash size minus the size that the host can address.
-# **Simplified** Memory is that of the map and of the write cache; buffers of pages in flight are
-# small in comparison.
-# **Ambiguous** Size of a map entry: 4 bytes if the whole page map is in memory, indexed by address;
-# otherwise the memory that the profile gives to a map cache, or to map pages. Profiles do not give
-# the tables of a hybrid FTL: its memory is unknown.
-
-
-# Entry of a map that is an array of physical addresses.
-ENTRY_BYTES = 4
-
-
-@dataclass(frozen=True)
-class Costs:
-    """Bytes of spare flash, and of memory; None if unknown."""
-
-    spare_bytes: int | None
-    memory_bytes: int | None
-
-
-def costs(info: DeviceInfo) -> Costs:
-    """Return the costs of a simulated device.
-
-    Examples
-    --------
-    >>> from uflip.device.catalogue import inspect_device
-    >>> costs(inspect_device("sim:demo?write_cache_bytes=1MiB"))
-    Costs(spare_bytes=759169024, memory_bytes=5242880)
-    """
-    flash_bytes = info.details.flash_bytes
-    spare = flash_bytes - info.capacity_bytes if flash_bytes is not None else None
-    profile = info.profile_table
-    map_bytes = None
-    if "stripes" in profile:
-        map_bytes = int(profile["stripes"]["map_memory_bytes"])
-    elif "mapping" in profile:
-        map_bytes = int(profile["mapping"]["mapping_cache_bytes"])
-    elif profile["ftl"]["ftl"] == "page_map":
-        pages = info.capacity_bytes // int(profile["geometry"]["page_bytes"])
-        map_bytes = ENTRY_BYTES * pages
-    if map_bytes is None:
-        return Costs(spare, None)
-    return Costs(spare, map_bytes + int(profile["cache"]["write_cache_bytes"]))
 
 
 def measure(point: SweepPoint, *, warm_up: float, timed: bool) -> SweepRow:
@@ -203,3 +160,36 @@ def _row(device: Device, point: SweepPoint, counters: dict[str, int], **measured
         **vars(costs(device.info)),
         **measured,
     )
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Bytes of spare flash, and of memory; None if unknown."""
+
+    spare_bytes: int | None
+    memory_bytes: int | None
+
+
+def costs(info: DeviceInfo) -> Costs:
+    """Return the costs of a simulated device.
+
+    Examples
+    --------
+    >>> from uflip.device.catalogue import inspect_device
+    >>> costs(inspect_device("sim:demo?write_cache_bytes=1MiB"))
+    Costs(spare_bytes=759169024, memory_bytes=5242880)
+    """
+    flash_bytes = info.details.flash_bytes
+    spare = flash_bytes - info.capacity_bytes if flash_bytes is not None else None
+    profile = info.profile_table
+    map_bytes = None
+    if "stripes" in profile:
+        map_bytes = int(profile["stripes"]["map_memory_bytes"])
+    elif "mapping" in profile:
+        map_bytes = int(profile["mapping"]["mapping_cache_bytes"])
+    elif profile["ftl"]["ftl"] == "page_map":
+        pages = info.capacity_bytes // int(profile["geometry"]["page_bytes"])
+        map_bytes = ENTRY_BYTES * pages
+    if map_bytes is None:
+        return Costs(spare, None)
+    return Costs(spare, map_bytes + int(profile["cache"]["write_cache_bytes"]))

@@ -1,4 +1,16 @@
-"""The best point of a sweep, and the measures for ranking."""
+"""The best points of a sweep, the Pareto front, and the sensitivity to the varied names.
+
+A point is *beaten* by one that is no worse in any objective and better in one. The others are the
+front (Pareto 1906): an improvement in one objective costs something in another. Sensitivity is the
+share of the variance of a measure, by Sobol' indices.
+
+**Source** Sobol' (Mathematics and Computers in Simulation 2001); the estimators of Saltelli et al.
+(Computer Physics Communications 2010), by SALib.
+**Faithful** First order: the share explained by the name alone. Total: the share that would remain
+if all others were fixed, its interactions included. Intervals of 95 % by bootstrap.
+**Simplified** No second order: it would take twice as many points.
+**Ambiguous** A measure without variance: no name has influence, and all indices are 0.
+"""
 
 import warnings
 from collections.abc import Sequence
@@ -20,6 +32,11 @@ TIMES = ("mean", "p50", "p90", "p95", "p99", "p99_9", "max", "std")
 WRITE_AMPLIFICATION = "write_amplification"
 COSTS = ("spare_bytes", "memory_bytes")
 """Costs of a point, see `uflip.sweeping.measure_point`: only for Pareto fronts."""
+MIN_BASE_POINTS = 64
+"""Base points of a sample below which an index is mostly chance."""
+# A fixed seed, so that equal rows give equal intervals.
+SEED = 1
+RESAMPLES = 200
 
 
 def measures(spec: Spec, *, timed: bool = True) -> list[str]:
@@ -140,12 +157,6 @@ def best(rows: Sequence[SweepRow], by: str) -> SweepRow | None:
     return min(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
 
-# The Pareto front of a sweep: points that no other beats in all objectives.
-#
-# A point is *beaten* by one that is no worse in any objective and better in one. The others are the
-# front (Pareto 1906): an improvement in one objective costs something in another.
-
-
 def check_objectives(names: Sequence[str], spec: Spec, *, timed: bool = True) -> tuple[str, ...]:
     """Reject unknown objectives.
 
@@ -221,23 +232,6 @@ def _score(row: SweepRow, objectives: Sequence[str]) -> tuple[float, ...] | None
 def _dominates(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     pairs = [*zip(one, other, strict=True)]
     return all(mine <= theirs for mine, theirs in pairs) and one != other
-
-
-# Sensitivity to the varied names: shares of the variance of a measure, by Sobol' indices.
-#
-# **Source** Sobol' (Mathematics and Computers in Simulation 2001); the estimators of Saltelli et al.
-# (Computer Physics Communications 2010), by SALib.
-# **Faithful** First order: the share explained by the name alone. Total: the share that would remain
-# if all others were fixed, its interactions included. Intervals of 95 % by bootstrap.
-# **Simplified** No second order: it would take twice as many points.
-# **Ambiguous** A measure without variance: no name has influence, and all indices are 0.
-
-
-MIN_BASE_POINTS = 64
-"""Base points of a sample below which an index is mostly chance."""
-# A fixed seed, so that equal rows give equal intervals.
-SEED = 1
-RESAMPLES = 200
 
 
 @dataclass(frozen=True)

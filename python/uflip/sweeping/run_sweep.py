@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from uflip.benchmark_options import MAX_WARM_UP
+from uflip.data.document import Table
 from uflip.data.sweep import Design, read
 from uflip.device import cache
 from uflip.errors import UsageError
 from uflip.executors import OnStep, ignore, iterate_outcomes
 from uflip.sweeping import data_set
 from uflip.sweeping.data_set import DataSet
-from uflip.sweeping.measure_point import SweepRow, Values, measure
+from uflip.sweeping.measure_point import SweepRow, measure
 from uflip.sweeping.points import SweepPoint, check_points, combinations
 from uflip.units import parse_number
 
@@ -42,7 +43,7 @@ class PlannedSweep:
 
     design: Design
     points: list[SweepPoint]
-    impossible: list[tuple[Values, UsageError]]
+    impossible: list[tuple[Table, UsageError]]
     folder: Path | None
     folder_exists: bool
 
