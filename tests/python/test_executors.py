@@ -34,7 +34,7 @@ from uflip.executors import (
 )
 from uflip.executors.cluster import Bundles
 from uflip.executors.executor import WorkerTask
-from uflip.reproduce import ofc_fig5a, ofc_throughput, table3
+from uflip.reproduce import ofc, table3
 from uflip.reproduce.refit import RefitMeasurer
 from uflip.reproduce.simulated_device import SimulatedDevice
 from uflip.selftest import checks

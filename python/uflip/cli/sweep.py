@@ -50,7 +50,7 @@ from uflip.units import (
 if TYPE_CHECKING:
     from uflip.results.outputs import OutputPath
     from uflip.sweeping import Design, PlannedSweep, SweepRow
-    from uflip.sweeping.sensitivity import SobolIndex
+    from uflip.sweeping.ranking import SobolIndex
 
 
 # Parser of the varied parameters of a sweep: NAME=V1,V2,... or NAME=LOW..HIGH.
@@ -223,7 +223,7 @@ def output_path(path: Path, force: bool) -> OutputPath:
 def write_table(rows: list[SweepRow], output: OutputPath) -> None:
     """Write one line per point: the varied values, then every number under its name."""
     from uflip.results.outputs import write_table as write
-    from uflip.sweeping.columns import columns, flatten
+    from uflip.sweeping.data_set import columns, flatten
 
     names = columns(rows)
     write(output, names, ([values.get(name) for name in names] for values in map(flatten, rows)))
@@ -288,9 +288,7 @@ def check_finding_options(requested: FindingOptions, planned: PlannedSweep) -> N
     UsageError
     UnavailableError
     """
-    from uflip.sweeping.pareto import check_objectives
-    from uflip.sweeping.ranking import check_measure
-    from uflip.sweeping.sensitivity import check
+    from uflip.sweeping.ranking import check_measure, check_objectives, check_sensitivity
 
     design = planned.design
     for option, measure in (("--best", requested.best), ("--sensitivity", requested.sensitivity)):
@@ -308,18 +306,18 @@ def check_finding_options(requested: FindingOptions, planned: PlannedSweep) -> N
             allowed="--sample sobol:N",
             action="give --sample sobol:N; N is a power of two, 64 or more",
         )
-    check(planned.points, requested.sensitivity, timed=design.timed)
+    check_sensitivity(planned.points, requested.sensitivity, timed=design.timed)
 
 
 def findings(requested: FindingOptions, rows: list[SweepRow]) -> SweepFindings:
     """Return the requested findings."""
-    from uflip.sweeping.pareto import front
+    from uflip.sweeping.ranking import pareto_front
 
     objectives, measure = requested.objectives, requested.sensitivity
     indices, doubted = ([], None) if measure is None else _shares(rows, measure)
     return SweepFindings(
         None if requested.best is None else _best(rows, requested.best),
-        None if objectives is None else (objectives, front(rows, objectives)),
+        None if objectives is None else (objectives, pareto_front(rows, objectives)),
         None if measure is None else (measure, indices),
         doubted,
     )
@@ -327,10 +325,10 @@ def findings(requested: FindingOptions, rows: list[SweepRow]) -> SweepFindings:
 
 def _shares(rows: list[SweepRow], measure: str) -> tuple[Sequence[SobolIndex], str | None]:
     """Return the shares of a variance with a doubt about them, or why they are missing."""
-    from uflip.sweeping.sensitivity import sensitivity, why_doubtful
+    from uflip.sweeping.ranking import sensitivity, why_sensitivity_doubtful
 
     try:
-        return sensitivity(rows, measure), why_doubtful(rows)
+        return sensitivity(rows, measure), why_sensitivity_doubtful(rows)
     except UsageError as error:
         return [], f"{error.what}: {error.got}; {error.action}"
 
@@ -366,14 +364,14 @@ def draw(
     """Draw the figure that fits the options: a front, a sample, or a grid."""
     from uflip.report.figures import design_space
     from uflip.report.figures.design_space import draw_points
-    from uflip.sweeping.pareto import front
+    from uflip.sweeping.ranking import pareto_front
 
     if requested.objectives is not None and design.sample is None:
-        on_front = front(rows, requested.objectives)
+        on_front = pareto_front(rows, requested.objectives)
         first, *_, last = (_column(rows, name) for name in requested.objectives)
         design_space.draw_front(first, last, on_front, design.device, out, force=force)
     elif design.sample is not None:
-        on_front = front(rows, requested.objectives) if requested.objectives else []
+        on_front = pareto_front(rows, requested.objectives) if requested.objectives else []
         measures = requested.objectives or [
             requested.best or requested.sensitivity or _default(rows)
         ]

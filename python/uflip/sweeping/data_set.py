@@ -30,9 +30,8 @@ from msgspec.structs import replace
 
 from uflip import _native
 from uflip.data import sweep as document
-from uflip.data.bounded_read import DocumentKind, read_document
-from uflip.data.document import Table
-from uflip.data.spec_base import MODES
+from uflip.data.document import DocumentKind, Table, read_document
+from uflip.data.spec import MODES
 from uflip.data.sweep import Design, Range, SweepManifest, Value
 from uflip.errors import ResultsError, UnavailableError
 from uflip.results import outputs, result_dir

@@ -18,7 +18,7 @@ from typing import Any
 
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Table
-from uflip.data.spec_base import MODES
+from uflip.data.spec import MODES
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve

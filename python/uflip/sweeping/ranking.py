@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uflip.data.spec_base import MODES
+from uflip.data.spec import MODES
 from uflip.errors import UsageError, unknown_name
 from uflip.spec import Basic, Functions, Parallel, Spec
 from uflip.stats import PERCENTILES, supports
