@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from uflip.cli.options import ANY_PATH, json_option, quiet_option
-from uflip.cli.replay import show_results
+from uflip.cli.show import show_results
 from uflip.errors import unknown_name
 
 FORMATS = ("fio-log",)
@@ -43,4 +43,4 @@ def command(
         raise unknown_name("format to import", file_format, FORMATS, where="import")
     from uflip.benchmark.import_logs import import_fio_logs
 
-    show_results(import_fio_logs(files, out), quiet=quiet, as_json=as_json)
+    show_results(import_fio_logs(files, out), quiet=quiet, as_json=as_json, hints=False)

@@ -21,6 +21,7 @@ from uflip.cli.options import (
     save_option,
 )
 from uflip.cli.progress import display
+from uflip.cli.show import show_results
 from uflip.cli.terminal import echo, echo_json, echo_pairs, echo_table
 from uflip.data.spec import Job, table_of
 from uflip.errors import UsageError
@@ -125,10 +126,8 @@ def run(
 ) -> None:
     """Run the four micro-benchmarks of uFLIP-OC on DEVICE, and store the results."""
     from uflip.benchmark import BenchmarkRequest, begin
-    from uflip.benchmarks import summary
     from uflip.cli.benchmark_progress import Watching
     from uflip.oc.device import open_flash_device
-    from uflip.results import Results
 
     request = BenchmarkRequest(
         device=device, scale=scale, only=only, sacrifice=sacrifice, inside=inside
@@ -137,15 +136,8 @@ def run(
         open_flash_device(device)  # raises an error for a device of another kind
     with Watching(quiet=quiet or as_json) as watch:
         folder = begin(request, out, watch)
-    results = Results.load(folder)
-    document = summary(results)
-    if as_json:
-        echo_json({"results": str(folder)} | document)
-        return
-    from uflip.benchmarks import text
-
-    echo(text(results, plain(document)))
-    if not quiet:
+    show_results(folder, quiet=True, as_json=as_json)
+    if not (quiet or as_json):
         echo(f"\nResults are in {folder}. Next:")
         echo(f"  uflip explore {folder}\n  uflip report {folder} -o report.html")
 

@@ -1,6 +1,5 @@
 """`uflip replay`: replay the I/Os of a trace on any device."""
 
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ from uflip.cli.options import (
     no_device,
     quiet_option,
 )
-from uflip.cli.terminal import echo, echo_json
-from uflip.escape import plain
+from uflip.cli.show import show_results
 from uflip.options import FIT, REPLAY
 
 EPILOG = """\b
@@ -90,29 +88,11 @@ def command(
                 io_timeout_ns=io_timeout_ns,
                 on_event=watch,
             )
-        show_results(resume, quiet=quiet, as_json=as_json)
+        show_results(resume, quiet=quiet, as_json=as_json, hints=False)
         return
     if device is None:
         raise no_device("replay")
     request = BenchmarkRequest(device=device, **options)
     with Watching(quiet=quiet or as_json) as watch:
         folder = replay.replay(request, replay_request, out, watch)
-    show_results(folder, quiet=quiet, as_json=as_json)
-
-
-def show_results(folder: Path, *, quiet: bool, as_json: bool) -> None:
-    """Show the result folder of a replay or import, without a pointer to design hints."""
-    from uflip.benchmarks import summary, text
-    from uflip.results import Results
-
-    results = Results.load(folder)
-    document = summary(results)
-    if as_json:
-        echo_json({"results": str(folder)} | document)
-        return
-    from uflip.report.text import next_commands
-
-    echo(text(results, plain(document)))
-    if not quiet:
-        echo(f"\nResults are in {folder}. Next:")
-        echo(textwrap.indent(next_commands(str(folder), hints=False), "  "))
+    show_results(folder, quiet=quiet, as_json=as_json, hints=False)

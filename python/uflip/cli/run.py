@@ -1,6 +1,5 @@
 """`uflip run`: the micro-benchmarks on a device, into a new result folder."""
 
-import textwrap
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -23,9 +22,9 @@ from uflip.cli.options import (
     quiet_option,
 )
 from uflip.cli.progress import Sink, display, with_time_left
+from uflip.cli.show import show_results
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.errors import InterruptedRun, UsageError
-from uflip.escape import plain
 from uflip.options import DESTROY, RESUME, RUN
 
 if TYPE_CHECKING:
@@ -186,31 +185,13 @@ def _check_options_of_resume(**options: Any) -> None:
 def _conclude(out: Path, quiet: bool, as_json: bool) -> None:
     """Show the results; an interruption here loses nothing."""
     try:
-        _print_results(out, quiet, as_json)
+        show_results(out, quiet=quiet, as_json=as_json)
     except KeyboardInterrupt:
         raise InterruptedRun(
             "Interrupted while the results were shown",
             where=str(out),
             action=f"nothing is lost: see `uflip show {out}`",
         ) from None
-
-
-def _print_results(out: Path, quiet: bool, as_json: bool) -> None:
-    from uflip.benchmarks import summary, text
-    from uflip.results import Results
-
-    results = Results.load(out)
-    document = summary(results)
-    if as_json:
-        echo_json({"results": str(out)} | document)
-        return
-    from uflip.report.text import next_commands
-
-    echo(text(results, plain(document)))
-    if quiet:
-        return
-    echo(f"\nResults are in {out}. Next:")
-    echo(textwrap.indent(next_commands(str(out)), "  "))
 
 
 def _run_several(

@@ -1,5 +1,6 @@
 """`uflip show`: print the results of a run, as text or as JSON."""
 
+import textwrap
 from pathlib import Path
 
 import click
@@ -24,3 +25,21 @@ def command(results: Path, full: bool, as_json: bool) -> None:
         echo_json(document)
         return
     echo(text(loaded, plain(document), full=full))
+
+
+def show_results(folder: Path, *, quiet: bool, as_json: bool, hints: bool = True) -> None:
+    """Show a result folder that was just written, and the next commands."""
+    from uflip.benchmarks import summary, text
+    from uflip.results import Results
+
+    results = Results.load(folder)
+    document = summary(results)
+    if as_json:
+        echo_json({"results": str(folder)} | document)
+        return
+    echo(text(results, plain(document)))
+    if not quiet:
+        from uflip.report.text import next_commands
+
+        echo(f"\nResults are in {folder}. Next:")
+        echo(textwrap.indent(next_commands(str(folder), hints=hints), "  "))
