@@ -1,7 +1,5 @@
 """Progress of runs: time left, current run, I/O rate, last response time."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`uflip pattern`: one run of one pattern on a device, as with fio."""
 
-from __future__ import annotations
-
 import csv
 import os
 import sys
@@ -9,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +16,7 @@ from uflip.cli.options import (
     ANY_PATH,
     add_options,
     check_saving,
+    check_target,
     combine_options,
     device_argument,
     force_option,
@@ -33,7 +32,6 @@ from uflip.data.device import DeviceInfo
 from uflip.data.document import DocumentKind, Table, decode, read_document
 from uflip.data.run import ModeDocument, Numbers, OneRun, SeriesDocument, StopDocument
 from uflip.data.spec import PLURALS
-from uflip.device.guard import check_target_allowed
 from uflip.durability import CACHED, FUA, describe_durability
 from uflip.errors import UsageError, native_errors
 from uflip.pattern_options import OPENED, PATTERN, STOPPING, only_given, parse_pattern
@@ -49,410 +47,6 @@ if TYPE_CHECKING:
     from uflip.results.outputs import OutputPath
     from uflip.spec import Basic
     from uflip.stats import LatencyClass, LatencyClasses
-
-
-# Output of `uflip pattern`: the printed run and its trace file.
-
-
-def print_run(document: OneRun) -> None:
-    """Print a run as text, one line per topic."""
-    device = document["device"]
-    echo(f"{_title(document['spec'])} on {device.url}", bold=True)
-    pairs = [("I/Os", _amount(document)), ("rate", _rate(document))]
-    pairs += _times("", document["statistics"])
-    by_mode = document.get("by_mode", {})
-    for mode, numbers in by_mode.items():
-        pairs += _mode_lines(mode, numbers)
-    spec = document["spec"]
-    # The mode already separates two patterns of one mode each.
-    if isinstance(spec, Mix) and (spec.first.mode == spec.second.mode or not by_mode):
-        first, second = _names(spec)
-        named = {"first": first, "second": second}
-        for name, statistics in document.get("components", {}).items():
-            pairs += _times(f"{named[name]}: ", statistics)
-    pairs += _convergence(document["ended"], document["spec"])
-    if document["durability"] != CACHED:
-        pairs.append(
-            (
-                "durability",
-                f"{document['durability']}: {describe_durability(document['durability'])}",
-            )
-        )
-    pairs.append(("time spent on", _causes(document)))
-    pairs += _counters(document)
-    echo_pairs(pairs, "  ")
-
-
-def _names(mix: Mix) -> tuple[str, str]:
-    """Return names for the two patterns of a mix: the first property in which they differ."""
-    first, second = mix.first, mix.second
-    if first.mode != second.mode:
-        return first.mode, second.mode
-    if first.location != second.location:
-        return first.location, second.location
-    return "first", "second"
-
-
-def _title(spec: Pattern) -> str:
-    if isinstance(spec, Mix):
-        first, second = _part_title(spec.first), _part_title(spec.second)
-        if share := spec.first_percent:
-            return f"{share} % {first} / {100 - share} % {second}"
-        return f"{spec.ratio} × {first} / 1 × {second}"
-    if isinstance(spec, Replay):
-        return f"replay of {format_count(spec.list.io_count)} I/Os"
-    if isinstance(spec, Parallel):
-        return " ∥ ".join(_title(pattern) for pattern in spec.patterns)
-    return _part_title(spec)
-
-
-def _part_title(part: MixPart) -> str:
-    processes = f", {part.processes} processes" if part.processes > 1 else ""
-    return f"{part.location} {part.mode} of {format_size(part.io_bytes)}{processes}"
-
-
-def _amount(document: OneRun) -> str:
-    clock = " of virtual time" if document["device"].simulated else ""
-    ignored = document["ignored"]
-    ignored_text = f", {format_count(ignored)} of them not in the statistics" if ignored else ""
-    return (
-        f"{format_count(document['ios'])} ({format_size(document['bytes'])}) in "
-        f"{format_duration_ns(document['elapsed_ns'])}{clock}{ignored_text}"
-    )
-
-
-def _rate(document: OneRun | ModeDocument) -> str:
-    ios, size = document["ios_per_s"], document["bytes_per_s"]
-    if ios is None or size is None:
-        return ""
-    return f"{format_count(round(ios))} IOPS, {format_size(round(size))}/s"
-
-
-def _mode_lines(mode: str, numbers: ModeDocument) -> list[tuple[str, str]]:
-    """Return the number of I/Os of a mode, their volume, rate and response times."""
-    statistics = numbers["statistics"]
-    count = format_count(int(statistics["count"] or 0))
-    amount = f"{count} ({format_size(numbers['bytes'])})"
-    return [
-        (f"{PLURALS[mode]}", ", ".join(filter(None, (amount, _rate(numbers))))),
-        *_times(f"{mode}: ", statistics),
-    ]
-
-
-def _times(prefix: str, statistics: Numbers) -> list[tuple[str, str]]:
-    """Return the paper's four statistics, and the percentiles that the sample supports."""
-    main = ("mean", "std", "min", "max")
-    percentiles = [name for name in statistics if name.startswith("p")]
-    return [
-        (f"{prefix}response time", _durations(statistics, [f"{name}_ns" for name in main])),
-        (f"{prefix}percentiles", _durations(statistics, percentiles)),
-    ]
-
-
-def _convergence(stop: StopDocument | None, spec: Pattern) -> list[tuple[str, str]]:
-    """Return whether the mean has converged, how precisely, and if not, why."""
-    if stop is None:
-        return []
-    return [
-        (f"{prefix}mean is known", _precision(stop, series))
-        for prefix, series in zip(_prefixes(spec), stop["series"], strict=True)
-    ]
-
-
-def _prefixes(spec: Pattern) -> list[str]:
-    """Return names of the series of a pattern: two for a mix in turns, one per parallel pattern."""
-    if isinstance(spec, Mix) and spec.ratio is not None:
-        return [f"{name}: " for name in _names(spec)]
-    if not isinstance(spec, Parallel):
-        return [""]
-    parts = enumerate(spec.patterns, start=1)
-    return [f"{number}: {name}" for number, part in parts for name in _prefixes(part)]
-
-
-def _precision(stop: StopDocument, series: SeriesDocument) -> str:
-    from uflip.analysis import REASONS
-
-    mean_ns, half_width_ns = series["mean_ns"], series["half_width_ns"]
-    width = "" if half_width_ns is None else f"within {half_width_ns / mean_ns:.2%}"
-    if stop["converged"]:
-        return width
-    reasons = "; ".join(REASONS[name] for name in series["reasons"]) or "not twice in a row"
-    return f"no, ended by {stop['ended_by']}: " + ", ".join(filter(None, (width, reasons)))
-
-
-def _durations(statistics: Numbers, names: list[str]) -> str:
-    return "  ".join(
-        f"{name.removesuffix('_ns').replace('_', '.')} {format_duration_ns(ns)}"
-        for name in names
-        if (ns := statistics[name]) is not None
-    )
-
-
-def _causes(document: OneRun) -> str:
-    """Return the causes of an average I/O's time, the largest first."""
-    from uflip.report.labels import cause_name
-
-    causes = {name: value for name, value in document["causes_ns"].items() if value > 0}
-    total = sum(causes.values())
-    ordered = sorted(causes.items(), key=lambda item: -item[1])
-    return ", ".join(f"{cause_name(name)} {value / total:.1%}" for name, value in ordered)
-
-
-def _counters(document: OneRun) -> list[tuple[str, str]]:
-    from uflip.report.labels import counter_name
-
-    counters, ratio = document["counters"], document["write_amplification"]
-    if counters is None:
-        return []
-    counted = {name: value for name, value in counters.items() if value}
-    text = ", ".join(f"{counter_name(name)} {format_count(n)}" for name, n in counted.items())
-    # Unlike the times above: work for an I/O may happen long after it.
-    scope = ", of the whole run" if document["ignored"] else ""
-    amplified = "" if ratio is None else f"{ratio:.2f}{scope}"
-    return [("counters", text and text + scope), ("write amplification", amplified)]
-
-
-def trace_output_path(path: Path, force: bool) -> OutputPath:
-    """Check the name of a trace file before the run."""
-    from uflip.results import outputs
-
-    return outputs.check(path, outputs.TRACE, "--trace", force=force)
-
-
-def spool_folder(info: DeviceInfo, output: Path | None) -> Path | None:
-    """Return the folder for the I/Os of a long run while it lasts.
-
-    That is the folder of the requested output, if there is one, and otherwise the folder for
-    large temporary files: TMPDIR, or /var/tmp, since /tmp is often in memory. The null device is
-    faster than any file: its I/Os stay in memory.
-    """
-    if info.null:
-        return None
-    if output is not None:
-        return output.parent
-    if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK | os.X_OK):
-        return Path("/var/tmp")
-    return Path(tempfile.gettempdir())
-
-
-def write_trace(trace: Trace, output: OutputPath) -> None:
-    """Write every I/O of a run, all columns, as CSV or Parquet.
-
-    Raises
-    ------
-    ResultsError
-        If the file cannot be written; no partial file is left.
-    """
-    from uflip.results import outputs
-
-    with outputs.output_file(output) as temporary:
-        if output.path.suffix == ".parquet":
-            temporary.unlink()  # the native part creates new files only
-            with native_errors():
-                trace.write_table(str(temporary), "[]", trace.columns)
-        else:
-            _write_csv(trace, temporary)
-
-
-def _write_csv(trace: Trace, path: Path) -> None:
-    from uflip.results.outputs import cell
-
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerow(map(cell, ["index", *trace.columns]))
-    with native_errors():
-        trace.append_csv(str(path), None, trace.columns)
-
-
-# `uflip pattern --preset`: micro-benchmarks of other papers, several runs of one pattern.
-
-
-PRESETS = ("myers-sinclair",)
-# Their latency is "the time it takes to perform the write *and* flush that write" (§4).
-PRESET_DURABILITY = FUA
-
-# A class with at least this share is the rule, and its spacing carries no information.
-MIN_COMMON_SHARE = 0.5
-# A class that spans less of the series than this occurred only for a while.
-MIN_SERIES_SHARE = 0.5
-# Each batch has a trace file of its own, checked before the first run.
-MAX_BATCHES = 10_000
-
-preset_options = combine_options(
-    click.option(
-        "--preset",
-        type=click.Choice(PRESETS),
-        help="Random writes of 4 KiB in batches of 100,000, with latency classes.",
-    ),
-    click.option(
-        "--batches",
-        metavar="N",
-        callback=int_parser(1, MAX_BATCHES),
-        help="Batches of a preset.  [default: 5]",
-    ),
-)
-
-
-@dataclass(frozen=True)
-class PresetRun:
-    """A finished preset: device, pattern and findings."""
-
-    device: DeviceInfo
-    durability: str
-    spec: Functions
-    batches: int
-    findings: Findings
-
-    def document(self) -> Mapping[str, object]:
-        """Return the `--json` document: everything but the single response times."""
-        findings = self.findings
-        return {
-            "device": self.device,
-            "preset": PRESETS[0],
-            "durability": self.durability,
-            "spec": self.spec,
-            "batches": self.batches,
-            "ios": findings.ios,
-            "analysis": findings.analysis,
-            "startup": findings.startup,
-            "steady": findings.steady,
-        }
-
-
-def refuse_batches(batches: int | None) -> None:
-    """Reject --batches without a preset."""
-    if batches is not None:
-        raise UsageError(
-            "--batches needs --preset",
-            where="--batches",
-            got=str(batches),
-            action=f"give --preset {PRESETS[0]} as well, or omit --batches",
-        )
-
-
-def preset_batch(
-    spec_file: str | None, parameters: Mapping[str, str | int | float | None]
-) -> Basic:
-    """Return the first batch; only its length and seed can be chosen."""
-    from uflip.benchmark.myers_sinclair import batch
-
-    typed = only_given(parameters)
-    count, seed = typed.pop("io_count", None), typed.pop("seed", None)
-    if typed or spec_file is not None:
-        raise UsageError(
-            "A preset cannot be combined with options of the pattern",
-            where="--preset",
-            got=", ".join([*typed, *(["spec"] if spec_file is not None else [])]),
-            allowed="--io-count (of a batch), --seed, --batches",
-            action="omit the other options, or the preset",
-        )
-    chosen = {"batch_ios": count, "seed": seed}
-    return batch(0, **{name: int(each) for name, each in chosen.items() if each is not None})
-
-
-def preset_traces(trace_file: Path | None, batches: int | None) -> list[Path]:
-    """Return the trace file of each batch: FILE-1, FILE-2, ..."""
-    from uflip.benchmark.myers_sinclair import BATCHES
-
-    if trace_file is None:
-        return []
-    numbers = range(1, (BATCHES if batches is None else batches) + 1)
-    return [
-        trace_file.with_name(f"{trace_file.stem}-{number}{trace_file.suffix}") for number in numbers
-    ]
-
-
-def run_preset(
-    device: Device,
-    first: Functions,
-    batches: int | None,
-    trace_file: Path | None,
-    show: OnProgress | None,
-    *,
-    force: bool,
-) -> PresetRun:
-    """Run all batches; write the trace of each before the next, if requested."""
-    from uflip.benchmark import myers_sinclair
-
-    traces = preset_traces(trace_file, batches)
-
-    def store_trace(number: int, trace: Trace) -> None:
-        if traces:
-            write_trace(trace, trace_output_path(traces[number], force))
-
-    count = myers_sinclair.BATCHES if batches is None else batches
-    findings = myers_sinclair.run(
-        device,
-        batches=count,
-        batch_ios=first.ios,
-        seed=first.seed or 0,
-        on_batch=store_trace,
-        on_progress=show,
-    )
-    return PresetRun(device.info, device.durability, first, count, findings)
-
-
-def print_preset(run: PresetRun, *, as_json: bool) -> None:
-    """Print the phases, then the latency classes of each."""
-    if as_json:
-        echo_json(run.document())
-        return
-    times = f"{run.batches} × {format_count(run.spec.ios)} random writes of 4 KiB"
-    echo(f"{times} on {run.device.url}", bold=True)
-    findings = run.findings
-    echo_pairs([("start-up", _startup(findings))], "  ")
-    if findings.startup is not None:
-        _print_classes("start-up", findings.startup)
-    _print_classes("steady state", findings.steady)
-
-
-def _startup(findings: Findings) -> str:
-    if findings.startup is not None:
-        return f"the first {format_count(findings.startup.ios)} writes"
-    too_short = findings.analysis.phase == "too-short"
-    return "too few writes for a verdict; give a larger --io-count" if too_short else "none found"
-
-
-def _print_classes(title: str, classes: LatencyClasses) -> None:
-    mean = format_duration_ns(classes.mean_ns)
-    echo(f"  {title}: {format_count(classes.ios)} writes, mean {mean}")
-    groups = ((classes.bins, " – "), (classes.peaks, " to "))
-    echo_pairs(
-        [
-            (_limits(each, join), _class(each, each.mean_ns, classes.ios))
-            for group, join in groups
-            for each in group
-            if each.mean_ns is not None
-        ],
-        "    ",
-    )
-
-
-def _limits(each: LatencyClass, separator: str) -> str:
-    low, high = format_duration_ns(each.low_ns), format_duration_ns(each.high_ns)
-    if each.low_ns == 0:
-        return f"below {high}"
-    return low if low == high else f"{low}{separator}{high}"
-
-
-def _class(each: LatencyClass, mean_ns: float, ios: int) -> str:
-    share = f"{each.share:.2%}"
-    if share == "0.00%":
-        share = f"{each.ios} in all"
-    return f"{share}, mean {format_duration_ns(mean_ns)}{_spacing(each, ios)}"
-
-
-def _spacing(each: LatencyClass, ios: int) -> str:
-    """Return the mean spacing of a class, unless most writes belong to it."""
-    spacing = each.spacing_ios
-    if spacing is None or each.share > MIN_COMMON_SHARE:
-        return ""
-    every = f", every {spacing:,.1f} writes" if spacing < 10 else f", every {spacing:,.0f} writes"
-    span_ios = round(spacing * (each.ios - 1)) + 1
-    return (
-        every
-        if span_ios >= MIN_SERIES_SHARE * ios
-        else f"{every}, all within {format_count(span_ios)}"
-    )
 
 
 EPILOG = """\b
@@ -481,20 +75,48 @@ SPEC = DocumentKind(
     UsageError,
 )
 
+
 OptionValue = str | int | float | None
 """The parsed value of an option; None, or False of a flag, if it was not given."""
+
+
+PRESETS = ("myers-sinclair",)
+
+
+# Their latency is "the time it takes to perform the write *and* flush that write" (§4).
+PRESET_DURABILITY = FUA
+
+
+# A class with at least this share is the rule, and its spacing carries no information.
+MIN_COMMON_SHARE = 0.5
+
+
+# A class that spans less of the series than this occurred only for a while.
+MIN_SERIES_SHARE = 0.5
+
+
+# Each batch has a trace file of its own, checked before the first run.
+MAX_BATCHES = 10_000
+
 
 spec_option = click.option(
     "--spec", "spec_file", metavar="FILE|-", help="Read the pattern as JSON instead."
 )
 
 
-class _PatternTarget(TypedDict):
-    size: int | None
-    buffered: bool
-    data: str
-    destroy: str | None
-    completion: str | None
+preset_options = combine_options(
+    click.option(
+        "--preset",
+        type=click.Choice(PRESETS),
+        help="Random writes of 4 KiB in batches of 100,000, with latency classes.",
+    ),
+    click.option(
+        "--batches",
+        metavar="N",
+        callback=int_parser(1, MAX_BATCHES),
+        help="Batches of a preset.  [default: 5]",
+    ),
+)
 
 
 @click.command("pattern", epilog=EPILOG)
@@ -531,47 +153,38 @@ def command(
     inside: Path | None,
     save: Path | None,
     force: bool,
-    size: int | None,
-    buffered: bool,
-    durability: str | None,
-    completion: str | None,
-    data: str,
-    destroy: str | None,
-    io_timeout_ns: int,
     quiet: bool,
     as_json: bool,
     **parameters: Any,
 ) -> None:
     """Execute one I/O pattern on DEVICE and print its response times."""
-    durability = PRESET_DURABILITY if preset and durability is None else durability
+    opening = {option.field: parameters.pop(option.field) for option in OPENED}
+    if preset is not None and opening["durability"] is None:
+        opening["durability"] = PRESET_DURABILITY
     spec = _requested_spec(preset, batches, spec_file, parameters)
-    writable = spec.writes or size is not None
-    target = _PatternTarget(
-        size=size, buffered=buffered, data=data, destroy=destroy, completion=completion
-    )
+    opening["writable"] = spec.writes or opening["size"] is not None
     _check_inside(device, preset, inside)
-    if writable:  # before plans and numpy are loaded
-        check_target_allowed(device, **target)
+    if opening["writable"]:
+        check_target(device, opening)
     from uflip import signals
     from uflip.benchmark.prepare import open_watched
     from uflip.cli.benchmark_progress import Watching, run_display
     from uflip.device.catalogue import inspect_device
-    from uflip.device.identity import check_target, count_disturbances
+    from uflip.device.identity import check_target as check_unchanged
+    from uflip.device.identity import count_disturbances
     from uflip.device.resolve import resolve
     from uflip.results.run_statistics import describe
 
     # Check everything before anything is created or opened for writing.
     for path in [trace_file] if preset is None else preset_traces(trace_file, batches):
         _check_trace_file(path, force)
-    info = inspect_device(device, size=size, buffered=buffered)
+    buffered = opening["buffered"]
+    info = inspect_device(device, size=opening["size"], buffered=buffered)
     check_saving(info, save, force=force)
     _warn_about_seed(complete := resolve(spec, info).spec, info)
     with signals.shielded():
         with Watching(quiet=quiet or as_json) as watch:
-            opened = open_watched(
-                device, info, watch,
-                durability=durability, writable=writable, io_timeout_ns=io_timeout_ns, **target,
-            )  # fmt: skip
+            opened = open_watched(device, info, watch, **opening)
         with opened, run_display(quiet=quiet or as_json, simulated=info.simulated) as show:
             info = opened.info
             if preset is not None:
@@ -579,7 +192,7 @@ def command(
             else:
                 spool = spool_folder(info, trace_file or inside)
                 trace, before, after = _run_once(opened, spec, show, spool, inside is not None)
-                check_target(before, after, device)
+                check_unchanged(before, after, device)
                 disturbances = count_disturbances(before, after, [trace], buffered=buffered)
                 _store_result(opened, complete, trace, inside)
             if save is not None:
@@ -592,29 +205,6 @@ def command(
     _print_result(describe(trace, info, opened.durability), disturbances, device, as_json=as_json)
 
 
-def _run_once(
-    opened: Device, spec: Functions, show: OnProgress, spool: Path | None, inside: bool
-) -> tuple[Trace, TargetStatus | None, TargetStatus | None]:
-    """Run the pattern; return its trace, and the status of the target before and after."""
-    before = opened.target_status()
-    opened.looks_inside = inside
-    trace = opened.run(spec, show, spool=spool, in_pieces=not inside)
-    return trace, before, opened.target_status()
-
-
-def _print_result(
-    document: OneRun, disturbances: dict[str, int], device: str, *, as_json: bool
-) -> None:
-    if disturbances:
-        document["disturbed"] = disturbances
-        counts = ", ".join(f"{name} {count}" for name, count in disturbances.items())
-        echo(f"warning: another program used {device} during the run: {counts}", err=True)
-    if as_json:
-        echo_json(document)
-    else:
-        print_run(document)
-
-
 def _requested_spec(
     preset: str | None,
     batches: int | None,
@@ -624,57 +214,14 @@ def _requested_spec(
     """Return the pattern, or the first batch of a preset."""
     if preset is not None:
         return preset_batch(spec_file, parameters)
-    refuse_batches(batches)
-    return requested_pattern(spec_file, parameters)
-
-
-def _check_inside(device: str, preset: str | None, folder: Path | None) -> None:
-    if folder is None:
-        return
-    from uflip.device.guard import check_simulated
-    from uflip.results.result_dir import refuse_existing
-
-    check_simulated(device)
-    if preset is not None:
+    if batches is not None:
         raise UsageError(
-            "A preset cannot be stored as a result",
-            where="--inside",
-            got=f"--preset {preset}",
-            allowed="one pattern",
-            action="omit --preset or --inside",
+            "--batches needs --preset",
+            where="--batches",
+            got=str(batches),
+            action=f"give --preset {PRESETS[0]} as well, or omit --batches",
         )
-    refuse_existing(folder)
-
-
-def _warn_about_seed(spec: Spec, info: DeviceInfo) -> None:
-    from uflip.device.resolve import repeats_state
-
-    if repeats_state(spec, info):
-        echo(
-            f"warning: {spec.seed} is also the seed of the device's state: these I/Os repeat its "
-            "writes, address by address; choose another --seed",
-            err=True,
-        )
-
-
-def _store_result(opened: Device, spec: Spec, trace: Trace, folder: Path | None) -> None:
-    if folder is None:
-        return
-    from uflip.benchmark.execute import store_run
-    from uflip.benchmark.plan import label_of, plan_pattern
-
-    label = label_of(spec)
-    plan = plan_pattern(spec, opened.info, label=label, durability=opened.durability)
-    store_run(opened, plan, trace, folder)
-
-
-def _check_trace_file(path: Path | None, force: bool) -> None:
-    if path is None:
-        return
-    from uflip.results import outputs
-
-    outputs.check_ending(path, "trace", "--trace", (".csv", ".parquet"))
-    trace_output_path(path, force)
+    return requested_pattern(spec_file, parameters)
 
 
 def requested_pattern(spec_file: str | None, parameters: Mapping[str, OptionValue]) -> Functions:
@@ -718,8 +265,441 @@ def _read_stdin() -> bytes:
     return content
 
 
-# Options that select the executor of many points: threads, processes or a cluster.
+def _check_trace_file(path: Path | None, force: bool) -> None:
+    if path is None:
+        return
+    from uflip.results import outputs
+
+    outputs.check_ending(path, "trace", "--trace", (".csv", ".parquet"))
+    trace_output_path(path, force)
 
 
-# Threads of one process; processes of one machine.
-MAX_JOBS, MAX_WORKERS = 1024, 1024
+def _check_inside(device: str, preset: str | None, folder: Path | None) -> None:
+    if folder is None:
+        return
+    from uflip.device.guard import check_simulated
+    from uflip.results.result_dir import refuse_existing
+
+    check_simulated(device)
+    if preset is not None:
+        raise UsageError(
+            "A preset cannot be stored as a result",
+            where="--inside",
+            got=f"--preset {preset}",
+            allowed="one pattern",
+            action="omit --preset or --inside",
+        )
+    refuse_existing(folder)
+
+
+def _warn_about_seed(spec: "Spec", info: DeviceInfo) -> None:
+    from uflip.device.resolve import repeats_state
+
+    if repeats_state(spec, info):
+        echo(
+            f"warning: {spec.seed} is also the seed of the device's state: these I/Os repeat its "
+            "writes, address by address; choose another --seed",
+            err=True,
+        )
+
+
+def spool_folder(info: DeviceInfo, output: Path | None) -> Path | None:
+    """Return the folder for the I/Os of a long run while it lasts.
+
+    That is the folder of the requested output, if there is one, and otherwise the folder for
+    large temporary files: TMPDIR, or /var/tmp, since /tmp is often in memory. The null device is
+    faster than any file: its I/Os stay in memory.
+    """
+    if info.null:
+        return None
+    if output is not None:
+        return output.parent
+    if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK | os.X_OK):
+        return Path("/var/tmp")
+    return Path(tempfile.gettempdir())
+
+
+def _run_once(
+    opened: "Device", spec: Functions, show: "OnProgress", spool: Path | None, inside: bool
+) -> "tuple[Trace, TargetStatus | None, TargetStatus | None]":
+    """Run the pattern; return its trace, and the status of the target before and after."""
+    before = opened.target_status()
+    opened.looks_inside = inside
+    trace = opened.run(spec, show, spool=spool, in_pieces=not inside)
+    return trace, before, opened.target_status()
+
+
+def _store_result(opened: "Device", spec: "Spec", trace: Trace, folder: Path | None) -> None:
+    if folder is None:
+        return
+    from uflip.benchmark.execute import store_run
+    from uflip.benchmark.plan import label_of, plan_pattern
+
+    label = label_of(spec)
+    plan = plan_pattern(spec, opened.info, label=label, durability=opened.durability)
+    store_run(opened, plan, trace, folder)
+
+
+def _print_result(
+    document: OneRun, disturbances: dict[str, int], device: str, *, as_json: bool
+) -> None:
+    if disturbances:
+        document["disturbed"] = disturbances
+        counts = ", ".join(f"{name} {count}" for name, count in disturbances.items())
+        echo(f"warning: another program used {device} during the run: {counts}", err=True)
+    if as_json:
+        echo_json(document)
+    else:
+        print_run(document)
+
+
+# The printed run: a line for each topic.
+
+
+def print_run(document: OneRun) -> None:
+    """Print a run as text, one line per topic."""
+    device = document["device"]
+    echo(f"{_title(document['spec'])} on {device.url}", bold=True)
+    pairs = [("I/Os", _amount(document)), ("rate", _rate(document))]
+    pairs += _times("", document["statistics"])
+    by_mode = document.get("by_mode", {})
+    for mode, numbers in by_mode.items():
+        pairs += _mode_lines(mode, numbers)
+    spec = document["spec"]
+    # The mode already separates two patterns of one mode each.
+    if isinstance(spec, Mix) and (spec.first.mode == spec.second.mode or not by_mode):
+        first, second = _names(spec)
+        named = {"first": first, "second": second}
+        for name, statistics in document.get("components", {}).items():
+            pairs += _times(f"{named[name]}: ", statistics)
+    pairs += _convergence(document["ended"], document["spec"])
+    if document["durability"] != CACHED:
+        pairs.append(
+            (
+                "durability",
+                f"{document['durability']}: {describe_durability(document['durability'])}",
+            )
+        )
+    pairs.append(("time spent on", _causes(document)))
+    pairs += _counters(document)
+    echo_pairs(pairs, "  ")
+
+
+def _title(spec: Pattern) -> str:
+    if isinstance(spec, Mix):
+        first, second = _part_title(spec.first), _part_title(spec.second)
+        if share := spec.first_percent:
+            return f"{share} % {first} / {100 - share} % {second}"
+        return f"{spec.ratio} × {first} / 1 × {second}"
+    if isinstance(spec, Replay):
+        return f"replay of {format_count(spec.list.io_count)} I/Os"
+    if isinstance(spec, Parallel):
+        return " ∥ ".join(_title(pattern) for pattern in spec.patterns)
+    return _part_title(spec)
+
+
+def _part_title(part: MixPart) -> str:
+    processes = f", {part.processes} processes" if part.processes > 1 else ""
+    return f"{part.location} {part.mode} of {format_size(part.io_bytes)}{processes}"
+
+
+def _amount(document: OneRun) -> str:
+    clock = " of virtual time" if document["device"].simulated else ""
+    ignored = document["ignored"]
+    ignored_text = f", {format_count(ignored)} of them not in the statistics" if ignored else ""
+    return (
+        f"{format_count(document['ios'])} ({format_size(document['bytes'])}) in "
+        f"{format_duration_ns(document['elapsed_ns'])}{clock}{ignored_text}"
+    )
+
+
+def _rate(document: OneRun | ModeDocument) -> str:
+    ios, size = document["ios_per_s"], document["bytes_per_s"]
+    if ios is None or size is None:
+        return ""
+    return f"{format_count(round(ios))} IOPS, {format_size(round(size))}/s"
+
+
+def _times(prefix: str, statistics: Numbers) -> list[tuple[str, str]]:
+    """Return the paper's four statistics, and the percentiles that the sample supports."""
+    main = ("mean", "std", "min", "max")
+    percentiles = [name for name in statistics if name.startswith("p")]
+    return [
+        (f"{prefix}response time", _durations(statistics, [f"{name}_ns" for name in main])),
+        (f"{prefix}percentiles", _durations(statistics, percentiles)),
+    ]
+
+
+def _durations(statistics: Numbers, names: list[str]) -> str:
+    return "  ".join(
+        f"{name.removesuffix('_ns').replace('_', '.')} {format_duration_ns(ns)}"
+        for name in names
+        if (ns := statistics[name]) is not None
+    )
+
+
+def _mode_lines(mode: str, numbers: ModeDocument) -> list[tuple[str, str]]:
+    """Return the number of I/Os of a mode, their volume, rate and response times."""
+    statistics = numbers["statistics"]
+    count = format_count(int(statistics["count"] or 0))
+    amount = f"{count} ({format_size(numbers['bytes'])})"
+    return [
+        (f"{PLURALS[mode]}", ", ".join(filter(None, (amount, _rate(numbers))))),
+        *_times(f"{mode}: ", statistics),
+    ]
+
+
+def _names(mix: Mix) -> tuple[str, str]:
+    """Return names for the two patterns of a mix: the first property in which they differ."""
+    first, second = mix.first, mix.second
+    if first.mode != second.mode:
+        return first.mode, second.mode
+    if first.location != second.location:
+        return first.location, second.location
+    return "first", "second"
+
+
+def _convergence(stop: StopDocument | None, spec: Pattern) -> list[tuple[str, str]]:
+    """Return whether the mean has converged, how precisely, and if not, why."""
+    if stop is None:
+        return []
+    return [
+        (f"{prefix}mean is known", _precision(stop, series))
+        for prefix, series in zip(_prefixes(spec), stop["series"], strict=True)
+    ]
+
+
+def _prefixes(spec: Pattern) -> list[str]:
+    """Return names of the series of a pattern: two for a mix in turns, one per parallel pattern."""
+    if isinstance(spec, Mix) and spec.ratio is not None:
+        return [f"{name}: " for name in _names(spec)]
+    if not isinstance(spec, Parallel):
+        return [""]
+    parts = enumerate(spec.patterns, start=1)
+    return [f"{number}: {name}" for number, part in parts for name in _prefixes(part)]
+
+
+def _precision(stop: StopDocument, series: SeriesDocument) -> str:
+    from uflip.analysis import REASONS
+
+    mean_ns, half_width_ns = series["mean_ns"], series["half_width_ns"]
+    width = "" if half_width_ns is None else f"within {half_width_ns / mean_ns:.2%}"
+    if stop["converged"]:
+        return width
+    reasons = "; ".join(REASONS[name] for name in series["reasons"]) or "not twice in a row"
+    return f"no, ended by {stop['ended_by']}: " + ", ".join(filter(None, (width, reasons)))
+
+
+def _causes(document: OneRun) -> str:
+    """Return the causes of an average I/O's time, the largest first."""
+    from uflip.report.labels import cause_name
+
+    causes = {name: value for name, value in document["causes_ns"].items() if value > 0}
+    total = sum(causes.values())
+    ordered = sorted(causes.items(), key=lambda item: -item[1])
+    return ", ".join(f"{cause_name(name)} {value / total:.1%}" for name, value in ordered)
+
+
+def _counters(document: OneRun) -> list[tuple[str, str]]:
+    from uflip.report.labels import counter_name
+
+    counters, ratio = document["counters"], document["write_amplification"]
+    if counters is None:
+        return []
+    counted = {name: value for name, value in counters.items() if value}
+    text = ", ".join(f"{counter_name(name)} {format_count(n)}" for name, n in counted.items())
+    # Unlike the times above: work for an I/O may happen long after it.
+    scope = ", of the whole run" if document["ignored"] else ""
+    amplified = "" if ratio is None else f"{ratio:.2f}{scope}"
+    return [("counters", text and text + scope), ("write amplification", amplified)]
+
+
+# The trace file: every I/O, as CSV or Parquet.
+
+
+def trace_output_path(path: Path, force: bool) -> "OutputPath":
+    """Check the name of a trace file before the run."""
+    from uflip.results import outputs
+
+    return outputs.check(path, outputs.TRACE, "--trace", force=force)
+
+
+def write_trace(trace: Trace, output: "OutputPath") -> None:
+    """Write every I/O of a run, all columns, as CSV or Parquet.
+
+    Raises
+    ------
+    ResultsError
+        If the file cannot be written; no partial file is left.
+    """
+    from uflip.results import outputs
+
+    with outputs.output_file(output) as temporary:
+        if output.path.suffix == ".parquet":
+            temporary.unlink()  # the native part creates new files only
+            with native_errors():
+                trace.write_table(str(temporary), "[]", trace.columns)
+        else:
+            _write_csv(trace, temporary)
+
+
+def _write_csv(trace: Trace, path: Path) -> None:
+    from uflip.results.outputs import cell
+
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerow(map(cell, ["index", *trace.columns]))
+    with native_errors():
+        trace.append_csv(str(path), None, trace.columns)
+
+
+# Presets: the micro-benchmarks of other papers, several runs of one pattern.
+
+
+@dataclass(frozen=True)
+class PresetRun:
+    """A finished preset: device, pattern and findings."""
+
+    device: DeviceInfo
+    durability: str
+    spec: Functions
+    batches: int
+    findings: "Findings"
+
+    def document(self) -> Mapping[str, object]:
+        """Return the `--json` document: everything but the single response times."""
+        findings = self.findings
+        return {
+            "device": self.device,
+            "preset": PRESETS[0],
+            "durability": self.durability,
+            "spec": self.spec,
+            "batches": self.batches,
+            "ios": findings.ios,
+            "analysis": findings.analysis,
+            "startup": findings.startup,
+            "steady": findings.steady,
+        }
+
+
+def preset_batch(spec_file: str | None, parameters: Mapping[str, OptionValue]) -> "Basic":
+    """Return the first batch; only its length and seed can be chosen."""
+    from uflip.benchmark.myers_sinclair import batch
+
+    typed = only_given(parameters)
+    count, seed = typed.pop("io_count", None), typed.pop("seed", None)
+    if typed or spec_file is not None:
+        raise UsageError(
+            "A preset cannot be combined with options of the pattern",
+            where="--preset",
+            got=", ".join([*typed, *(["spec"] if spec_file is not None else [])]),
+            allowed="--io-count (of a batch), --seed, --batches",
+            action="omit the other options, or the preset",
+        )
+    chosen = {"batch_ios": count, "seed": seed}
+    return batch(0, **{name: int(each) for name, each in chosen.items() if each is not None})
+
+
+def preset_traces(trace_file: Path | None, batches: int | None) -> list[Path]:
+    """Return the trace file of each batch: FILE-1, FILE-2, ..."""
+    from uflip.benchmark.myers_sinclair import BATCHES
+
+    if trace_file is None:
+        return []
+    numbers = range(1, (BATCHES if batches is None else batches) + 1)
+    return [
+        trace_file.with_name(f"{trace_file.stem}-{number}{trace_file.suffix}") for number in numbers
+    ]
+
+
+def run_preset(
+    device: "Device",
+    first: Functions,
+    batches: int | None,
+    trace_file: Path | None,
+    show: "OnProgress | None",
+    *,
+    force: bool,
+) -> PresetRun:
+    """Run all batches; write the trace of each before the next, if requested."""
+    from uflip.benchmark import myers_sinclair
+
+    traces = preset_traces(trace_file, batches)
+
+    def store_trace(number: int, trace: Trace) -> None:
+        if traces:
+            write_trace(trace, trace_output_path(traces[number], force))
+
+    count = myers_sinclair.BATCHES if batches is None else batches
+    findings = myers_sinclair.run(
+        device,
+        batches=count,
+        batch_ios=first.ios,
+        seed=first.seed or 0,
+        on_batch=store_trace,
+        on_progress=show,
+    )
+    return PresetRun(device.info, device.durability, first, count, findings)
+
+
+def print_preset(run: PresetRun, *, as_json: bool) -> None:
+    """Print the phases, then the latency classes of each."""
+    if as_json:
+        echo_json(run.document())
+        return
+    times = f"{run.batches} × {format_count(run.spec.ios)} random writes of 4 KiB"
+    echo(f"{times} on {run.device.url}", bold=True)
+    findings = run.findings
+    echo_pairs([("start-up", _startup(findings))], "  ")
+    if findings.startup is not None:
+        _print_classes("start-up", findings.startup)
+    _print_classes("steady state", findings.steady)
+
+
+def _startup(findings: "Findings") -> str:
+    if findings.startup is not None:
+        return f"the first {format_count(findings.startup.ios)} writes"
+    too_short = findings.analysis.phase == "too-short"
+    return "too few writes for a verdict; give a larger --io-count" if too_short else "none found"
+
+
+def _print_classes(title: str, classes: "LatencyClasses") -> None:
+    mean = format_duration_ns(classes.mean_ns)
+    echo(f"  {title}: {format_count(classes.ios)} writes, mean {mean}")
+    groups = ((classes.bins, " – "), (classes.peaks, " to "))
+    echo_pairs(
+        [
+            (_limits(each, join), _class(each, each.mean_ns, classes.ios))
+            for group, join in groups
+            for each in group
+            if each.mean_ns is not None
+        ],
+        "    ",
+    )
+
+
+def _limits(each: "LatencyClass", separator: str) -> str:
+    low, high = format_duration_ns(each.low_ns), format_duration_ns(each.high_ns)
+    if each.low_ns == 0:
+        return f"below {high}"
+    return low if low == high else f"{low}{separator}{high}"
+
+
+def _class(each: "LatencyClass", mean_ns: float, ios: int) -> str:
+    share = f"{each.share:.2%}"
+    if share == "0.00%":
+        share = f"{each.ios} in all"
+    return f"{share}, mean {format_duration_ns(mean_ns)}{_spacing(each, ios)}"
+
+
+def _spacing(each: "LatencyClass", ios: int) -> str:
+    """Return the mean spacing of a class, unless most writes belong to it."""
+    spacing = each.spacing_ios
+    if spacing is None or each.share > MIN_COMMON_SHARE:
+        return ""
+    every = f", every {spacing:,.1f} writes" if spacing < 10 else f", every {spacing:,.0f} writes"
+    span_ios = round(spacing * (each.ios - 1)) + 1
+    return (
+        every
+        if span_ios >= MIN_SERIES_SHARE * ios
+        else f"{every}, all within {format_count(span_ios)}"
+    )

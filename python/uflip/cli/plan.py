@@ -1,7 +1,5 @@
 """`uflip plan`: show what `uflip run` would do, how much, and for how long; touches nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path

@@ -5,8 +5,6 @@ that is overwritten. Pipes, logs and services get a new line with the same text 
 `UFLIP_PROGRESS` changes the number of seconds, and 0 disables it.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

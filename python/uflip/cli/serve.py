@@ -1,7 +1,5 @@
 """`uflip serve`: serve a simulated device over NBD in real time."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -383,14 +381,14 @@ def command(
     print_served(document, errors, record, quiet=quiet, as_json=as_json, err=program is not None)
 
 
-def _output_path(record: Path, *, force: bool) -> OutputPath:
+def _output_path(record: Path, *, force: bool) -> "OutputPath":
     from uflip.results import outputs
 
     return outputs.check(record, outputs.TRACE, "--record", force=force)
 
 
 @contextmanager
-def _recording(output: OutputPath | None) -> Iterator[Path | None]:
+def _recording(output: "OutputPath | None") -> Iterator[Path | None]:
     """Return a temporary path for a recording; rename it at the end."""
     if output is None:
         yield None

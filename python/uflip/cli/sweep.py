@@ -1,7 +1,5 @@
 """`uflip sweep`: one pattern on many simulated devices, over grids and samples of parameters."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -167,7 +165,7 @@ COSTS = ("spare_bytes", "memory_bytes")
 STATISTICS = ("mean", "p50", "p99", "max")
 
 
-def impossible_line(planned: PlannedSweep) -> str:
+def impossible_line(planned: "PlannedSweep") -> str:
     """Return how many combinations of a sample make no device, and the reason for the first."""
     count, total = len(planned.impossible), len(planned.impossible) + len(planned.points)
     values, error = planned.impossible[0]
@@ -175,7 +173,7 @@ def impossible_line(planned: PlannedSweep) -> str:
     return f"{count} of {total} combinations make no device; {first}: {error.what}"
 
 
-def print_rows(rows: list[SweepRow], names: list[str], others: Sequence[str] = ()) -> None:
+def print_rows(rows: "list[SweepRow]", names: list[str], others: Sequence[str] = ()) -> None:
     """Print the table; costs in `others` are printed before the measurements."""
     present_modes = {mode for row in rows for mode in row.times}
     modes = [mode for mode in MODES if mode in present_modes]
@@ -189,7 +187,7 @@ def print_rows(rows: list[SweepRow], names: list[str], others: Sequence[str] = (
     echo_table(head, [_cells(row, names, costs, modes) for row in rows], left=len(names))
 
 
-def _cells(row: SweepRow, names: list[str], costs: list[str], modes: list[str]) -> list[str]:
+def _cells(row: "SweepRow", names: list[str], costs: list[str], modes: list[str]) -> list[str]:
     cells = [str(row.values[name]) for name in names]
     sizes = [getattr(row, name) for name in costs]
     cells += ["" if size is None else format_size(size) for size in sizes]
@@ -213,14 +211,14 @@ def check_table(path: Path | None, force: bool) -> None:
     output_path(path, force)
 
 
-def output_path(path: Path, force: bool) -> OutputPath:
+def output_path(path: Path, force: bool) -> "OutputPath":
     """Return the path of the table."""
     from uflip.results import outputs
 
     return outputs.check(path, outputs.TABLE, "--csv", force=force)
 
 
-def write_table(rows: list[SweepRow], output: OutputPath) -> None:
+def write_table(rows: "list[SweepRow]", output: "OutputPath") -> None:
     """Write one line per point: the varied values, then every number under its name."""
     from uflip.results.outputs import write_table as write
     from uflip.sweeping.data_set import columns, flatten
@@ -246,7 +244,7 @@ class Best:
     """The best row by a measure, and its value; None if no row can be ranked."""
 
     by: str
-    row: SweepRow | None
+    row: "SweepRow | None"
     value: float | None
 
 
@@ -256,7 +254,7 @@ class SweepFindings:
 
     best: Best | None
     front: tuple[tuple[str, ...], list[int]] | None
-    sensitivity: tuple[str, Sequence[SobolIndex]] | None
+    sensitivity: "tuple[str, Sequence[SobolIndex]] | None"
     doubt: str | None = None
     """Why the shares are doubtful, or why they are missing."""
 
@@ -280,7 +278,7 @@ class SweepFindings:
         return content
 
 
-def check_finding_options(requested: FindingOptions, planned: PlannedSweep) -> None:
+def check_finding_options(requested: FindingOptions, planned: "PlannedSweep") -> None:
     """Reject findings that the rows of a sweep cannot support, before any work is done.
 
     Raises
@@ -309,7 +307,7 @@ def check_finding_options(requested: FindingOptions, planned: PlannedSweep) -> N
     check_sensitivity(planned.points, requested.sensitivity, timed=design.timed)
 
 
-def findings(requested: FindingOptions, rows: list[SweepRow]) -> SweepFindings:
+def findings(requested: FindingOptions, rows: "list[SweepRow]") -> SweepFindings:
     """Return the requested findings."""
     from uflip.sweeping.ranking import pareto_front
 
@@ -323,7 +321,7 @@ def findings(requested: FindingOptions, rows: list[SweepRow]) -> SweepFindings:
     )
 
 
-def _shares(rows: list[SweepRow], measure: str) -> tuple[Sequence[SobolIndex], str | None]:
+def _shares(rows: "list[SweepRow]", measure: str) -> "tuple[Sequence[SobolIndex], str | None]":
     """Return the shares of a variance with a doubt about them, or why they are missing."""
     from uflip.sweeping.ranking import sensitivity, why_sensitivity_doubtful
 
@@ -333,7 +331,7 @@ def _shares(rows: list[SweepRow], measure: str) -> tuple[Sequence[SobolIndex], s
         return [], f"{error.what}: {error.got}; {error.action}"
 
 
-def print_findings(findings: SweepFindings, rows: list[SweepRow], names: list[str]) -> None:
+def print_findings(findings: SweepFindings, rows: "list[SweepRow]", names: list[str]) -> None:
     """Print the findings."""
     if findings.front is not None:
         objectives, points = findings.front
@@ -359,7 +357,7 @@ def print_findings(findings: SweepFindings, rows: list[SweepRow], names: list[st
 
 
 def draw(
-    rows: list[SweepRow], design: Design, requested: FindingOptions, out: Path, *, force: bool
+    rows: "list[SweepRow]", design: "Design", requested: FindingOptions, out: Path, *, force: bool
 ) -> None:
     """Draw the figure that fits the options: a front, a sample, or a grid."""
     from uflip.report.figures import design_space
@@ -382,7 +380,7 @@ def draw(
         draw_points(rows, design.device, out, force=force)
 
 
-def _default(rows: list[SweepRow]) -> str:
+def _default(rows: "list[SweepRow]") -> str:
     """Return the measure that is drawn by default."""
     modes = [*rows[0].times]
     if not modes:
@@ -390,7 +388,7 @@ def _default(rows: list[SweepRow]) -> str:
     return "mean" if len(modes) == 1 else f"{modes[0]}_mean"
 
 
-def _column(rows: list[SweepRow], name: str) -> tuple[str, list[float | None]]:
+def _column(rows: "list[SweepRow]", name: str) -> tuple[str, list[float | None]]:
     """Return a measure of every row, in the unit of its label."""
     from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured
 
@@ -401,7 +399,7 @@ def _column(rows: list[SweepRow], name: str) -> tuple[str, list[float | None]]:
     return label.replace("_", " "), [None if value is None else value / unit for value in values]
 
 
-def _best(rows: list[SweepRow], by: str) -> Best:
+def _best(rows: "list[SweepRow]", by: str) -> Best:
     from uflip.sweeping.ranking import best, measured
 
     row = best(rows, by)
@@ -606,8 +604,8 @@ def command(
 
 
 def _print_results(
-    planned: PlannedSweep,
-    rows: list[SweepRow],
+    planned: "PlannedSweep",
+    rows: "list[SweepRow]",
     findings: SweepFindings,
     failed: UflipError | None,
     *,
@@ -674,7 +672,7 @@ def _check_required(device: str | None, vary: tuple[str, ...]) -> None:
         )
 
 
-def _document(planned: PlannedSweep, rows: list[SweepRow]) -> Mapping[str, object]:
+def _document(planned: "PlannedSweep", rows: "list[SweepRow]") -> Mapping[str, object]:
     design = planned.design
     return {
         "device": design.device,
