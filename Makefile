@@ -101,6 +101,7 @@ docs: .venv/dev.stamp  ## renew what is generated: the command reference, the pa
 	$(BIN)/python tools/gen_profile_keys.py
 	$(BIN)/python tools/gen_palette.py
 	$(BIN)/python tools/gen_locations.py
+	$(BIN)/python tools/gen_api_types.py
 	$(BIN)/python tools/run_notebook.py --update docs/how-to/notebook.ipynb
 	$(BIN)/python tools/doc_examples.py --update README.md docs/*.md docs/*/*.md
 

@@ -8,8 +8,13 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
+from starlette.routing import Route
+
+from uflip.play.stage import Stage
 from uflip.report.figures import palette
 from uflip.results.device_log import OPERATION_NAMES
+from uflip.web.app import _routes
+from uflip.web.open_results import Folders, OpenResults
 
 ROOT = Path(__file__).resolve().parents[2]
 WEB = ROOT / "web"
@@ -70,6 +75,22 @@ def test_colours_match_report() -> None:
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
     assert "#" not in re.sub(r"`#\$", "", (WEB / "src" / "paint.ts").read_text(encoding="utf-8"))
+
+
+def test_api_types_match_answers(tmp_path: Path) -> None:
+    command = [sys.executable, ROOT / "tools" / "gen_api_types.py", "--check"]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    text = (WEB / "src" / "api_types.ts").read_text(encoding="utf-8")
+    typed = set(re.findall(r"^  (\w+): ", text.partition("interface Answers {")[2], re.M))
+    stage = Stage()
+    app = _routes(OpenResults(Folders([tmp_path])), stage, "token", [])
+    paths = [route.path for route in app.routes if isinstance(route, Route)]
+    requests = {path.removeprefix("/token/api/") for path in paths if "/api/" in path}
+    stage.close()
+    # Pictures are arrays, described in api.ts; actions answer with what `played` has.
+    assert requests - typed == {"window", "addresses", "gantt", "play/begin", "play/stop"}
+    assert typed <= requests
 
 
 def test_activity_has_one_colour_in_all_charts() -> None:

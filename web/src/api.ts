@@ -1,5 +1,7 @@
 // Requests to the server. URLs are relative: the token is in the page's URL.
 
+import type { Answers } from "./api_types";
+
 export interface Problem { what: string; where?: string; got?: string; allowed?: string; action?: string }
 
 export class Failure extends Error {
@@ -38,7 +40,7 @@ async function request(address: string, options: RequestInit): Promise<Response>
   throw new Failure(problem);
 }
 
-export async function fetchJson(name: string, query: Query = {}, signal?: AbortSignal): Promise<Plain> {
+export async function fetchJson<Name extends keyof Answers>(name: Name, query: Query = {}, signal?: AbortSignal): Promise<Answers[Name]> {
   return (await get(name, query, signal)).json();
 }
 

@@ -1,7 +1,8 @@
 // An open-channel device: bands of response times, throughput per LUN, wear of a block, scaling with
 // parallelism, and the rules of the unwritten contract.
 
-import { fetchJson, type Plain } from "./api";
+import type { BlockWear, Luns, ResponseBands, ScalingCurve } from "./api_types";
+import { fetchJson } from "./api";
 import { color, h, table, type Child } from "./dom";
 import { heat } from "./heat";
 import { onLeave } from "./route";
@@ -20,7 +21,7 @@ export async function show(key: string): Promise<HTMLElement> {
     findings.wear ? wear(findings.wear) : null,
     findings.scaling.length ? scaling(findings.scaling) : null,
     findings.shares.length ? bands("Writers beside readers", "With a thread for every LUN; the share of threads that write.", findings.shares) : null,
-    findings.rules.length ? h("section", { class: "hints" }, h("h2", {}, "The unwritten contract"), table(["Rule", "", "Statement", "Evidence"], findings.rules.map((rule: Plain): Child[] => [rule.name, h("b", {}, rule.verdict), rule.says, rule.evidence]), "Rules for this device", 4)) : null);
+    findings.rules.length ? h("section", { class: "hints" }, h("h2", {}, "The unwritten contract"), table(["Rule", "", "Statement", "Evidence"], findings.rules.map((rule): Child[] => [rule.name, h("b", {}, rule.verdict), rule.says, rule.evidence]), "Rules for this device", 4)) : null);
 }
 
 function removedOnLeave(plot: Plot): Plot {
@@ -28,16 +29,16 @@ function removedOnLeave(plot: Plot): Plot {
   return plot;
 }
 
-function bands(title: string, words: string, mixes: Plain[]): HTMLElement {
+function bands(title: string, words: string, mixes: ResponseBands[]): HTMLElement {
   const top = Math.max(...mixes.map((mix) => mix.top_ms)) * 1.08;
-  const figure = (mix: Plain) => {
+  const figure = (mix: ResponseBands) => {
     const plot = removedOnLeave(new Plot({
       title: `${title}: ${mix.mix}`, name: `bands-${mix.mix}`, height: 240,
       x: { range: { low: 0, high: Math.max(mix.ios, 1) }, label: "number of the I/O", ticks: (low, high, about) => linearTicks(low, high, about).filter(Number.isInteger), tick: () => count },
       y: { range: { low: 0, high: top }, label: "response time [ms]", ticks: linearTicks, tick: () => threeDigits },
       paint: (pen, plane) => {
         for (const [op, hue] of [[WRITE, color("sw")], [READ, color("rr")]] as [number, string][])
-          for (let i = 0; i < mix.at.length; i++) if (mix.op[i] === op && mix.ms[i] <= top) pen.dot(plane.x(mix.at[i]), plane.y(mix.ms[i]), 1.1, hue);
+          for (let i = 0; i < mix.at.length; i++) if (mix.op[i] === op && mix.ms[i]! <= top) pen.dot(plane.x(mix.at[i]!), plane.y(mix.ms[i]!), 1.1, hue);
       },
     }));
     return h("article", {}, h("h3", {}, mix.mix), h("p", { class: "quiet" }, `${threeDigits(mix.mb_per_s)} MB/s`), plot.node,
@@ -48,7 +49,7 @@ function bands(title: string, words: string, mixes: Plain[]): HTMLElement {
     h("div", { class: "multiples" }, mixes.map(figure)));
 }
 
-function luns(findings: Plain): HTMLElement {
+function luns(findings: Luns): HTMLElement {
   // The scale starts at zero: a scale around the mean would exaggerate noise.
   const high = 2.2 * Math.max(...findings.write_mb_per_s.flat(), ...findings.read_mb_per_s.flat());
   const figure = (title: string, values: number[][]) => {
@@ -63,7 +64,7 @@ function luns(findings: Plain): HTMLElement {
     h("div", { class: "multiples" }, figure("Writes [MB/s]", findings.write_mb_per_s), figure("Reads [MB/s]", findings.read_mb_per_s)));
 }
 
-function wear(findings: Plain): HTMLElement {
+function wear(findings: BlockWear): HTMLElement {
   const most = Math.max(...findings.erase_ms, ...findings.write_ms, ...findings.read_ms) * 1.12;
   const share = Math.max(0.12, ...findings.failing_share) * 1.12;
   const lines: [string, number[], string, number[]][] = [["erase", findings.erase_ms, "ink", []], ["write", findings.write_ms, "sw", []], ["read", findings.read_ms, "rr", []]];
@@ -73,7 +74,7 @@ function wear(findings: Plain): HTMLElement {
     y: { range: { low: 0, high: most }, label: "response time [ms]", ticks: linearTicks, tick: () => threeDigits },
     right: { range: { low: 0, high: share }, label: "reads that fail", ticks: linearTicks, tick: () => (value) => `${threeDigits(value * 100)} %` },
     paint: (pen, plane, right) => {
-      const line = (values: number[], y: (value: number) => number) => values.map((value, i): [number, number] => [plane.x(findings.at[i]), y(value)]);
+      const line = (values: number[], y: (value: number) => number) => values.map((value, i): [number, number] => [plane.x(findings.at[i]!), y(value)]);
       for (const [, values, hue, dash] of lines) pen.line(line(values, plane.y), color(hue), 1.6, dash);
       pen.line(line(findings.failing_share, right!), color("accent"), 1.4, [5, 3]);
       if (findings.first_failure) pen.line([[plane.x(findings.first_failure), plane.top], [plane.x(findings.first_failure), plane.top + plane.height]], color("muted"), 1, [2, 3]);
@@ -86,9 +87,9 @@ function wear(findings: Plain): HTMLElement {
     plot.node, plot.saving([["CSV", () => saveCsv("wear", ["erases", "erase_ms", "write_ms", "read_ms", "failing_share"], findings.at.map((at: number, i: number) => [at, findings.erase_ms[i], findings.write_ms[i], findings.read_ms[i], findings.failing_share[i]]))]]));
 }
 
-function scaling(lines: Plain[]): HTMLElement {
-  const groups: [string, Plain[]][] = ["writes", "reads"].map((word) => [word, lines.filter((each) => each.name.startsWith(word))]);
-  const figure = ([word, lines]: [string, Plain[]]) => {
+function scaling(lines: ScalingCurve[]): HTMLElement {
+  const groups: [string, ScalingCurve[]][] = ["writes", "reads"].map((word) => [word, lines.filter((each) => each.name.startsWith(word))]);
+  const figure = ([word, lines]: [string, ScalingCurve[]]) => {
     const degrees = [...new Set<number>(lines.flatMap((each) => each.degrees))].sort((a, b) => a - b);
     const most = Math.max(...lines.flatMap((each) => each.mb_per_s)) * 1.08;
     const hue = word === "writes" ? "sw" : "rr";
@@ -98,7 +99,7 @@ function scaling(lines: Plain[]): HTMLElement {
       x: { range: { low: Math.log2(degrees[0]!) - 0.2, high: Math.log2(degrees.at(-1)!) + 0.2 }, label: [...new Set(lines.map((each) => each.over))].join(" or "), ticks: () => degrees.map(Math.log2), tick: () => (value) => count(2 ** value) },
       y: { range: { low: 0, high: most }, label: "MB/s", ticks: linearTicks, tick: () => threeDigits },
       paint: (pen, plane) => lines.forEach((each, i) => {
-        const points = each.degrees.map((degree: number, j: number): [number, number] => [plane.x(Math.log2(degree)), plane.y(each.mb_per_s[j])]);
+        const points = each.degrees.map((degree: number, j: number): [number, number] => [plane.x(Math.log2(degree)), plane.y(each.mb_per_s[j]!)]);
         pen.line(points, color(hue), 1.6, dashes[i % dashes.length]);
         for (const [x, y] of points) pen.dot(x, y, 3, color(hue));
       }),

@@ -1,6 +1,7 @@
 // Compared results: their properties, and the experiments that differ, the largest difference first.
 
-import { fetchJson, type Plain } from "./api";
+import type { ComparedPair, ComparedResult, ComparedRow, ResultView, Spread } from "./api_types";
+import { fetchJson } from "./api";
 import { color, errorNotice, facts, fill, h, table, type Child } from "./dom";
 import type { Pen } from "./pen";
 import { Plot, type Plane, type Range } from "./plot";
@@ -14,12 +15,12 @@ const REASONS: Record<string, string> = { no_interval: "no interval", one_repeti
 const HUE: Record<string, string> = { slower: "rw", faster: "sr", same: "muted", not_apart: "muted", unknown: "muted" };
 
 /** The reason for a missing verdict, in words. */
-function reasonOf(row: Plain): string {
-  return REASONS[row.unknown_because] ?? String(row.unknown_because ?? "");
+function reasonOf(row: ComparedRow): string {
+  return REASONS[row.unknown_because ?? ""] ?? row.unknown_because ?? "";
 }
 
 /** The number of rows of each reason for a missing verdict, in brackets; empty without any. */
-function reasonCounts(rows: Plain[]): string {
+function reasonCounts(rows: ComparedRow[]): string {
   const counts = new Map<string, number>();
   for (const row of rows) if (row.unknown_because) counts.set(reasonOf(row), (counts.get(reasonOf(row)) ?? 0) + 1);
   return counts.size ? ` (${[...counts].map(([reason, n]) => `${count(n)} ${reason}`).join(", ")})` : "";
@@ -28,23 +29,23 @@ function reasonCounts(rows: Plain[]): string {
 export async function show(main: HTMLElement, route: Route): Promise<void> {
   const keys = route.parts[0] ?? "";
   const response = await fetchJson("compare", { keys });
-  const [first, ...others] = response.results as Plain[];
+  const [first, ...others] = response.results;
   fill(main,
     h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: link("results", [], { chosen: keys }) }, "Results"), " › ", h("span", { "aria-current": "page" }, "Comparison")),
     h("h1", {}, "Comparison"),
-    table(["Result", "Device", "Date (UTC)", "Scale", "State", "Durability", ...response.columns], response.results.map((each: Plain): Child[] => [
+    table(["Result", "Device", "Date (UTC)", "Scale", "State", "Durability", ...response.columns], response.results.map((each): Child[] => [
       h("a", { href: link("result", [each.key]) }, each.name), each.device, dateText(each.created_utc), each.scale, each.state, each.durability, ...(each.cells ?? response.columns.map(() => "–")),
     ]), "Compared results; the first is the reference", 6),
-    response.comparisons.map((each: Plain, i: number) => comparisonSection(first, others[i], each, route, i)));
+    response.comparisons.map((each, i) => comparisonSection(first!, others[i]!, each, route, i)));
 }
 
-function comparisonSection(first: Plain, second: Plain, each: Plain, route: Route, index: number): HTMLElement {
+function comparisonSection(first: ComparedResult, second: ComparedResult, each: ComparedPair, route: Route, index: number): HTMLElement {
   const verdicts: Record<string, number> = each.verdicts;
   const unknown = verdicts.unknown ?? 0;
   // Ignore unknown verdicts in the URL.
   const requested = route.query.verdict ?? "";
   let verdict = Object.hasOwn(verdicts, requested) ? requested : "";
-  const rows: Plain[] = [...each.rows].sort((one, other) => Math.abs(Math.log(other.ratio)) - Math.abs(Math.log(one.ratio)));
+  const rows = [...each.rows].sort((one, other) => Math.abs(Math.log(other.ratio)) - Math.abs(Math.log(one.ratio)));
   const host = h("div");
   const shown = () => rows.filter((row) => !verdict || row.verdict === verdict);
   const draw = () => fill(host, forest(first, second, shown(), index), experimentTable(first, second, shown()));
@@ -59,7 +60,7 @@ function comparisonSection(first: Plain, second: Plain, each: Plain, route: Rout
     h("h2", {}, `${second.name} against ${first.name}`),
     h("p", { class: "abstract" }, !rows.length ? `${first.name} and ${second.name} have no experiment in common.`
       : `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count(verdicts.not_apart ?? 0)} inconclusive${unknown ? `, ${count(unknown)} unknown${reasonCounts(rows)}` : ""}.`),
-    each.conditions.length ? h("details", { class: "notice", open: true }, h("summary", {}, `${each.conditions.length} reasons for doubt`), each.conditions.map((doubt: Plain) => h("div", { class: "doubt" }, h("p", {}, h("b", {}, doubt.message)), h("p", { class: "quiet" }, doubt.advice)))) : null,
+    each.conditions.length ? h("details", { class: "notice", open: true }, h("summary", {}, `${each.conditions.length} reasons for doubt`), each.conditions.map((doubt) => h("div", { class: "doubt" }, h("p", {}, h("b", {}, doubt.message)), h("p", { class: "quiet" }, doubt.advice)))) : null,
     Object.keys(each.devices).length ? h("details", {}, h("summary", {}, `The devices differ in: ${Object.keys(each.devices).join(", ")}`), facts(Object.entries(each.devices as Record<string, string[]>).map(([name, [one, other]]) => [name, `${one} → ${other}`]))) : null,
     rows.length ? [h("div", { class: "bar" }, h("label", {}, "Show ", choose)), host] : null,
     each.only_in_first.length || each.only_in_second.length ? h("p", { class: "quiet" }, `Only in the first: ${each.only_in_first.length}; only in the second: ${each.only_in_second.length}.`) : null);
@@ -76,7 +77,7 @@ function aroundOne(low: number, high: number, about: number): number[] {
 }
 
 /** The interval of a ratio, if it has one. A lower bound that is not above 0 becomes 0, since ratios are positive. */
-function interval(row: Plain): Range | null {
+function interval(row: ComparedRow): Range | null {
   return row.high === null ? null : { low: Math.max(row.low ?? 0, 0), high: row.high };
 }
 
@@ -88,13 +89,13 @@ function spanned(pen: Pen, plane: Plane, { low, high }: Range, y: number, tip: n
 }
 
 /** Ratios with their intervals on a logarithmic axis, a row each. */
-function forest(first: Plain, second: Plain, rows: Plain[], index: number): HTMLElement | null {
+function forest(first: ComparedResult, second: ComparedResult, rows: ComparedRow[], index: number): HTMLElement | null {
   const largest = rows.slice(0, MAX_ROWS);
   if (!largest.length) return null;
   const ends = largest.flatMap((row) => [row.ratio, row.low ?? row.ratio, row.high ?? row.ratio]).filter((value) => value > 0);
   const range = { low: Math.min(0.8, ...ends) / 1.1, high: Math.max(1.25, ...ends) * 1.1 };
   const log = { low: Math.log2(range.low), high: Math.log2(range.high) };
-  const name = (row: Plain) => `${row.title} ${row.pattern} ${row.label}`;
+  const name = (row: ComparedRow) => `${row.title} ${row.pattern} ${row.label}`;
   const plot = new Plot({
     title: `${second.name} over ${first.name}`, name: `comparison-${index + 1}`, height: 70 + 18 * largest.length,
     x: { range: log, label: "second over first (95 % interval)", ticks: aroundOne, tick: () => (value) => `×${threeDigits(2 ** value)}` },
@@ -117,7 +118,7 @@ function spanWords(bounds: Range | null): string {
   return bounds ? `${bounds.low > 0 ? `×${threeDigits(bounds.low)}` : "0"} – ×${threeDigits(bounds.high)}` : "–";
 }
 
-function experimentTable(first: Plain, second: Plain, rows: Plain[]): HTMLElement {
+function experimentTable(first: ComparedResult, second: ComparedResult, rows: ComparedRow[]): HTMLElement {
   const over = h("section", { "aria-label": "Overlay", hidden: true });
   return h("div", {}, over,
     table(["Experiment", "", "", first.name, second.name, "ratio", "interval", "p50", "p99", "verdict", ""], rows.map((row): Child[] => [
@@ -130,13 +131,13 @@ function experimentTable(first: Plain, second: Plain, rows: Plain[]): HTMLElemen
 }
 
 /** The distributions of one experiment of both results in the same axes. */
-async function overlay(node: HTMLElement, first: Plain, second: Plain, row: Plain): Promise<void> {
+async function overlay(node: HTMLElement, first: ComparedResult, second: ComparedResult, row: ComparedRow): Promise<void> {
   node.hidden = false;
   fill(node, h("p", { class: "quiet" }, "Loading …"));
   try {
-    const distributions = await Promise.all([first, second].map(async ({ key, name }): Promise<Plain> => {
+    const distributions = await Promise.all([first, second].map(async ({ key, name }): Promise<{ key: string; name: string; run: string; spread: Spread }> => {
       const runs = runsOf(await fetchJson("result", { key }), row);
-      return { key, name, run: runs[0], spread: await fetchJson("spread", { key, runs: runs.join(",") }) };
+      return { key, name, run: runs[0]!, spread: await fetchJson("spread", { key, runs: runs.join(",") }) };
     }));
     const looks = [color("muted"), color("rw")];
     fill(node, h("h3", {}, `${row.title}: ${row.pattern} ${row.axis} ${row.label}`),
@@ -149,8 +150,8 @@ async function overlay(node: HTMLElement, first: Plain, second: Plain, row: Plai
 }
 
 /** The runs of an experiment. */
-function runsOf(result: Plain, row: Plain): string[] {
-  const matches: Plain[] = result.benchmarks.filter((each: Plain) => each.name === row.micro_benchmark);
-  const points: Plain[] = matches.length ? matches.flatMap((each) => [...each.patterns.flatMap((one: Plain) => one.points), ...each.others]) : result.baselines;
+function runsOf(result: ResultView, row: ComparedRow): string[] {
+  const matches = result.benchmarks.filter((each) => each.name === row.micro_benchmark);
+  const points = matches.length ? matches.flatMap((each) => [...each.patterns.flatMap((one) => one.points), ...each.others]) : result.baselines;
   return points.find((each) => each.pattern === row.pattern && (!matches.length || (each.value === row.value && each.parameter === row.parameter)))?.runs ?? [];
 }

@@ -1,7 +1,8 @@
 // Distributions of response times: of the visible range as a histogram, and of several runs on the
 // same axes as the share of slower I/Os.
 
-import type { Picture, Plain } from "./api";
+import type { RunView, Spread as Histogram } from "./api_types";
+import type { Picture } from "./api";
 import { color, h } from "./dom";
 import { Plot } from "./plot";
 import { saveCsv } from "./save";
@@ -15,7 +16,7 @@ export class Spread {
   private low = 1;
   private high = 10;
 
-  constructor(private readonly run: Plain) {
+  constructor(private readonly run: RunView) {
     const view = this;
     this.plot = new Plot({
       title: `Response times: ${run.id}`, name: `${run.id}-histogram`, height: 230,
@@ -23,7 +24,7 @@ export class Spread {
       y: { get range() { return { low: 0, high: Math.max(...view.counts, 1) * 1.08 }; }, label: "I/Os", ticks: (low, high, about) => linearTicks(low, high, about), tick: () => count },
       right: { range: { low: 0, high: 1.04 }, label: "share at most this slow", ticks: () => [0, 0.25, 0.5, 0.75, 1], tick: () => (value) => `${Math.round(value * 100)} %` },
       paint: (pen, plane, right) => {
-        const edge = (i: number) => plane.x(Math.log10(Math.max(run.edges_ns[this.first + i], 1)));
+        const edge = (i: number) => plane.x(Math.log10(Math.max(run.edges_ns[this.first + i]!, 1)));
         this.counts.forEach((n, i) => {
           if (n) pen.rect(edge(i), plane.y(n), Math.max(edge(i + 1) - edge(i) - 1, 1), plane.y(0) - plane.y(n), color("rr"), 0.75);
         });
@@ -49,8 +50,8 @@ export class Spread {
     this.first = picture.first_class ?? 0;
     this.counts = Array.from({ length: n }, () => 0);
     for (let i = 0; i < spread.length; i++) this.counts[i % n]! += spread[i]!;
-    this.low = Math.max(this.run.edges_ns[this.first] / 1.1, 0.9);
-    this.high = this.run.edges_ns[this.first + n] * 1.1;
+    this.low = Math.max(this.run.edges_ns[this.first]! / 1.1, 0.9);
+    this.high = this.run.edges_ns[this.first + n]! * 1.1;
     this.plot.draw();
   }
 
@@ -59,7 +60,7 @@ export class Spread {
   }
 }
 
-export interface Tail { words: string; hue: string; dash?: number[]; spread: Plain }
+export interface Tail { words: string; hue: string; dash?: number[]; spread: Histogram }
 
 interface Steps { tail: Tail; at: number[]; share: number[] }
 
@@ -69,7 +70,7 @@ function steps(tail: Tail): Steps {
   const [at, share]: [number[], number[]] = [[], []];
   let remaining = count;
   counts.forEach((n: number, i: number) => {
-    at.push(edges_ns[i]);
+    at.push(edges_ns[i]!);
     share.push(remaining / count);
     remaining -= n;
   });

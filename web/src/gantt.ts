@@ -88,7 +88,7 @@ export class Gantt {
     const columns = Math.max(Math.floor(this.plot.over.clientWidth), 100);
     const data = await fetchArrays("gantt", { key: this.key, run: this.name, axis: visible.axis, from: visible.low, to: visible.high, columns }, this.pending.signal).catch(() => null);
     if (!data) return;
-    this.node.hidden = (data as Plain).kind === "nothing"; // of an older version without this log
+    this.node.hidden = (data as Plain).kind === "nothing"; // of a run without this log
     if (this.node.hidden) return;
     this.data = data;
     this.hovered = -1;

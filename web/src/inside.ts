@@ -1,7 +1,8 @@
 // The device log of a run: free blocks and write amplification over the visible
 // range, erases of each block, and valid pages of blocks.
 
-import { fetchJson, type Plain } from "./api";
+import type { DeviceLogView } from "./api_types";
+import { fetchJson } from "./api";
 import { color, fill, h } from "./dom";
 import { heat, HEAT } from "./heat";
 import type { Axis } from "./paint";
@@ -14,7 +15,7 @@ export class Inside {
   private readonly body = h("div");
   private readonly plots: Plot[] = [];
   private readonly following: Plot[] = [];
-  private data: Plain = null;
+  private data: DeviceLogView | null = null;
   private requested = false;
   private visible: Range = { low: 0, high: 1 };
   private axis: Axis = "number";
@@ -49,7 +50,7 @@ export class Inside {
   }
 
   private positions(): number[] {
-    return this.axis === "number" ? this.data.ios : this.data.at_ns;
+    return this.axis === "number" ? this.data!.ios : this.data!.at_ns;
   }
 
   /** Lines over the same range as the response times above. */
@@ -73,25 +74,25 @@ export class Inside {
     });
     this.plots.push(plot);
     this.following.push(plot);
-    const save = () => saveCsv(`${this.name}-inside`, ["ios", "at_ns", "erased_blocks", "least_erased_blocks", "write_amplification"], this.data.ios.map((ios: number, i: number) => [ios, this.data.at_ns[i], this.data.erased_blocks[i], this.data.least_erased_blocks[i], this.data.write_amplification[i]]));
+    const save = () => saveCsv(`${this.name}-inside`, ["ios", "at_ns", "erased_blocks", "least_erased_blocks", "write_amplification"], this.data!.ios.map((ios: number, i: number) => [ios, this.data!.at_ns[i], this.data!.erased_blocks[i], this.data!.least_erased_blocks[i], this.data!.write_amplification[i]]));
     return h("article", {}, h("h3", {}, title), h("p", { class: "quiet" }, words), plot.node, plot.saving([["CSV", save]]));
   }
 
   private erases(): HTMLElement {
     const { data } = this;
-    const rows: string[] = data.dies.map((each: Plain) => `${each.channel}/${each.die}`);
-    const columns = data.erases[0]?.length ?? 0;
-    const firstBlock = (i: number) => (i / columns) * data.blocks_per_die;
+    const rows: string[] = data!.dies.map((each) => `${each.channel}/${each.die}`);
+    const columns = data!.erases[0]?.length ?? 0;
+    const firstBlock = (i: number) => (i / columns) * data!.blocks_per_die;
     const map = heat({
-      title: `Erases during ${this.name}`, name: `${this.name}-erases`, rows, values: data.erases, x: { low: 0, high: data.blocks_per_die }, at: firstBlock,
+      title: `Erases during ${this.name}`, name: `${this.name}-erases`, rows, values: data!.erases, x: { low: 0, high: data!.blocks_per_die }, at: firstBlock,
       xLabel: "block of the die", yLabel: "channel/die", words: (value) => `${count(value)} erases`,
     });
     this.plots.push(map.plot);
-    return h("article", {}, h("h3", {}, "Erases of blocks"), h("p", { class: "quiet" }, `${count(data.erased)} during this run; a column shows its most erased block.`), map.node);
+    return h("article", {}, h("h3", {}, "Erases of blocks"), h("p", { class: "quiet" }, `${count(data!.erased)} during this run; a column shows its most erased block.`), map.node);
   }
 
   private valid(): HTMLElement {
-    const counts: number[] = this.data.valid;
+    const counts = this.data!.valid!;
     const pages = counts.length - 1;
     const wide = Math.ceil((pages + 1) / 64);
     const bars = Array.from({ length: Math.ceil(counts.length / wide) }, (_, i) => counts.slice(i * wide, (i + 1) * wide).reduce((sum, n) => sum + n, 0));

@@ -1,7 +1,8 @@
 // Play: change a simulated device in a form, run something on it at once, and compare the result with
 // the one before. The form is stored in the URL; a link runs nothing.
 
-import { fetchJson, fetchPicture, postAction, type Picture, type Plain } from "./api";
+import type { ExperimentPoint, Form, KeyRow, MicroBenchmarkView, PlayedRun, RunView } from "./api_types";
+import { fetchJson, fetchPicture, postAction, type Picture } from "./api";
 import { color, debounce, errorNotice, facts, fill, h, table, type Child } from "./dom";
 import { link, onLeave, read, type Route } from "./route";
 import { count, duration, linearTicks, logTicks, threeDigits, tickOf, withSpacing } from "./format";
@@ -29,7 +30,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
 }
 
 class PlayView {
-  private form: Plain = null;
+  private form: Form | null = null;
   private readonly changes: Words = {};
   private readonly options: Words = { ...FIRST };
   private device: string;
@@ -37,7 +38,7 @@ class PlayView {
   private pattern: string;
   private now: number | null;
   private before: number | null;
-  private runs: Plain[] = [];
+  private runs: PlayedRun[] = [];
   private removed = false;
   private timer = 0;
   private readonly tables = h("section", { class: "play keys", "aria-label": "Keys of the device" });
@@ -69,13 +70,13 @@ class PlayView {
       this.device = device.value;
       for (const name of Object.keys(this.changes)) delete this.changes[name];
       void this.request(true);
-    } }, this.form.devices.map((each: Plain) => h("option", { value: each.name }, each.name)));
+    } }, this.form!.devices.map((each) => h("option", { value: each.name }, each.name)));
     device.value = this.device;
     const what = h("select", { onchange: () => {
       this.benchmark = what.value;
       this.drawOptions();
       this.updateQuery();
-    } }, this.form.benchmarks.map((each: Plain) => h("option", { value: each.name }, each.title)));
+    } }, this.form!.benchmarks.map((each) => h("option", { value: each.name }, each.title)));
     what.value = this.benchmark;
     fill(this.main,
       h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, "Play")),
@@ -108,7 +109,7 @@ class PlayView {
       this.mark();
       return;
     }
-    const names = (of: Plain) => JSON.stringify(of?.tables.map((table: Plain) => table.keys.map((key: Plain) => key.name)));
+    const names = (of: Form | null) => JSON.stringify(of?.tables.map((table) => table.keys.map((key) => key.name)));
     const same = !anew && names(this.form) === names(form);
     this.form = form;
     if (!same) this.drawTables();
@@ -146,14 +147,14 @@ class PlayView {
 
   private drawOptions(): void {
     if (this.benchmark !== "pattern") {
-      const chosen = this.form.benchmarks.find((each: Plain) => each.name === this.benchmark);
+      const chosen = this.form!.benchmarks.find((each) => each.name === this.benchmark);
       fill(this.options_, h("p", { class: "quiet" }, chosen?.question ?? ""));
       return;
     }
     const pattern = h("select", { onchange: () => {
       this.pattern = pattern.value;
       this.updateQuery();
-    } }, this.form.patterns.map((each: Plain) => h("option", { value: each.name }, `${each.name} ${each.words}`)));
+    } }, this.form!.patterns.map((each) => h("option", { value: each.name }, `${each.name} ${each.words}`)));
     pattern.value = this.pattern;
     const field = (name: string) => {
       const input = h("input", { type: "text", value: this.options[name] ?? "", autocomplete: "off", spellcheck: "false", oninput: () => {
@@ -162,7 +163,7 @@ class PlayView {
       } });
       return h("label", {}, h("span", {}, OPTION_WORDS[name] ?? name), input);
     };
-    const [often, seldom] = [this.form.options.slice(0, 4), this.form.options.slice(4)];
+    const [often, seldom] = [this.form!.options.slice(0, 4), this.form!.options.slice(4)];
     fill(this.options_, h("label", {}, h("span", {}, "pattern"), pattern), often.map(field),
       h("details", { open: seldom.some((name: string) => this.options[name]) }, h("summary", {}, "More of the pattern"), h("div", { class: "options" }, seldom.map(field))));
   }
@@ -171,17 +172,17 @@ class PlayView {
     const another = h("input", { type: "text", list: "others", placeholder: "a key", "aria-label": "Another key", autocomplete: "off" });
     const value = h("input", { type: "text", placeholder: "its value", "aria-label": "Value of the other key", autocomplete: "off" });
     fill(this.tables,
-      this.form.tables.map((table: Plain) => h("details", { open: OPEN_TABLES.includes(table.name) || table.keys.some((key: Plain) => this.changes[key.name] !== undefined) },
-        h("summary", {}, h("h2", {}, table.name)), table.keys.map((key: Plain) => this.field(key)))),
+      this.form!.tables.map((table) => h("details", { open: OPEN_TABLES.includes(table.name) || table.keys.some((key) => this.changes[key.name] !== undefined) },
+        h("summary", {}, h("h2", {}, table.name)), table.keys.map((key) => this.field(key)))),
       h("details", {}, h("summary", {}, h("h2", {}, "another key")), h("p", { class: "quiet" }, "Other keys of the reference, which this device does not set."),
-        h("datalist", { id: "others" }, this.form.others.map((name: string) => h("option", { value: name }))),
+        h("datalist", { id: "others" }, this.form!.others.map((name: string) => h("option", { value: name }))),
         h("div", { class: "bar" }, another, value, h("button", { type: "button", onclick: () => {
           if (another.value && value.value) this.changes[another.value.trim()] = value.value.trim();
           void this.request(true);
         } }, "Set"))));
   }
 
-  private field(key: Plain): HTMLElement {
+  private field(key: KeyRow): HTMLElement {
     const current = this.changes[key.name] ?? key.value;
     const set = (value: string) => {
       if (value === key.usual || (value === "" && key.usual !== null)) delete this.changes[key.name];
@@ -210,7 +211,7 @@ class PlayView {
     try {
       await postAction("play/begin", { device: this.device, keys: this.changes, benchmark: this.benchmark, ...selection });
       [this.now, this.before] = [null, null];
-      fill(this.message, facts(this.form.facts));
+      fill(this.message, facts(this.form!.facts));
     } catch (error) {
       fill(this.message, errorNotice(error));
       return;
@@ -222,7 +223,7 @@ class PlayView {
   private async poll(): Promise<void> {
     const response = await fetchJson("played");
     if (this.removed) return;
-    const last: Plain | undefined = response.played.at(-1);
+    const last = response.played.at(-1);
     const running = last?.state === "running";
     this.run.disabled = running;
     this.stop.hidden = !running;
@@ -232,8 +233,8 @@ class PlayView {
       this.timer = window.setTimeout(() => void this.poll(), POLL_MS);
       return;
     }
-    fill(this.progress, last?.state === "failed" ? problemOf(last.error) : null);
-    this.runs = response.played.filter((each: Plain) => each.state === "done");
+    fill(this.progress, last?.state === "failed" ? problemOf(last.error ?? {}) : null);
+    this.runs = response.played.filter((each) => each.state === "done");
     await this.draw();
   }
 
@@ -246,7 +247,7 @@ class PlayView {
     const now = runs.find((each) => each.number === this.now) ?? runs.at(-1)!;
     const comparable = runs.filter((each) => each.number !== now.number && each.benchmark === now.benchmark);
     const before = this.before === 0 ? undefined : comparable.find((each) => each.number === this.before) ?? comparable.filter((each) => each.number < now.number).at(-1);
-    const choose = (words: string, choices: Plain[], at: Plain | undefined, set: (n: number) => void) => {
+    const choose = (words: string, choices: PlayedRun[], at: PlayedRun | undefined, set: (n: number) => void) => {
       const select = h("select", { "aria-label": words, onchange: () => {
         set(Number(select.value));
         this.updateQuery();
@@ -266,21 +267,21 @@ class PlayView {
   }
 }
 
-function problemOf({ what, where, got, allowed, action }: Plain): HTMLElement {
+function problemOf({ what, where, got, allowed, action }: Record<string, string>): HTMLElement {
   return h("div", { class: "notice", role: "alert" }, h("p", {}, h("b", {}, what)), facts([["where", where], ["got", got], ["allowed", allowed], ["do", action]]));
 }
 
-function titleOf(one: Plain): string {
+function titleOf(one: PlayedRun): string {
   const changed = one.url.split("?")[1]?.replaceAll("&", " ") ?? "as in the profile";
   const what = one.benchmark === "pattern" ? one.label : one.benchmark;
-  return `${one.number}: ${what} on ${one.url.split("?")[0].slice(4)}, ${changed}`;
+  return `${one.number}: ${what} on ${one.url.split("?")[0]!.slice(4)}, ${changed}`;
 }
 
 const COLUMNS = 700;
 const DASH = [6, 4];
 
 /** Figures and numbers of a run, drawn over those of the run before, on the same scales. */
-async function runFigures(now: Plain, before: Plain | undefined): Promise<Child> {
+async function runFigures(now: PlayedRun, before: PlayedRun | undefined): Promise<Child> {
   const played = before ? [before, now] : [now];
   return now.benchmark === "pattern" ? runs(played) : benchmarks(played, now.benchmark);
 }
@@ -290,8 +291,8 @@ function tones(n: number, later: string): string[] {
   return n > 1 ? [color("muted"), later] : [later];
 }
 
-async function runs(played: Plain[]): Promise<Child> {
-  const views = await Promise.all(played.map(async ({ key }) => fetchJson("run", { key, run: (await fetchJson("result", { key })).runs[0].id })));
+async function runs(played: PlayedRun[]): Promise<Child> {
+  const views = await Promise.all(played.map(async ({ key }) => fetchJson("run", { key, run: (await fetchJson("result", { key })).runs[0]!.id })));
   const pictures = await Promise.all(views.map((run, i) => fetchPicture({ key: played[i]!.key, run: run.id, axis: "number", from: 0, to: run.io_count, columns: COLUMNS })));
   const spreads = await Promise.all(views.map((run, i) => fetchJson("spread", { key: played[i]!.key, runs: run.id })));
   const looks = tones(played.length, hue(views.at(-1)!.pattern));
@@ -304,7 +305,7 @@ async function runs(played: Plain[]): Promise<Child> {
 }
 
 /** Response times over the number of the I/O. */
-function over(views: Plain[], pictures: Picture[], looks: string[]): HTMLElement {
+function over(views: RunView[], pictures: Picture[], looks: string[]): HTMLElement {
   const least = Math.min(...pictures.map((each) => each.window.min_ns || 1000));
   const most = Math.max(...pictures.map((each) => each.window.max_ns || 1e6));
   const last = Math.max(...pictures.map((each) => each.io_count), 1);
@@ -319,23 +320,24 @@ function over(views: Plain[], pictures: Picture[], looks: string[]): HTMLElement
   return h("div", {}, plot.node, h("p", { class: "quiet" }, "Dots or columns: I/Os; lines: the running mean."), plot.saving());
 }
 
-type Row = [string, (run: Plain) => number | null | undefined, (value: number) => string];
+type Measured = Pick<MicroBenchmarkView, "title" | "patterns" | "values" | "axis" | "finding">;
+type Row = [string, (run: RunView) => number | null | undefined, (value: number) => string];
 const ROWS: Row[] = [
   ["mean", (run) => run.statistics?.mean_ns, duration], ["p50", (run) => run.statistics?.p50_ns, duration], ["p99", (run) => run.statistics?.p99_ns, duration],
   ["max", (run) => run.statistics?.max_ns, duration], ["IOPS", (run) => run.ios_per_s, threeDigits],
   ["write amplification", (run) => run.write_amplification, (value) => value.toFixed(2)],
 ];
 
-function numbers(views: Plain[], played: Plain[]): HTMLElement {
+function numbers(views: RunView[], played: PlayedRun[]): HTMLElement {
   const counters = [...new Set(views.flatMap((run) => Object.keys(run.counters)))].filter((name) => views.some((run) => run.counters[name]));
-  const spent = [...new Set(views.flatMap((run) => run.spent_ns.map((each: Plain) => each.words)))];
+  const spent = [...new Set(views.flatMap((run) => run.spent_ns.map((each) => each.words)))];
   const modes = [...new Set(views.flatMap((run) => Object.keys(run.by_mode)))];
   const rows: Row[] = [...ROWS,
     ...modes.flatMap((mode): Row[] => [
       [`${mode}: IOPS`, (run) => run.by_mode[mode]?.ios_per_s, threeDigits],
-      [`${mode}: mean`, (run) => run.by_mode[mode]?.statistics.mean_ns, duration],
-      [`${mode}: p99`, (run) => run.by_mode[mode]?.statistics.p99_ns, duration]]),
-    ...spent.map((name): Row => [`time per I/O: ${name}`, (run) => run.spent_ns.find((each: Plain) => each.words === name)?.ns ?? 0, duration]),
+      [`${mode}: mean`, (run) => run.by_mode[mode]?.statistics?.mean_ns, duration],
+      [`${mode}: p99`, (run) => run.by_mode[mode]?.statistics?.p99_ns, duration]]),
+    ...spent.map((name): Row => [`time per I/O: ${name}`, (run) => run.spent_ns.find((each) => each.words === name)?.ns ?? 0, duration]),
     ...counters.map((name): Row => [name, (run) => run.counters[name] ?? 0, count])];
   const cells = rows.map(([name, of, words]): Child[] => {
     const values = views.map(of);
@@ -348,14 +350,14 @@ function numbers(views: Plain[], played: Plain[]): HTMLElement {
     h("p", {}, "Every I/O and its causes: ", views.map((run, i) => [h("a", { href: link("run", [played[i]!.key, run.id]) }, views.length > 1 && !i ? "before" : "now"), " "])));
 }
 
-async function benchmarks(played: Plain[], name: string): Promise<Child> {
+async function benchmarks(played: PlayedRun[], name: string): Promise<Child> {
   const results = await Promise.all(played.map(({ key }) => fetchJson("result", { key })));
-  const measured: Plain[] = results.map((each) => each.benchmarks.find((one: Plain) => one.name === name) ?? { patterns: [], values: [], axis: "" });
-  const points = measured.flatMap((each) => each.patterns.flatMap((one: Plain) => one.points));
+  const measured: Measured[] = results.map((each) => each.benchmarks.find((one) => one.name === name) ?? { title: name, patterns: [], values: [], axis: "", finding: "" });
+  const points = measured.flatMap((each) => each.patterns.flatMap((one) => one.points));
   if (!points.length) return h("p", {}, "Nothing was measured.");
-  const means = points.map((each: Plain) => each.statistics.mean_ns);
+  const means = points.map((each) => each.statistics!.mean_ns);
   const range = { low: Math.min(...means) / 1.6, high: Math.max(...means) * 1.6 };
-  const ticks = [...new Map(measured.flatMap((each) => each.values).map((each: Plain) => [each.at, each.label]))].sort((a, b) => a[0] - b[0]) as [number, string][];
+  const ticks = [...new Map(measured.flatMap((each) => each.values).map((each) => [each.at, each.label]))].sort((a, b) => a[0] - b[0]) as [number, string][];
   const [left, right] = [ticks[0]![0], ticks.at(-1)![0]];
   const margin = Math.max((right - left) * 0.05, 0.4);
   const last = measured.at(-1)!;
@@ -366,14 +368,14 @@ async function benchmarks(played: Plain[], name: string): Promise<Child> {
     paint: (pen, plane) => measured.forEach((each, i) => {
       const old = i < measured.length - 1;
       for (const { pattern, points } of each.patterns) {
-        pen.line(points.map((one: Plain) => [plane.x(one.at), plane.y(one.statistics.mean_ns)]), hue(pattern), old ? 1.3 : 2, old ? DASH : []);
-        if (!old) for (const one of points) pen.dot(plane.x(one.at), plane.y(one.statistics.mean_ns), 3, hue(pattern));
+        pen.line(points.map((one) => [plane.x(one.at), plane.y(one.statistics!.mean_ns)]), hue(pattern), old ? 1.3 : 2, old ? DASH : []);
+        if (!old) for (const one of points) pen.dot(plane.x(one.at), plane.y(one.statistics!.mean_ns), 3, hue(pattern));
       }
     }),
   });
   onLeave(() => plot.remove());
   return h("div", {},
-    h("ul", { class: "legend" }, last.patterns.map((each: Plain) => h("li", { vars: { "--hue": `var(--${HUES[each.pattern] ?? "ink"})` } }, `${each.pattern} ${each.words}`)),
+    h("ul", { class: "legend" }, last.patterns.map((each) => h("li", { vars: { "--hue": `var(--${HUES[each.pattern] ?? "ink"})` } }, `${each.pattern} ${each.words}`)),
       h("li", { class: "stroke" }, "now: ", h("code", {}, played.at(-1)!.url)), played.length > 1 ? h("li", { class: "stroke dashed" }, "before: ", h("code", {}, played[0]!.url)) : null),
     plot.node, plot.saving(),
     h("p", {}, last.finding),
@@ -382,9 +384,9 @@ async function benchmarks(played: Plain[], name: string): Promise<Child> {
       played.length > 1 ? h("a", { href: link("compare", [played.map((each) => each.key).join(",")]) }, "both, compared with intervals") : null));
 }
 
-function compared(measured: Plain[], played: Plain[]): HTMLElement {
-  const key = (pattern: string, point: Plain) => `${pattern} ${point.label}`;
-  const all = measured.map((each) => new Map<string, number>(each.patterns.flatMap((one: Plain) => one.points.map((point: Plain) => [key(one.pattern, point), point.statistics.mean_ns]))));
+function compared(measured: Measured[], played: PlayedRun[]): HTMLElement {
+  const key = (pattern: string, point: ExperimentPoint) => `${pattern} ${point.label}`;
+  const all = measured.map((each) => new Map<string, number>(each.patterns.flatMap((one) => one.points.map((point: ExperimentPoint) => [key(one.pattern, point), point.statistics!.mean_ns]))));
   const names = [...new Set(all.flatMap((each) => [...each.keys()]))];
   const rows = names.map((name): Child[] => {
     const [one, other] = all.map((each) => each.get(name));

@@ -1,7 +1,8 @@
 // A result: its key figures, its row of Table 3, its micro-benchmarks as small multiples, its
 // warnings. Every number links to its runs.
 
-import { fetchJson, type Plain } from "./api";
+import type { ExperimentPoint, ExperimentView, MicroBenchmarkView, NamedRun, Pattern, ResultView } from "./api_types";
+import { fetchJson } from "./api";
 import * as channel from "./channel";
 import { color, facts, fill, h, table, type Child } from "./dom";
 import { distinctColour } from "./paint";
@@ -32,78 +33,78 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     ]),
     result.headline ? h("p", { class: "abstract" }, result.headline) : null,
     doubts(result),
-    h("section", { class: "tiles", "aria-label": "Baselines" }, result.baselines.map((each: Plain) => tile(key, each))),
+    h("section", { class: "tiles", "aria-label": "Baselines" }, result.baselines.map((each) => tile(key, each))),
     result.cells ? h("section", {}, h("h2", {}, "Key characteristics"),
       table(result.columns, [result.cells], "As a row of uFLIP's Table 3", 0),
       h("p", { class: "quiet" }, result.note)) : null,
     result.advice ? h("section", { class: "hints" }, h("h2", {}, "Design hints"), h("p", {}, result.advice.class),
-      table(["Hint", "Statement", "Evidence", "Advice"], result.advice.hints.map((hint: Plain): Child[] => [
+      table(["Hint", "Statement", "Evidence", "Advice"], result.advice.hints.map((hint): Child[] => [
         h("span", { class: `hint ${hint.verdict.split(" ")[0]}` }, `${hint.number} ${hint.verdict}`), hint.statement, hint.because, hint.advice || "–",
       ]), "uFLIP's seven hints (§5.3) for this device", 4)) : null,
     result.is_open_channel ? await channel.show(key) : null,
     h("h2", {}, "Micro-benchmarks"),
     h("p", { class: "quiet" }, "Mean response time on one logarithmic scale, with the interval in which the mean lies; dotted: the baselines. Click a point to see its run."),
-    h("div", { class: "multiples" }, result.benchmarks.map((each: Plain) => multiple(key, result, each, shared))),
+    h("div", { class: "multiples" }, result.benchmarks.map((each) => multiple(key, result, each, shared))),
     h("h2", {}, "All runs"),
     rail(key, result.runs),
   );
 }
 
-function tile(key: string, run: Plain): HTMLElement {
+function tile(key: string, run: ExperimentView): HTMLElement {
   const statistics = run.statistics;
   if (!statistics) return h("div", { class: "tile" }, h("h2", {}, run.pattern));
-  const tail = statistics.p99_ns !== null ? ["p99", statistics.p99_ns] : statistics.p95_ns !== null ? ["p95", statistics.p95_ns] : ["max", statistics.max_ns];
-  return h("a", { class: "tile", href: link("run", [key, run.runs[0]]), vars: { "--hue": `var(--${HUES[run.pattern] ?? "ink"})` } },
+  const tail: [string, number] = statistics.p99_ns !== null ? ["p99", statistics.p99_ns] : statistics.p95_ns !== null ? ["p95", statistics.p95_ns] : ["max", statistics.max_ns];
+  return h("a", { class: "tile", href: link("run", [key, run.runs[0]!]), vars: { "--hue": `var(--${HUES[run.pattern] ?? "ink"})` } },
     h("h2", {}, run.pattern, " ", h("span", {}, run.words)),
     h("p", { class: "big" }, duration(statistics.mean_ns)),
     h("p", { class: "interval" }, run.half_width_ns === null ? "no interval" : `± ${duration(run.half_width_ns)}`, run.converged === false ? h("span", { class: "badge" }, "not converged") : null),
-    facts([["p50", duration(statistics.p50_ns)], [String(tail[0]), duration(tail[1])], ["I/Os", count(statistics.count)]]));
+    facts([["p50", duration(statistics.p50_ns)], [tail[0], duration(tail[1])], ["I/Os", count(statistics.count)]]));
 }
 
-function doubts(result: Plain): HTMLElement | null {
+function doubts(result: ResultView): HTMLElement | null {
   if (!result.warnings.length) return null;
   return h("details", { class: "notice", open: result.warnings.length <= 3 },
     h("summary", {}, `${result.warnings.length} ${result.warnings.length === 1 ? "doubt" : "doubts"} about these numbers`),
-    result.warnings.map((each: Plain) => h("div", { class: "doubt" },
+    result.warnings.map((each) => h("div", { class: "doubt" },
       h("p", {}, h("b", {}, each.message), " ", h("code", {}, each.code)),
       h("p", { class: "quiet" }, each.advice),
       each.runs.length ? h("p", {}, each.runs.length === 1 ? "Run: " : "Runs: ", each.runs.slice(0, 12).map((run: string) => [h("a", { href: link("run", [result.key, run]) }, run), " "]), each.runs.length > 12 ? `and ${each.runs.length - 12} more` : "") : null)));
 }
 
-interface Point { at: number; mean: number; low: number; high: number; pattern: string; of: Plain }
+interface Point { at: number; mean: number; low: number; high: number; pattern: string; of: ExperimentPoint }
 
-function extent(result: Plain): { low: number; high: number } {
+function extent(result: ResultView): { low: number; high: number } {
   let [low, high] = [Infinity, 0];
   for (const benchmark of result.benchmarks)
     for (const { points } of benchmark.patterns)
       for (const point of points) {
-        low = Math.min(low, point.statistics.mean_ns);
-        high = Math.max(high, point.statistics.mean_ns);
+        low = Math.min(low, point.statistics!.mean_ns);
+        high = Math.max(high, point.statistics!.mean_ns);
       }
   return high > 0 ? { low: low / 1.6, high: high * 1.6 } : { low: 1, high: 10 };
 }
 
 /** The colour of each pattern of a figure: each basic pattern has its own, mixes get others. */
-function huesOf(patterns: Plain[]): (pattern: string) => string {
+function huesOf(patterns: Pattern[]): (pattern: string) => string {
   const others = patterns.map((each) => each.pattern).filter((each: string) => !HUES[each]);
   return (pattern) => (HUES[pattern] ? hue(pattern) : distinctColour(others.indexOf(pattern)));
 }
 
-function multiple(key: string, result: Plain, benchmark: Plain, range: { low: number; high: number }): HTMLElement {
-  const patterns: Plain[] = benchmark.patterns;
+function multiple(key: string, result: ResultView, benchmark: MicroBenchmarkView, range: { low: number; high: number }): HTMLElement {
+  const patterns = benchmark.patterns;
   const tone = huesOf(patterns);
   const title = titleOf(result, benchmark);
-  const points: Point[] = patterns.flatMap(({ pattern, points }) => points.map((of: Plain): Point => {
+  const points: Point[] = patterns.flatMap(({ pattern, points }) => points.map((of): Point => {
     const half = of.half_width_ns ?? 0;
-    const mean = of.statistics.mean_ns;
+    const mean = of.statistics!.mean_ns;
     return { at: of.at, mean, low: Math.max(mean - half, mean / 1e3), high: mean + half, pattern, of };
   }));
-  const positions: number[] = benchmark.values.map((each: Plain) => each.at);
+  const positions: number[] = benchmark.values.map((each) => each.at);
   if (!points.length) return h("article", {}, h("h3", {}, title), others(key, benchmark));
   const margin = Math.max((Math.max(...positions) - Math.min(...positions)) * 0.05, 0.4);
   const x: Scale = {
     range: { low: Math.min(...positions) - margin, high: Math.max(...positions) + margin }, label: benchmark.axis,
-    ticks: (low, high, about) => withSpacing(positions, (high - low) / (about * 1.6)), tick: () => (value) => benchmark.values.find((each: Plain) => each.at === value)?.label ?? "",
+    ticks: (low, high, about) => withSpacing(positions, (high - low) / (about * 1.6)), tick: () => (value) => benchmark.values.find((each) => each.at === value)?.label ?? "",
   };
   const y: Scale = { range, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => duration };
   const readout = h("p", { class: "readout", "aria-live": "polite" });
@@ -129,12 +130,12 @@ function multiple(key: string, result: Plain, benchmark: Plain, range: { low: nu
     at: (at, value, plane) => {
       const point = at === null ? undefined : nearest(at, value, plane);
       plot.over.style.cursor = point ? "pointer" : "default";
-      if (point) fill(readout, h("b", {}, `${point.pattern} ${point.of.label}`), `: ${duration(point.mean)} ± ${duration(point.of.half_width_ns)}, p99 ${duration(point.of.statistics.p99_ns)}${point.of.converged === false ? ", not converged" : ""}`);
+      if (point) fill(readout, h("b", {}, `${point.pattern} ${point.of.label}`), `: ${duration(point.mean)} ± ${duration(point.of.half_width_ns)}, p99 ${duration(point.of.statistics!.p99_ns)}${point.of.converged === false ? ", not converged" : ""}`);
       else idle();
     },
     clicked: (at, value, plane) => {
       const point = nearest(at, value, plane);
-      if (point) location.hash = link("run", [key, point.of.runs[0]]);
+      if (point) location.hash = link("run", [key, point.of.runs[0]!]);
     },
   });
   idle();
@@ -145,7 +146,7 @@ function multiple(key: string, result: Plain, benchmark: Plain, range: { low: nu
     plot.node, readout,
     h("details", {}, h("summary", {}, "Numbers, and the run of each"),
       table(["", benchmark.axis, "mean", "±", "p50", "p99", "max [ms]", "run"], points.map(({ pattern, of }): Child[] => [
-        pattern, of.label, ms(of.statistics.mean_ns), ms(of.half_width_ns), ms(of.statistics.p50_ns), ms(of.statistics.p99_ns), ms(of.statistics.max_ns),
+        pattern, of.label, ms(of.statistics!.mean_ns), ms(of.half_width_ns), ms(of.statistics!.p50_ns), ms(of.statistics!.p99_ns), ms(of.statistics!.max_ns),
         of.runs.map((run: string, i: number) => [h("a", { href: link("run", [key, run]), "aria-label": `Run ${run}` }, i ? `${i + 1}` : "open"), " "]),
       ]), `${title}, response time [ms]`, 2),
       h("p", { class: "quiet" }, benchmark.how_to_read),
@@ -154,11 +155,11 @@ function multiple(key: string, result: Plain, benchmark: Plain, range: { low: nu
 }
 
 /** Title of a figure, with its parameter if the micro-benchmark has several figures. */
-function titleOf(result: Plain, { name, title, axis }: Plain): string {
-  return result.benchmarks.filter((each: Plain) => each.name === name).length > 1 ? `${title}: ${axis}` : title;
+function titleOf(result: ResultView, { name, title, axis }: MicroBenchmarkView): string {
+  return result.benchmarks.filter((each) => each.name === name).length > 1 ? `${title}: ${axis}` : title;
 }
 
-function nameOf(result: Plain, benchmark: Plain): string {
+function nameOf(result: ResultView, benchmark: MicroBenchmarkView): string {
   return [result.name, benchmark.name, benchmark.parameter ?? ""].join("-");
 }
 
@@ -166,14 +167,14 @@ function hueVariable(pattern: string): string {
   return `var(--${HUES[pattern] ?? "ink"})`;
 }
 
-function others(key: string, benchmark: Plain): HTMLElement | null {
+function others(key: string, benchmark: MicroBenchmarkView): HTMLElement | null {
   if (!benchmark.others.length) return null;
-  return h("ul", {}, benchmark.others.map((each: Plain) => h("li", {}, h("a", { href: link("run", [key, each.runs[0]]) }, `${each.pattern} ${each.runs[0]}`))));
+  return h("ul", {}, benchmark.others.map((each) => h("li", {}, h("a", { href: link("run", [key, each.runs[0]!]) }, `${each.pattern} ${each.runs[0]}`))));
 }
 
 /** Every run, by micro-benchmark. */
-export function rail(key: string, runs: Plain[], current = ""): HTMLElement {
-  const groups = new Map<string, Plain[]>();
+export function rail(key: string, runs: NamedRun[], current = ""): HTMLElement {
+  const groups = new Map<string, NamedRun[]>();
   for (const run of runs) groups.set(run.title, [...(groups.get(run.title) ?? []), run]);
   return h("div", { class: "rail" }, [...groups].map(([title, runs]) =>
     h("details", { open: groups.size === 1 || runs.some((run) => run.id === current) }, h("summary", {}, title, h("span", { class: "quiet" }, ` ${runs.length}`)),

@@ -1,6 +1,7 @@
 // The list of results: sorting, filtering, and comparison of the selected ones.
 
-import { fetchJson, type Plain } from "./api";
+import type { Failed, Glance, SweepGlance, WarningRow } from "./api_types";
+import { fetchJson } from "./api";
 import { fill, h, debounce, table, type Child } from "./dom";
 import { link, updateQuery, type Route } from "./route";
 import { buttons, saveCsv } from "./save";
@@ -9,7 +10,8 @@ import { count, percent, dateText } from "./format";
 const BATCH = 20;
 const MAX_ROWS = 300;
 
-interface Row { key: string; name: string; error?: Plain; loaded?: boolean; [name: string]: Plain }
+/** A folder, first with the fields of its manifest, then with those of its runs; or an error. */
+type Row = Pick<Failed, "key"> & Partial<Omit<Glance, "key">> & Partial<Omit<WarningRow, "key">> & { name: string; error?: Failed["error"]; loaded?: boolean }
 
 /** `sortKey`: the sort key of a row; null without a number. */
 interface Column { name: string; title: string; number?: boolean; sortKey(row: Row): string | number | null }
@@ -22,7 +24,7 @@ function columnsOf(names: string[]): Column[] {
     { name: "scale", title: "Scale", sortKey: (row) => row.scale ?? "" },
     { name: "state", title: "State", sortKey: (row) => row.state ?? "" },
     { name: "durability", title: "Durability", sortKey: (row) => row.durability ?? "" },
-    { name: "known", title: "Converged", number: true, sortKey: (row) => (row.experiments ? row.known / row.experiments : null) },
+    { name: "known", title: "Converged", number: true, sortKey: (row) => (row.experiments ? row.known! / row.experiments : null) },
     { name: "warnings", title: "Warnings", number: true, sortKey: (row) => row.warnings?.length ?? 0 },
     ...names.map((title, i): Column => ({ name: `c${i}`, title, number: true, sortKey: (row) => row.numbers?.[i] ?? null })),
   ];
@@ -36,7 +38,7 @@ function order(a: string | number | null, b: string | number | null, sign: numbe
 
 export async function show(main: HTMLElement, route: Route): Promise<void> {
   const list = await fetchJson("results");
-  const rows: Row[] = list.results;
+  const rows = list.results as Row[];
   const columns = columnsOf(list.columns);
   const chosen = new Set((route.query.chosen ?? "").split(",").filter(Boolean));
   let sort = route.query.sort ?? "-created_utc";
@@ -86,13 +88,13 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
       drawChosen();
     } });
     box.checked = chosen.has(row.key);
-    const codes: string[] = row.warnings;
+    const codes = row.warnings!;
     const unfinished = row.status !== "complete" ? h("span", { class: "badge" }, row.status) : null;
-    const converged: Child = row.loaded ? (row.experiments ? h("span", { title: `${row.known} of ${row.experiments} means have converged` }, percent(row.known / row.experiments)) : "–") : "…";
+    const converged: Child = row.loaded ? (row.experiments ? h("span", { title: `${row.known} of ${row.experiments} means have converged` }, percent(row.known! / row.experiments)) : "–") : "…";
     return h("tr", {},
       h("td", {}, box), name,
       h("td", {}, row.device, row.simulated ? h("span", { class: "badge" }, "simulated") : null),
-      h("td", { class: "nowrap" }, dateText(row.created_utc), unfinished),
+      h("td", { class: "nowrap" }, dateText(row.created_utc!), unfinished),
       h("td", {}, row.scale), h("td", {}, row.state), h("td", {}, row.durability),
       h("td", { class: "n" }, converged),
       h("td", { class: "n", title: codes.join(", ") }, codes.length || "–"),
@@ -129,10 +131,10 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
 }
 
 /** Table of the sweeps. */
-function sweeps(list: Plain[]): HTMLElement | null {
+function sweeps(list: (SweepGlance | Failed)[]): HTMLElement | null {
   if (!list.length) return null;
-  return table(["Sweep", "Device", "Varies", "Points", "Date (UTC)"], list.map((each): Child[] => each.error
-    ? [each.name, [each.error.what, each.error.got].filter(Boolean).join(" · "), "", "", ""]
+  return table(["Sweep", "Device", "Varies", "Points", "Date (UTC)"], list.map((each): Child[] => "error" in each
+    ? [each.name ?? "", [each.error.what, each.error.got].filter(Boolean).join(" · "), "", "", ""]
     : [h("a", { href: link("sweep", [each.key]) }, each.name), each.device, each.vary.join(", "), [count(each.points), each.complete ? null : h("span", { class: "badge" }, "not finished")], dateText(each.created_utc)]), "Sweeps", 3);
 }
 

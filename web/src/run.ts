@@ -1,7 +1,8 @@
 // A run: every I/O, from the whole down to single ones; the visible range is in the
 // URL. Other panels follow it: the distribution of response times, and the slowest I/Os.
 
-import { fetchJson, fetchPicture, type Picture, type Plain } from "./api";
+import type { Io, RunView as RunNumbers } from "./api_types";
+import { fetchJson, fetchPicture, type Picture } from "./api";
 import * as addresses from "./addresses";
 import * as card from "./card";
 import { color, facts, fill, h, debounce, table, type Child } from "./dom";
@@ -37,7 +38,7 @@ class RunView {
   by: Colour;
   range: Range | null = null;
   picture: Picture | null = null;
-  selected: Plain | null = null;
+  selected: Io | null = null;
   readonly rail = h("aside", { class: "runs", "aria-label": "Runs of this result" });
   /** Default colouring of dots. */
   private readonly defaultColour: Colour;
@@ -58,7 +59,7 @@ class RunView {
   private colourOf: (i: number) => string = () => color("ink");
   private readonly settled: () => void;
 
-  constructor(private readonly key: string, private readonly name: string, private readonly run: Plain, route: Route) {
+  constructor(private readonly key: string, private readonly name: string, private readonly run: RunNumbers, route: Route) {
     const { query } = route;
     this.axis = query.axis === "time" ? "time" : "number";
     this.defaultColour = run.simulated && run.causes.length ? "cause" : "pattern";
@@ -85,11 +86,11 @@ class RunView {
       paint: (pen, plane) => {
         const { picture } = this;
         if (!picture) return;
-        const repetition = run.repetitions[0] ?? {};
+        const repetition = run.repetitions[0];
         const at = this.selected;
         paint(pen, plane, picture, this.axis, {
-          startup: run.io_ignore, period: repetition.period_ios ?? 0, hue: this.hue(),
-          selected: at ? { x: this.position(at), y: at.response_time_ns } : null,
+          startup: run.io_ignore, period: repetition?.period_ios ?? 0, hue: this.hue(),
+          selected: at ? { x: this.position(at), y: at.response_time_ns! } : null,
         }, run.edges_ns, this.colourOf);
       },
       chosen: (range) => this.setRange(range),
@@ -112,8 +113,8 @@ class RunView {
   }
 
   /** Position of an I/O on the axis. */
-  private position(io: Plain): number {
-    return this.axis === "number" ? io.number : io.submit_ns - io.begin_ns;
+  private position(io: Io): number {
+    return this.axis === "number" ? io.number : io.submit_ns! - io.begin_ns;
   }
 
   /** End of the axis. */
@@ -168,12 +169,12 @@ class RunView {
 
   private about(): HTMLElement {
     const numbers = this.numbers();
-    const modes = Object.entries(this.run.by_mode as Record<string, Plain>);
+    const modes = Object.entries(this.run.by_mode);
     if (!modes.length) return numbers;
     return h("div", {}, numbers, table(["", "I/Os", "size", "IOPS", "throughput", "mean", "p50", "p99", "max"],
-      modes.map(([mode, of]): Child[] => [mode, count(of.statistics.count), bytes(of.bytes),
+      modes.map(([mode, of]): Child[] => [mode, count(of.statistics?.count ?? 0), bytes(of.bytes),
         of.ios_per_s === null ? "–" : count(of.ios_per_s), of.bytes_per_s === null ? "–" : `${bytes(of.bytes_per_s)}/s`,
-        ...["mean_ns", "p50_ns", "p99_ns", "max_ns"].map((name) => duration(of.statistics[name]))]),
+        ...(["mean_ns", "p50_ns", "p99_ns", "max_ns"] as const).map((name) => duration(of.statistics?.[name]))]),
       "Reads, writes and other modes, without the start-up", 1));
   }
 
@@ -185,7 +186,7 @@ class RunView {
       ["I/Os", count(run.io_count)], ["start-up I/Os", run.io_ignore ? count(run.io_ignore) : "none"],
       ["mean", statistics ? h("b", {}, duration(statistics.mean_ns), repetition?.half_width_ns ? ` ± ${duration(repetition.half_width_ns)}` : "") : "–"],
       ["p50", duration(statistics?.p50_ns)], ["p99", duration(statistics?.p99_ns)], ["max", duration(statistics?.max_ns)],
-      ["period", repetition?.period_ios > 1 ? `${repetition.period_ios} I/Os` : ""], ["converged", repetition?.converged === null || repetition?.converged === undefined ? "" : repetition.converged ? "yes" : "no"],
+      ["period", (repetition?.period_ios ?? 0) > 1 ? `${repetition!.period_ios} I/Os` : ""], ["converged", repetition?.converged === null || repetition?.converged === undefined ? "" : repetition.converged ? "yes" : "no"],
       ["duration", duration(run.elapsed_ns)], ["write amplification", run.write_amplification ? run.write_amplification.toFixed(2) : ""],
     ]);
   }
@@ -359,8 +360,8 @@ class RunView {
   private drawSelected(): void {
     const at = this.selected;
     this.plot.draw();
-    const from = at ? at.submit_ns - at.begin_ns : 0;
-    this.gantt?.mark(at ? { io: at.number, from, until: from + at.response_time_ns, rows: at.flash?.rows ?? [] } : null);
+    const from = at ? at.submit_ns! - at.begin_ns : 0;
+    this.gantt?.mark(at ? { io: at.number, from, until: from + at.response_time_ns!, rows: at.flash?.rows ?? [] } : null);
   }
 
   /** Selects an I/O and shows it among its neighbours. */
@@ -370,8 +371,8 @@ class RunView {
     this.plot.node.scrollIntoView({ block: "nearest" });
     if (this.axis === "number") this.setRange({ low: number - 60, high: number + 60 }, stepping);
     else {
-      const at = this.selected.submit_ns - this.selected.begin_ns;
-      const wide = Math.max(this.selected.response_time_ns * 20, (this.run.elapsed_ns / this.run.io_count) * 60);
+      const at = this.selected.submit_ns! - this.selected.begin_ns;
+      const wide = Math.max(this.selected.response_time_ns! * 20, (this.run.elapsed_ns / this.run.io_count) * 60);
       this.setRange({ low: at - wide, high: at + wide }, stepping);
     }
   }

@@ -1,7 +1,7 @@
 // A sweep: varied parameters and measures as parallel coordinates, the Pareto front, and
 // all points as a table.
 
-import { fetchJson, type Plain } from "./api";
+import { fetchJson } from "./api";
 import { facts, fill, h } from "./dom";
 import { HEAT } from "./heat";
 import { link, onLeave, updateQuery, type Route } from "./route";
@@ -26,10 +26,10 @@ function brushesIn(text: string | undefined): Map<string, Brush> {
 }
 
 export async function show(main: HTMLElement, route: Route): Promise<void> {
-  const sweep: Plain = await fetchJson("sweep", { key: route.parts[0] ?? "" });
+  const sweep = await fetchJson("sweep", { key: route.parts[0] ?? "" });
   const axes: Axis[] = sweep.axes;
-  const lines: Line[] = sweep.rows.map((values: (number | null)[], i: number) => ({ index: sweep.places[i], values }));
-  const device = new Map<number, string>(sweep.places.map((index: number, i: number) => [index, sweep.devices[i]]));
+  const lines: Line[] = sweep.rows.map((values, i) => ({ index: sweep.places[i]!, values }));
+  const device = new Map<number, string>(sweep.places.map((index, i) => [index, sweep.devices[i]!]));
   const column = new Map(axes.map((axis, i) => [axis.name, i]));
   const measuresIn = (names: string[]) => names.filter((name) => column.has(name) && !axes[column.get(name)!]!.varies);
   const chosen = new Set(measuresIn(route.query.measures === undefined ? objectives(axes) : route.query.measures.split(",")));

@@ -45,6 +45,12 @@ class PlayedRun(TypedDict):
     key: str
 
 
+class PlayedRuns(TypedDict):
+    """All runs, the current one included."""
+
+    played: list[PlayedRun]
+
+
 def is_action(path: str) -> bool:
     """Return whether a path is an action rather than a query."""
     return path.split("/", 2)[2:] != [] and path.split("/", 2)[2].startswith(ACTION_PATH)
@@ -93,7 +99,7 @@ def form_view(query: Mapping[str, str]) -> Form:
         return {**plain, "problem": error.parts()}
 
 
-def runs_view(stage: Stage, folders: Folders) -> dict[str, list[PlayedRun]]:
+def runs_view(stage: Stage, folders: Folders) -> PlayedRuns:
     """Return all runs, the current one included."""
     return {"played": [_run_view(each, folders) for each in stage.played()]}
 
