@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from uflip import _native
 from uflip.device.opener import open_device
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 from uflip.results import ResultsWriter, host_provenance
 from uflip.results.initial_manifest import manifest_of
 from uflip.spec import baseline

@@ -34,7 +34,7 @@ from uflip.data.device import DeviceInfo
 from uflip.device.catalogue import inspect_device
 from uflip.device.resolve import resolve
 from uflip.errors import RefusedError, UflipError
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 from uflip.results import Results
 from uflip.spec import basic
 

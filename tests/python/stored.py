@@ -7,7 +7,7 @@ from typing import Any
 from uflip.data.device import DeviceDetails, DeviceInfo
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 from uflip.results import Results, ResultsWriter, host_provenance
 from uflip.results.initial_manifest import manifest_of
 from uflip.spec import Spec, baseline, mix

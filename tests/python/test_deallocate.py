@@ -24,7 +24,7 @@ from uflip.device.catalogue import inspect_device, report_block
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, UflipError, UsageError
-from uflip.experiment import Context
+from uflip.microbench.experiment import Context
 from uflip.microbench.today import deallocate
 from uflip.models import write_amplification as theory
 from uflip.results import Results

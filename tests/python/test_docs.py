@@ -27,8 +27,8 @@ from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.errors import EXIT_CODES, UsageError
-from uflip.experiment import Context
 from uflip.microbench import MICRO_BENCHMARKS, micro_benchmarks_for, varied_micro_benchmarks
+from uflip.microbench.experiment import Context
 from uflip.profiles import profile_names
 from uflip.profiles.keys import known_keys
 from uflip.report.html import SECTIONS

@@ -22,7 +22,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from uflip.data.device import Geometry
 from uflip.errors import ResultsError
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 from uflip.oc.benchmark import OpenChannelFindings
 from uflip.oc.contract import Rule
 from uflip.oc.page import build_page

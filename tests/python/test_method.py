@@ -14,7 +14,7 @@ from uflip.benchmark.interference import WINDOW, lingering
 from uflip.benchmark.run_lengths import MIN_IOS, adapt_spec, find_phases
 from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 from uflip.results import Results, summary
 from uflip.spec import baseline, read_spec
 

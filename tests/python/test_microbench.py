@@ -13,7 +13,6 @@ from uflip.data.manifest import entry_of
 from uflip.data.spec import table_of
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError
-from uflip.experiment import Context, Experiment, run_seed
 from uflip.microbench import (
     MICRO_BENCHMARKS,
     alignment,
@@ -23,6 +22,7 @@ from uflip.microbench import (
     partitioning,
     varied_micro_benchmarks,
 )
+from uflip.microbench.experiment import Context, Experiment, run_seed
 from uflip.microbench.micro_benchmark import Addresses
 from uflip.microbench.open_channel.jobs import SCALES as JOB_SCALES
 from uflip.microbench.open_channel.jobs import JobScope

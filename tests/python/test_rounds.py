@@ -40,8 +40,8 @@ from uflip.data.summary import Certainty
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.errors import InterruptedRun
-from uflip.experiment import PlannedRun
 from uflip.microbench import BASELINE
+from uflip.microbench.experiment import PlannedRun
 from uflip.results import Results, summary
 from uflip.results.repetition_statistics import plan_certainty
 from uflip.spec import Spec

@@ -15,9 +15,9 @@ from uflip.benchmark.run_lengths import MARGIN, adapt_spec, next_length
 from uflip.device.catalogue import inspect_device
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
-from uflip.experiment import PlannedRun
 from uflip.flash_waits import Writes, is_buffered, writes_of
 from uflip.footprint import written_sequentially
+from uflip.microbench.experiment import PlannedRun
 from uflip.results import Results
 from uflip.results.startup_check import (
     StartupInput,

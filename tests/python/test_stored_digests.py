@@ -453,7 +453,7 @@ NOT_STORED = {
     "crates/sim/src/device/cache.rs": "a hash table",
     "device/cache.py": "the name of a file, from its key",
     "device/identity.py": "a short form of a profile",
-    "experiment.py": "a seed",
+    "microbench/experiment.py": "a seed",
     "benchmark/state.py": "the id of a state",
     "report/figures/svg.py": "PNG: readers of images check it",
     "report/labels.py": "an anchor on a page",

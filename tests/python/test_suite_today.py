@@ -19,7 +19,6 @@ from uflip.data.spec import Mix
 from uflip.data.summary import MeasuredExperiment
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError
-from uflip.experiment import Context, Experiment, PlannedRun
 from uflip.microbench import (
     MICRO_BENCHMARKS,
     check_names,
@@ -27,6 +26,7 @@ from uflip.microbench import (
     suite_of,
     varied_micro_benchmarks,
 )
+from uflip.microbench.experiment import Context, Experiment, PlannedRun
 from uflip.microbench.labels import by_pattern
 from uflip.microbench.today import cache_cliff, odd_stride, queue_depth
 from uflip.microbench.today.loaded import DEPTH

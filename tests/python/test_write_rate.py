@@ -11,7 +11,7 @@ import pytest
 from command_line import uflip
 
 from uflip.device.opener import open_device
-from uflip.experiment import Context
+from uflip.microbench.experiment import Context
 from uflip.microbench.today import write_rate
 from uflip.results import Results
 from uflip.spec import basic

@@ -18,8 +18,8 @@ from uflip.data.device import DeviceInfo
 from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, UflipError, UsageError
-from uflip.experiment import Context
 from uflip.microbench import MICRO_BENCHMARKS, check_names, suite_of, varied_micro_benchmarks
+from uflip.microbench.experiment import Context
 from uflip.microbench.labels import by_pattern
 from uflip.report.findings import finding
 from uflip.results import Results

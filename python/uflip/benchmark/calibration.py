@@ -20,9 +20,9 @@ from uflip.benchmark.run_lengths import adapt_spec, find_phases, fixed_length_sp
 from uflip.data.manifest import Interference, Phases
 from uflip.device.opener import open_device
 from uflip.errors import native_errors
-from uflip.experiment import PlannedRun
 from uflip.flash_waits import quickest_ns
 from uflip.microbench import BASELINE, has_own_length
+from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.layout import LABELS
 from uflip.results import ResultsWriter
 from uflip.spec import Spec, baseline

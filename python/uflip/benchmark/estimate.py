@@ -17,7 +17,7 @@ from uflip.benchmark.plan import Plan
 from uflip.benchmark.run_lengths import shortest
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError
-from uflip.experiment import PlannedRun, Skipped
+from uflip.microbench.experiment import PlannedRun, Skipped
 from uflip.spec import Spec
 from uflip.units import format_duration_ns, format_size
 

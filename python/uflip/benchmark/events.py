@@ -7,7 +7,7 @@ from uflip.benchmark.estimate import PlanEstimate
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.state import Enforcement
 from uflip.data.device import DeviceWear
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 
 
 @dataclass(frozen=True)

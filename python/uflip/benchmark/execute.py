@@ -71,8 +71,8 @@ from uflip.device.identity import (
     undisturbed_since_open,
 )
 from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
-from uflip.experiment import PlannedRun, run_seed
 from uflip.microbench import has_rounds
+from uflip.microbench.experiment import PlannedRun, run_seed
 from uflip.results import ResultsWriter, host_provenance
 from uflip.results.initial_manifest import manifest_of, processor_time
 from uflip.results.state_record import StateRecord

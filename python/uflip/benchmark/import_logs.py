@@ -27,7 +27,7 @@ from uflip.data.spec import MODES, read_spec
 from uflip.data.summary import WarningSummary
 from uflip.durability import UNKNOWN
 from uflip.errors import ResultsError, UflipError, native_errors
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 from uflip.results import ResultsWriter
 from uflip.results.initial_manifest import manifest_of
 

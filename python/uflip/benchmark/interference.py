@@ -35,8 +35,8 @@ from uflip._native import Trace
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import Batches, Interference, Windows
 from uflip.device.handle import Device
-from uflip.experiment import Context, IoCounts, PlannedRun, run_seed
 from uflip.microbench import MICRO_BENCHMARKS
+from uflip.microbench.experiment import Context, IoCounts, PlannedRun, run_seed
 from uflip.microbench.layout import baseline_spec
 
 NAME = "interference"

@@ -20,8 +20,8 @@ from uflip.benchmark.resume import ReplayCheck, check_device, planned_runs
 from uflip.benchmark_options import SCALE
 from uflip.durability import open_channel_durability
 from uflip.errors import ResultsError, UsageError, unknown_name
-from uflip.experiment import PlannedRun
 from uflip.microbench import check_names
+from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.open_channel import oc1
 from uflip.microbench.open_channel.jobs import SCALES, JobScope
 from uflip.oc.benchmark import layout

@@ -48,9 +48,9 @@ import numpy as np
 
 from uflip.benchmark.target_spaces import SpaceDrawer, draw_target
 from uflip.data.locations import DRAWN
-from uflip.experiment import PlannedRun, run_seed
 from uflip.footprint import NEARLY_ALL
 from uflip.microbench import BASELINE, has_fixed_order
+from uflip.microbench.experiment import PlannedRun, run_seed
 from uflip.spec import Basic, Mix, Spec, baseline
 
 # Writes of a refresh, in multiples of those of the run: the run is then a fifth of the recent ones.

@@ -35,7 +35,6 @@ from uflip.data.device import DeviceInfo
 from uflip.data.summary import WarningSummary
 from uflip.durability import CACHED
 from uflip.errors import UsageError, unknown_name
-from uflip.experiment import BASELINE_IO_SIZE, Context, IoCounts, PlannedRun, Skipped
 from uflip.microbench import (
     BASELINE,
     MICRO_BENCHMARKS,
@@ -43,6 +42,7 @@ from uflip.microbench import (
     has_fixed_order,
     has_own_length,
 )
+from uflip.microbench.experiment import BASELINE_IO_SIZE, Context, IoCounts, PlannedRun, Skipped
 from uflip.spec import Basic, MixPart, Spec
 from uflip.units import format_size
 

@@ -26,8 +26,8 @@ from uflip.data.plan import (
 from uflip.device.identity import medium_difference, model_identity
 from uflip.device.resolve import resolve
 from uflip.errors import RefusedError, UflipError, UsageError, unknown_name
-from uflip.experiment import PlannedRun
 from uflip.footprint import NO_EXTENTS, Extents, union, written_sequentially
+from uflip.microbench.experiment import PlannedRun
 from uflip.spec import Spec, read_spec
 
 Shape = TypeVar("Shape", PlanFile, PlanRunEntry)

@@ -36,7 +36,7 @@ from uflip.data.spec import read_spec, text_of
 from uflip.data.summary import WarningSummary
 from uflip.device.guard import IO_TIMEOUT_NS
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError, native_errors
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 from uflip.results import ResultsWriter
 from uflip.results.result_dir import refuse_existing
 

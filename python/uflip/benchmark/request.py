@@ -20,7 +20,7 @@ from uflip.device.opener import interface_of
 from uflip.device.url import parse_url
 from uflip.durability import durability_or_default
 from uflip.errors import DeviceError, UsageError
-from uflip.experiment import BASELINE_IO_SIZE
+from uflip.microbench.experiment import BASELINE_IO_SIZE
 from uflip.units import format_size
 
 

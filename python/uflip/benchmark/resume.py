@@ -37,9 +37,9 @@ from uflip.device.handle import Device
 from uflip.device.identity import identity, medium, medium_difference
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, RefusedError, ResultsError, UsageError
-from uflip.experiment import PlannedRun, Skipped
 from uflip.footprint import all_but_written_sequentially, union, written_sequentially
 from uflip.microbench import has_fixed_order
+from uflip.microbench.experiment import PlannedRun, Skipped
 from uflip.results import ResultsWriter
 from uflip.results.state_record import StateRecord, default_path, open_record
 

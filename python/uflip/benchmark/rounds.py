@@ -53,8 +53,8 @@ from uflip.benchmark_options import MAX_REPETITIONS
 from uflip.data.spec import Totals
 from uflip.data.summary import Certainty
 from uflip.device.resolve import resolve
-from uflip.experiment import PlannedRun
 from uflip.microbench import BASELINE, has_own_length
+from uflip.microbench.experiment import PlannedRun
 from uflip.results import ResultsWriter
 from uflip.spec import Mix, Spec
 

@@ -51,9 +51,9 @@ from uflip.analysis import analyse
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import Phases, PhasesOfPattern
 from uflip.errors import UsageError
-from uflip.experiment import PlannedRun
 from uflip.flash_waits import is_buffered, writes_of
 from uflip.microbench import BASELINE
+from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.layout import ROUNDS
 from uflip.spec import Basic, Mix, Spec, Stop, read_spec, until_converged
 from uflip.startup import SPARE_SHARE, Startup, in_rows, startup_of

@@ -36,7 +36,6 @@ import numpy as np
 from msgspec import structs
 
 from uflip.benchmark.run_lengths import shortest
-from uflip.experiment import PlannedRun, run_seed
 from uflip.footprint import (
     NO_EXTENTS,
     Extents,
@@ -45,6 +44,7 @@ from uflip.footprint import (
     written_sequentially,
 )
 from uflip.microbench import has_fixed_order
+from uflip.microbench.experiment import PlannedRun, run_seed
 from uflip.microbench.mix import half_size
 from uflip.spec import Basic, Mix, MixPart, Spec
 from uflip.units import format_size

@@ -34,7 +34,7 @@ from uflip.benchmark.events import (
 )
 from uflip.cli.progress import Sink, check_interval, display
 from uflip.cli.terminal import echo
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 from uflip.native_wait import OnProgress
 from uflip.units import format_count, format_duration_ns, format_size
 

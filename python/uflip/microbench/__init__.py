@@ -22,7 +22,6 @@ from collections.abc import Iterable
 
 from uflip.benchmark_options import SUITE, SUITES
 from uflip.errors import UsageError, unknown_name
-from uflip.experiment import PlannedRun
 from uflip.microbench import (
     alignment,
     baseline,
@@ -35,6 +34,7 @@ from uflip.microbench import (
     partitioning,
     pause,
 )
+from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.micro_benchmark import Addresses, MicroBenchmark
 from uflip.microbench.open_channel import oc0, oc1, oc2, oc3
 from uflip.microbench.today import (

@@ -9,7 +9,7 @@ included as the aligned reference. The shift reduces the target space, which doe
 one more I/O keeps sequential patterns from wrapping at any shift.
 """
 
-from uflip.experiment import Context, Experiment
+from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out, target_size
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec

@@ -7,7 +7,7 @@ very large IOCount" to see start-up and running phase; Table 1, first row.
 **Ambiguous**: "very large" is given no number; 10,240 is ten times the ordinary IOCount.
 """
 
-from uflip.experiment import Context, Experiment
+from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec

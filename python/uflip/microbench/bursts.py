@@ -9,7 +9,7 @@ between them; the text is followed. The ordinary IOCount of 1,024 ends in the se
 runs have at least two whole groups, and so more than one pause.
 """
 
-from uflip.experiment import Context, Experiment, IoCounts
+from uflip.microbench.experiment import Context, Experiment, IoCounts
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec

@@ -9,7 +9,7 @@ half-way
 between two powers, where a device that maps in powers of two shows it.
 """
 
-from uflip.experiment import Context, Experiment
+from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.labels import format_value
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out

@@ -13,7 +13,7 @@ writes to separate spaces (`uflip.benchmark.plan`), all others start at offset 0
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from uflip.experiment import Context, Experiment, IoCounts, PlannedRun, Skipped, run_seed
+from uflip.microbench.experiment import Context, Experiment, IoCounts, PlannedRun, Skipped, run_seed
 from uflip.spec import BASELINES, Basic, MixPart, Spec, basic
 from uflip.units import format_size
 

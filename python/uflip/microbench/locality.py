@@ -9,7 +9,7 @@ TargetSize; Figure 8.
 fit; they are skipped, not cut, because a cut one would be shown at a wrong value.
 """
 
-from uflip.experiment import Context, Experiment
+from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, largest_effect, mean_ns
 from uflip.microbench.labels import format_value
 from uflip.microbench.layout import LABELS, SEQUENTIAL_LABELS, Varying, baseline_spec, lay_out

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from uflip.experiment import Context, Experiment, PlannedRun
+from uflip.microbench.experiment import Context, Experiment, PlannedRun
 from uflip.microbench.finding import Rule, largest_effect
 from uflip.microbench.open_channel.jobs import JobScope
 

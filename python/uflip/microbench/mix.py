@@ -15,7 +15,7 @@ more than twice a device whose state is "never reset" (§4.2): they wrap inside 
 
 import math
 
-from uflip.experiment import Context, Experiment, IoCounts
+from uflip.microbench.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark

@@ -11,7 +11,7 @@ after column. The number of slots is odd then, and Incr a power of two, so that 
 earlier writes and not onto them.
 """
 
-from uflip.experiment import Context, Experiment
+from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, largest_effect, mean_ns
 from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark

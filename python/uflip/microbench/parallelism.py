@@ -9,7 +9,7 @@ processes of one run add up.
 for sequential ones each process has space for its I/Os, so that no process wraps and overwrites.
 """
 
-from uflip.experiment import Context, Experiment
+from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out, target_size
 from uflip.microbench.micro_benchmark import MicroBenchmark

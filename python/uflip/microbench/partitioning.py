@@ -10,7 +10,7 @@ second target. The formula for the offset in a partition needs ⌊i/Partitions�
 the printed ⌊i/Partitions × IOSize⌋, which would not be whole I/Os.
 """
 
-from uflip.experiment import Context, Experiment
+from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, largest_effect, mean_ns
 from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark

@@ -7,7 +7,7 @@ up to at most `QUICK_LONGEST_NS`; `io_count` of each run is stored.
 **Ambiguous**: nothing.
 """
 
-from uflip.experiment import Context, Experiment, IoCounts
+from uflip.microbench.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import (
     Experiments,
     Means,

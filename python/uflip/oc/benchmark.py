@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from uflip.data.summary import MixFound, OpenChannel, OpTimes, ScalingFound
-from uflip.experiment import PlannedRun
 from uflip.microbench import MICRO_BENCHMARKS
+from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.open_channel import oc0, oc1, oc2, oc3
 from uflip.microbench.open_channel.jobs import Bench, JobScope
 from uflip.microbench.open_channel.oc0 import Oc0

@@ -14,8 +14,8 @@ from uflip.data import manifest
 from uflip.data.document import Count, check
 from uflip.data.spec import Job, table_of, typed_spec
 from uflip.data.summary import ExperimentSummary, RuleFound, Summary
-from uflip.experiment import PlannedRun
 from uflip.microbench import micro_benchmarks_for
+from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.open_channel import oc1
 from uflip.microbench.open_channel.jobs import SCALES, Block, JobScope
 from uflip.oc.benchmark import OpenChannelFindings, document, layout, measure, name_of

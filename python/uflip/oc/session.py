@@ -12,7 +12,7 @@ from uflip import _native
 from uflip.data.device import DeviceInfo
 from uflip.data.summary import OpTimes
 from uflip.errors import RefusedError, UsageError
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.open_channel import oc0
 from uflip.microbench.open_channel.jobs import SCALES, Block, JobScope, Scale
 from uflip.microbench.open_channel.series import ERASE, READ, WRITE, ResponseSeries, mb_per_s

@@ -14,7 +14,7 @@ partitions must be the same power of two. `Cell.wide` is a wider reading: a mean
 from dataclasses import dataclass
 
 from uflip.data.summary import CharacteristicVerdict, KeyCharacteristics
-from uflip.experiment import IoCounts
+from uflip.microbench.experiment import IoCounts
 from uflip.report import key_row
 
 REPEATABILITY = 0.05

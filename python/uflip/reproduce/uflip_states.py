@@ -28,8 +28,8 @@ from uflip.data.summary import CHARACTERISTICS, Summary
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.executors import OnStep, on_all
-from uflip.experiment import BASELINE_IO_SIZE
 from uflip.microbench import micro_benchmarks_for
+from uflip.microbench.experiment import BASELINE_IO_SIZE
 from uflip.report.key_row import COLUMNS, cells
 from uflip.reproduce import figure
 from uflip.reproduce.reproduction import (

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from uflip import _native
 from uflip.data.device import Geometry
 from uflip.data.spec import Job
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.open_channel.series import ResponseSeries, mb_per_s
 
 Block = tuple[int, int, int]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.open_channel.jobs import (
     Bench,

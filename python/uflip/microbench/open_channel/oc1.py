@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.data.spec import Job
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.open_channel.jobs import Bench, Block, JobScope
 

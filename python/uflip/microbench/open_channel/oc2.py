@@ -6,7 +6,7 @@
 **Ambiguous**: nothing.
 """
 
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.open_channel.jobs import Bench, JobScope, throughput
 from uflip.microbench.open_channel.scaling import Scaling

@@ -15,7 +15,7 @@ that is the same.
 from dataclasses import dataclass
 from math import gcd
 
-from uflip.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.open_channel.jobs import (
     Bench,

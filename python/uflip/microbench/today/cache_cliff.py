@@ -19,7 +19,7 @@ before the cliff is larger than the cache: it holds c × (1 − x / y). Both are
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from uflip.experiment import Context, Experiment, IoCounts
+from uflip.microbench.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark

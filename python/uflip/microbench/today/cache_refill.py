@@ -9,7 +9,7 @@ ignored.
 whether it was long enough. On a small device all three are a quarter of it.
 """
 
-from uflip.experiment import Context, Experiment, IoCounts
+from uflip.microbench.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark

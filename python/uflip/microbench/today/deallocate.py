@@ -18,7 +18,7 @@ deallocated device is in no state for other runs: `fixed_order`. A trim is a 256
 are cheap until these are used up: `SHARE` of the written space, and no more than other runs write.
 """
 
-from uflip.experiment import Context, Experiment, IoCounts
+from uflip.microbench.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark

@@ -9,7 +9,7 @@ no more than one queue of any NVMe device.
 """
 
 from uflip.data.summary import ResponseTime, StatisticsSummary
-from uflip.experiment import Context
+from uflip.microbench.experiment import Context
 from uflip.microbench.mix import half_size
 from uflip.spec import Mix, baseline, mix
 from uflip.units import format_size

@@ -7,7 +7,7 @@
 of data grows, and the small reads show how much of that they wait for.
 """
 
-from uflip.experiment import Context, Experiment
+from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios
 from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark

@@ -10,7 +10,7 @@ show the cost of the same reach without a conflict. Devices with a free page all
 conflicts only where they were written sequentially (`--state sequential`).
 """
 
-from uflip.experiment import Context, Experiment
+from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark

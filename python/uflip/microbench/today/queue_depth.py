@@ -16,7 +16,7 @@ that occupies two dies halves it.
 
 from collections.abc import Sequence
 
-from uflip.experiment import Context, Experiment, IoCounts
+from uflip.microbench.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import LABELS, ROUNDS, Varying, baseline_spec, lay_out, target_size
 from uflip.microbench.micro_benchmark import MicroBenchmark

@@ -10,7 +10,7 @@ here writes are a share of a closed loop, and the resulting rate is measured and
 `write_rate` has given rates.
 """
 
-from uflip.experiment import Context, Experiment
+from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark

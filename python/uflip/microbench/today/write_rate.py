@@ -16,7 +16,7 @@ writes change. Each pattern uses half of the device, as in read under write.
 and so do response times. Such a run has the warning `falling_behind`, and no further finding.
 """
 
-from uflip.experiment import Context, Experiment, PlannedRun, Skipped, run_seed
+from uflip.microbench.experiment import Context, Experiment, PlannedRun, Skipped, run_seed
 from uflip.microbench.finding import Experiments, Means, Ratios, Run
 from uflip.microbench.layout import Varying, why_impossible
 from uflip.microbench.micro_benchmark import MicroBenchmark

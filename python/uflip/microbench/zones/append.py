@@ -9,7 +9,7 @@ other has one in flight per zone; an append begins wherever the pointer is, so i
 **Ambiguous**: hosts that keep more writes in order by themselves; the reference is one at a time.
 """
 
-from uflip.experiment import Context, Experiment, IoCounts
+from uflip.microbench.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark

@@ -14,7 +14,7 @@ Parallelism for Zoned Namespaces*, HotStorage 2022) find it by such interference
 so that the two meet if both are on one die.
 """
 
-from uflip.experiment import Context, Experiment
+from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, second_mean_ns
 from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark

@@ -17,7 +17,7 @@ writes has no more; throughput is that of the steady part of a run, in which all
 
 from collections.abc import Sequence
 
-from uflip.experiment import Context, Experiment
+from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark

@@ -10,7 +10,7 @@
 
 from collections.abc import Callable
 
-from uflip.experiment import Context, Experiment, IoCounts
+from uflip.microbench.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Rule, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.zones.zone_layout import capacity_of, max_zones_at_once, why_not, zones_of

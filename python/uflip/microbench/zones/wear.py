@@ -17,7 +17,7 @@ erases: a real device gets at most `MAX_RESETS_REAL`, of one zone, the last. A d
 wear among zones shows no effect.
 """
 
-from uflip.experiment import Context, Experiment
+from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, mean_ns, second_mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark

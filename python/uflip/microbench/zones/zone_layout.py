@@ -1,7 +1,7 @@
 """Shared layout of the zone micro-benchmarks: sizes of zones, and reasons to skip a run."""
 
 from uflip.data.device import ZoneLimits
-from uflip.experiment import Context, IoCounts
+from uflip.microbench.experiment import Context, IoCounts
 from uflip.microbench.layout import WhyNot
 from uflip.spec import Spec
 
