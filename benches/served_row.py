@@ -18,8 +18,8 @@ import sys
 import tempfile
 from typing import Any
 
-from uflip.benchmarks import summary
 from uflip.data.document import plain
+from uflip.result_views import summary
 from uflip.results import Results
 
 # Device, slow-down while served, and micro-benchmarks: pauses do not scale with the slow-down.

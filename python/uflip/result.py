@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from uflip.arrow_table import Columns, frame
-from uflip.benchmarks import summary
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Table as Plain
 from uflip.data.document import plain
 from uflip.data.summary import NamedExperiment, Summary, WarningSummary
 from uflip.errors import unknown_name
+from uflip.result_views import summary
 from uflip.results import Results, StoredRun, comparison
 from uflip.results.pyramid import Pyramid
 from uflip.results.summary_document import describe_device, experiments_of

@@ -37,11 +37,11 @@ from uflip.benchmark.plan import Plan
 from uflip.benchmark.plan_file import write_plan
 from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.session import begin, resume
-from uflip.benchmarks import summary, write_report
 from uflip.cli.main import _explain_system_error
 from uflip.device.catalogue import inspect_device
 from uflip.device.resolve import resolve
 from uflip.errors import ResultsError, UflipError
+from uflip.result_views import summary, write_report
 from uflip.results import Results, outputs
 from uflip.results.integrity import verify
 

@@ -12,13 +12,13 @@ import pytest
 import stored
 from command_line import uflip
 
-from uflip.benchmarks import write_report
 from uflip.microbench import MICRO_BENCHMARKS, MicroBenchmark, varied_micro_benchmarks
 from uflip.report import figures
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, Traces
 from uflip.report.figures.chart import Axis, Box, Chart, Panel
 from uflip.report.figures.svg import draw
+from uflip.result_views import write_report
 
 HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "add-a-micro-benchmark.md"
 DEVICE = "sim:demo?blocks_per_die=64"

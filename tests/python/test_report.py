@@ -13,7 +13,6 @@ import pytest
 import stored
 from command_line import uflip
 
-from uflip.benchmarks import write_report
 from uflip.device.opener import open_device
 from uflip.microbench import varied_micro_benchmarks
 from uflip.microbench.labels import by_pattern
@@ -31,6 +30,7 @@ from uflip.report.page import render
 from uflip.report.text import next_commands
 from uflip.report.text import render as as_text
 from uflip.report.tiles import tiles
+from uflip.result_views import write_report
 from uflip.results import Results, summary
 from uflip.spec import baseline
 from uflip.stats import summarise

@@ -13,7 +13,6 @@ from command_line import uflip
 
 import uflip as package
 from uflip.benchmark_options import SCALES
-from uflip.benchmarks import summary
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Mix
 from uflip.data.summary import MeasuredExperiment
@@ -32,6 +31,7 @@ from uflip.microbench.today import cache_cliff, odd_stride, queue_depth
 from uflip.microbench.today.loaded import DEPTH
 from uflip.models import write_amplification as theory
 from uflip.report.findings import finding
+from uflip.result_views import summary
 from uflip.results import Results
 from uflip.results.consistency import baseline_key, baseline_key_of_run
 from uflip.spec import BASELINES

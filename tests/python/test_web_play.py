@@ -13,7 +13,6 @@ import pytest
 from browser_page import MonitoredPage, check_in_all_themes
 from command_line import uflip
 
-from uflip.benchmarks import summary
 from uflip.data.document import plain
 from uflip.device.catalogue import inspect_device
 from uflip.device.url import read_override
@@ -21,6 +20,7 @@ from uflip.errors import UsageError
 from uflip.play import stage as stages
 from uflip.play.form import MAX_IOS, form, parse_request
 from uflip.play.stage import Played, Stage
+from uflip.result_views import summary
 from uflip.results import Results
 from uflip.web.server import Serving, serving
 

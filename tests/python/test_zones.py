@@ -13,7 +13,6 @@ from numpy import asarray
 
 import uflip as package
 from uflip.benchmark.estimate import estimate
-from uflip.benchmarks import summary
 from uflip.data.device import DeviceInfo
 from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
@@ -22,6 +21,7 @@ from uflip.microbench import MICRO_BENCHMARKS, check_names, suite_of, varied_mic
 from uflip.microbench.experiment import Context
 from uflip.microbench.labels import by_pattern
 from uflip.report.findings import finding
+from uflip.result_views import summary
 from uflip.results import Results
 from uflip.spec import basic, parallel
 

@@ -55,7 +55,7 @@ os._exit(os.WEXITSTATUS(status))
 
 # Modules of a benchmark, a pattern and a state at work.
 BENCHMARKS = (
-    "ctypes", "numpy", "uflip.benchmarks", "uflip.cli.pattern", "uflip.cli.prepare",
+    "ctypes", "numpy", "uflip.result_views", "uflip.cli.pattern", "uflip.cli.prepare",
 "uflip.cli.benchmark_progress", "uflip.cli.run",
     "uflip.pattern_options", "uflip.oc.session", "uflip.report.text",
     "uflip.results.run_statistics", "uflip.benchmark.session", "uflip.benchmark.prepare",

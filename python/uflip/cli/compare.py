@@ -90,7 +90,7 @@ def command(
         )
     if out is not None:
         _output_path(out, force)
-    from uflip.benchmarks import summary
+    from uflip.result_views import summary
     from uflip.results import Results
     from uflip.results.comparison import NamedComparison, compare
 

@@ -25,7 +25,7 @@ from uflip.units import format_size
 @json_option
 def command(results: Path, out: Path, force: bool, quiet: bool, as_json: bool) -> None:
     """Write the result folder RESULTS as one self-contained HTML page."""
-    from uflip.benchmarks import write_report
+    from uflip.result_views import write_report
     from uflip.results import Results, outputs
 
     # Check the name before seconds are spent on figures.

@@ -16,7 +16,7 @@ from uflip.escape import plain
 @json_option
 def command(results: Path, full: bool, as_json: bool) -> None:
     """Print the results in the folder RESULTS, finished or not."""
-    from uflip.benchmarks import summary, text
+    from uflip.result_views import summary, text
     from uflip.results import Results
 
     loaded = Results.load(results)
@@ -29,7 +29,7 @@ def command(results: Path, full: bool, as_json: bool) -> None:
 
 def show_results(folder: Path, *, quiet: bool, as_json: bool, hints: bool = True) -> None:
     """Show a result folder that was just written, and the next commands."""
-    from uflip.benchmarks import summary, text
+    from uflip.result_views import summary, text
     from uflip.results import Results
 
     results = Results.load(folder)

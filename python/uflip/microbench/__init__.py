@@ -8,6 +8,7 @@ papers are one suite, the newer ones (`today`) another, those of zones (`zones`)
 uses one suite.
 
 =====================  =======================================================================
+`experiment`           planned runs, and the context in which micro-benchmarks define them
 `layout`               shared: target spaces, an experiment value by value
 `micro_benchmark`      the type of a micro-benchmark
 `finding`              rules that summarise the results in a sentence

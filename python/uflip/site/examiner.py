@@ -16,7 +16,6 @@ from pathlib import Path
 import msgspec
 
 from uflip import _native
-from uflip.benchmarks import summary
 from uflip.data import ledger
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Table, decode, plain
@@ -30,6 +29,7 @@ from uflip.device.url import DeviceUrl, parse_url, with_overrides
 from uflip.errors import ResultsError, UflipError
 from uflip.hints.classes import classify
 from uflip.profiles import profile_names
+from uflip.result_views import summary
 from uflip.results import Results
 from uflip.results.integrity import examine as verify_folder
 from uflip.results.integrity import run_checks

@@ -15,10 +15,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Generic, TypeVar
 
-from uflip.benchmarks import summary
 from uflip.data import ledger, manifest, sweep
 from uflip.data.summary import Summary
 from uflip.errors import ResultsError, UsageError, unknown_name
+from uflip.result_views import summary
 from uflip.results import Results
 from uflip.web.open_run import OpenRun
 
@@ -295,7 +295,7 @@ class OpenResults:
         return self._results.get(key, stamp_of(folder), partial(Results.load, folder.path))
 
     def summary(self, key: str) -> Summary:
-        """Return the summary of a folder; see `uflip.benchmarks.summary`."""
+        """Return the summary of a folder; see `uflip.result_views.summary`."""
         stamp = stamp_of(self.folder(key))
         return self._summaries.get(key, stamp, lambda: summary(self.results(key)))
 

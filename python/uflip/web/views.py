@@ -18,7 +18,6 @@ import numpy as np
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from uflip.benchmarks import summary
 from uflip.data import manifest
 from uflip.data import summary as summary_types
 from uflip.data.device import DeviceInfo
@@ -41,6 +40,7 @@ from uflip.report.figures.axes import positions_of
 from uflip.report.findings import finding, headline
 from uflip.report.key_row import COLUMNS, cells, has_characteristics, note, numbers
 from uflip.report.labels import axis_name, cause_name, counter_name, title
+from uflip.result_views import summary
 from uflip.results import Results, StoredRun
 from uflip.results.comparison import VERDICTS, compare
 from uflip.results.reader import repeated
