@@ -563,10 +563,8 @@ def registered(kind: str) -> list[Path]:
 def labelled() -> list[Path]:
     """Everything that claims to implement something from a paper."""
     microbench = set(sources("python/uflip/microbench/*.py")) - {
-        PACKAGE / "microbench" / "__init__.py",
-        PACKAGE / "microbench" / "layout.py",
-        PACKAGE / "microbench" / "micro_benchmark.py",
-        PACKAGE / "microbench" / "labels.py",
+        PACKAGE / "microbench" / f"{name}.py"
+        for name in ("__init__", "experiment", "labels", "layout", "micro_benchmark")
     }
     microbench |= set(sources("python/uflip/microbench/open_channel/oc*.py"))
     microbench |= set(sources("python/uflip/microbench/today/[a-z]*.py"))
