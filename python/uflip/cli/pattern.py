@@ -66,7 +66,6 @@ Options that are not given have defaults; --json shows the complete specificatio
 A read-only pattern opens the device for reading only.
 """
 
-
 SPEC = DocumentKind(
     "specification",
     1 << 20,
@@ -75,34 +74,26 @@ SPEC = DocumentKind(
     UsageError,
 )
 
-
 OptionValue = str | int | float | None
 """The parsed value of an option; None, or False of a flag, if it was not given."""
 
-
 PRESETS = ("myers-sinclair",)
-
 
 # Their latency is "the time it takes to perform the write *and* flush that write" (§4).
 PRESET_DURABILITY = FUA
 
-
 # A class with at least this share is the rule, and its spacing carries no information.
 MIN_COMMON_SHARE = 0.5
-
 
 # A class that spans less of the series than this occurred only for a while.
 MIN_SERIES_SHARE = 0.5
 
-
 # Each batch has a trace file of its own, checked before the first run.
 MAX_BATCHES = 10_000
-
 
 spec_option = click.option(
     "--spec", "spec_file", metavar="FILE|-", help="Read the pattern as JSON instead."
 )
-
 
 preset_options = combine_options(
     click.option(

@@ -41,8 +41,12 @@ Examples:
 """
 
 RESETS_SHOWN = 5
+
 SKIPPED_SHOWN = 5
+
 HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about")
+
+JOB_HEAD = ("jobs", "commands", "read", "written", "blocks erased")
 
 
 @click.command("plan", epilog=EPILOG)
@@ -104,14 +108,6 @@ def _output_path(out: Path, force: bool) -> outputs.OutputPath:
     return outputs.check(out, outputs.PLAN, "--out", force=force)
 
 
-def _repetitions(plan: Plan) -> str:
-    """Return the repetitions as text; an edited plan may list fewer than it requests."""
-    listed = max((run.repetition for run in plan.runs), default=plan.repetitions)
-    if listed == plan.repetitions:
-        return f"{listed} of each run"
-    return f"{listed} of each run, as listed; `repetitions = {plan.repetitions}` has no effect"
-
-
 def _notes(plan: Plan, *, in_state: bool) -> list[str]:
     """Return notes about the plan: initial state, resets, repetitions, wear."""
     notes = [f"repetitions: {_repetitions(plan)}"]
@@ -149,6 +145,14 @@ def _notes(plan: Plan, *, in_state: bool) -> list[str]:
             f"sequential writes: no two runs share a block of {format_size(plan.block_bytes)}"
         )
     return notes
+
+
+def _repetitions(plan: Plan) -> str:
+    """Return the repetitions as text; an edited plan may list fewer than it requests."""
+    listed = max((run.repetition for run in plan.runs), default=plan.repetitions)
+    if listed == plan.repetitions:
+        return f"{listed} of each run"
+    return f"{listed} of each run, as listed; `repetitions = {plan.repetitions}` has no effect"
 
 
 def _why_reset(plan: Plan) -> list[str]:
@@ -262,13 +266,8 @@ def _document(plan: Plan, estimated: PlanEstimate, *, in_state: bool) -> Mapping
     }
 
 
-# `uflip plan` for an open-channel device: its jobs, with pages read, written and erased.
-#
-# Their time depends on the device and is not estimated: running them on a simulated device takes
-# seconds.
-
-
-JOB_HEAD = ("jobs", "commands", "read", "written", "blocks erased")
+# The plan of an open-channel device: its jobs, with pages read, written and erased. Their time
+# depends on the device and is not estimated: a simulated device runs them in seconds.
 
 
 def _show_jobs(request: BenchmarkRequest, *, out: object, list_runs: bool, as_json: bool) -> None:

@@ -51,380 +51,6 @@ if TYPE_CHECKING:
     from uflip.sweeping.ranking import SobolIndex
 
 
-# Parser of the varied parameters of a sweep: NAME=V1,V2,... or NAME=LOW..HIGH.
-
-
-FORMS = "NAME=V1,V2,... | NAME=LOW..HIGH[/STEP][:log]"
-_RANGE = re.compile(
-    r"(?P<low>[^.,/:]+(\.\d+)?)\.\.(?P<high>[^,/:]+)(/(?P<step>[^,/:]+)|:(?P<log>log))?"
-)
-# A range with a step becomes a list; a longer list is probably a typing error.
-MAX_STEPS = 10_000
-
-
-def read_varied(arguments: Sequence[str]) -> Varied:
-    """Parse the values of --vary, NAME=V1,V2,... each.
-
-    Examples
-    --------
-    >>> read_varied(["gc=greedy,cyclic", "queue_depth=1..4/1", "spare_factor=0.1..0.3"])
-    {'gc': ['greedy', 'cyclic'], 'queue_depth': [1, 2, 3, 4], \
-'spare_factor': Range(low=0.1, high=0.3, logarithmic=False)}
-    """
-    varied: Varied = {}
-    for text in arguments:
-        name, equals, values = text.partition("=")
-        items = [value.strip() for value in values.split(",") if value.strip()]
-        if not equals or not name or not items or name in varied:
-            raise UsageError(
-                "The values to vary cannot be parsed"
-                if name not in varied
-                else "A name is varied twice",
-                where="--vary",
-                got=text,
-                allowed=f"{FORMS}, as in spare_factor=0.1,0.2 or spare_factor=0.1..0.3",
-                action="give a name and its values, separated by commas, or two ends of a range",
-            )
-        # Values with units stay texts until the pattern or the profile parses them.
-        ends = _RANGE.fullmatch(values.strip())
-        varied[name.strip()] = (
-            [read_override("", value) for value in items] if ends is None else _range(text, ends)
-        )
-    return varied
-
-
-def _range(text: str, match: re.Match[str]) -> list[Any] | Range:
-    low, high = (_number(text, match[end]) for end in ("low", "high"))
-    full_range = Range(low, high, match["log"] is not None)
-    full_range.check(text)
-    if match["step"] is None:
-        return full_range
-    step = _number(text, match["step"])
-    if step <= 0 or (high - low) / step > MAX_STEPS:
-        raise UsageError(
-            "The step does not lead from one end of the range to the other",
-            where=text,
-            got=match["step"],
-            allowed=f"a number above 0, with at most {MAX_STEPS} steps",
-            action="correct the step",
-        )
-    count = int((high - low) / step * (1 + 1e-12)) + 1
-    values = [low + step * number for number in range(count)]
-    return [float(f"{value:.12g}") if isinstance(value, float) else value for value in values]
-
-
-def _number(text: str, end: str) -> int | float:
-    """Parse an end of a range: a number, a size or a duration."""
-    value = read_override("", end.strip())
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    for read in (parse_size, parse_duration):
-        try:
-            return read(end.strip(), text)
-        except UflipError:
-            continue
-    raise UsageError(
-        "An end of the range is not a number",
-        where=text,
-        got=end,
-        allowed="numbers, sizes or durations, as in 1..64, 4KiB..64KiB, 10us..1ms",
-        action="list the values instead: NAME=V1,V2,...",
-    )
-
-
-def read_sample(text: str | None, seed: int | None) -> Sample | None:
-    """Parse METHOD:COUNT.
-
-    Examples
-    --------
-    >>> read_sample("lhs:200", 7)
-    Sample(method='lhs', count=200, seed=7)
-    """
-    if text is None:
-        if seed is not None:
-            raise UsageError(
-                "--sample-seed requires --sample",
-                where="--sample-seed",
-                got=str(seed),
-                allowed="a seed with --sample",
-                action="select a sampling method: --sample lhs:100",
-            )
-        return None
-    method, _, count = text.partition(":")
-    if method not in METHODS:
-        raise unknown_name("sampling method", method, METHODS, where="--sample")
-    return Sample(method, parse_count(count, "--sample", 1, 100_000), seed or 0)  # type: ignore[arg-type]
-
-
-# Output of `uflip sweep`: a table of its rows, and a CSV file with all numbers.
-
-
-# Costs of a row that can be printed.
-COSTS = ("spare_bytes", "memory_bytes")
-# Printed response times of a row.
-STATISTICS = ("mean", "p50", "p99", "max")
-
-
-def impossible_line(planned: "PlannedSweep") -> str:
-    """Return how many combinations of a sample make no device, and the reason for the first."""
-    count, total = len(planned.impossible), len(planned.impossible) + len(planned.points)
-    values, error = planned.impossible[0]
-    first = " ".join(f"{name}={value}" for name, value in values.items())
-    return f"{count} of {total} combinations make no device; {first}: {error.what}"
-
-
-def print_rows(rows: "list[SweepRow]", names: list[str], others: Sequence[str] = ()) -> None:
-    """Print the table; costs in `others` are printed before the measurements."""
-    present_modes = {mode for row in rows for mode in row.times}
-    modes = [mode for mode in MODES if mode in present_modes]
-    costs = [name for name in COSTS if name in others]
-    head = [*names, *(name.removesuffix("_bytes") for name in costs)]
-    if modes:
-        head.append("IOPS")
-        prefixes = [f"{PLURALS[mode]} " if len(modes) > 1 else "" for mode in modes]
-        head += [prefix + name for prefix in prefixes for name in STATISTICS]
-    head += ["write amplification", "valid pages per victim"]
-    echo_table(head, [_cells(row, names, costs, modes) for row in rows], left=len(names))
-
-
-def _cells(row: "SweepRow", names: list[str], costs: list[str], modes: list[str]) -> list[str]:
-    cells = [str(row.values[name]) for name in names]
-    sizes = [getattr(row, name) for name in costs]
-    cells += ["" if size is None else format_size(size) for size in sizes]
-    if modes:
-        cells.append("" if row.ios_per_s is None else format_count(round(row.ios_per_s)))
-    for mode in modes:
-        statistics = row.times.get(mode, {})
-        times = [statistics.get(f"{name}_ns") for name in STATISTICS]
-        cells += ["" if time is None else format_duration_ns(time) for time in times]
-    ratios = (row.write_amplification, row.relocated_pages_per_block)
-    return cells + ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
-
-
-def check_table(path: Path | None, force: bool) -> None:
-    """Check the name of the table before any work is done."""
-    if path is None:
-        return
-    from uflip.results import outputs
-
-    outputs.check_ending(path, "table", "--csv", (".csv",))
-    output_path(path, force)
-
-
-def output_path(path: Path, force: bool) -> "OutputPath":
-    """Return the path of the table."""
-    from uflip.results import outputs
-
-    return outputs.check(path, outputs.TABLE, "--csv", force=force)
-
-
-def write_table(rows: "list[SweepRow]", output: "OutputPath") -> None:
-    """Write one line per point: the varied values, then every number under its name."""
-    from uflip.results.outputs import write_table as write
-    from uflip.sweeping.data_set import columns, flatten
-
-    names = columns(rows)
-    write(output, names, ([values.get(name) for name in names] for values in map(flatten, rows)))
-
-
-# Findings of `uflip sweep` in its rows: best point, Pareto front, sensitivity.
-
-
-@dataclass(frozen=True)
-class FindingOptions:
-    """The requested findings: a measure for each kind, or None."""
-
-    best: str | None
-    objectives: tuple[str, ...] | None
-    sensitivity: str | None
-
-
-@dataclass(frozen=True)
-class Best:
-    """The best row by a measure, and its value; None if no row can be ranked."""
-
-    by: str
-    row: "SweepRow | None"
-    value: float | None
-
-
-@dataclass(frozen=True)
-class SweepFindings:
-    """The best row, the indices of the rows on the front, and the shares of a variance."""
-
-    best: Best | None
-    front: tuple[tuple[str, ...], list[int]] | None
-    sensitivity: "tuple[str, Sequence[SobolIndex]] | None"
-    doubt: str | None = None
-    """Why the shares are doubtful, or why they are missing."""
-
-    def document(self) -> Mapping[str, object]:
-        """Return the `--json` document."""
-        content: dict[str, object] = {}
-        if self.best is not None:
-            row = self.best.row
-            content["best"] = {
-                "by": self.best.by,
-                "value": self.best.value,
-                "values": None if row is None else row.values,
-                "device": None if row is None else row.device,
-            }
-        if self.front is not None:
-            objectives, points = self.front
-            content["pareto"] = {"objectives": objectives, "points": points}
-        if self.sensitivity is not None:
-            measure, indices = self.sensitivity
-            content["sensitivity"] = {"of": measure, "indices": indices, "doubt": self.doubt}
-        return content
-
-
-def check_finding_options(requested: FindingOptions, planned: "PlannedSweep") -> None:
-    """Reject findings that the rows of a sweep cannot support, before any work is done.
-
-    Raises
-    ------
-    UsageError
-    UnavailableError
-    """
-    from uflip.sweeping.ranking import check_measure, check_objectives, check_sensitivity
-
-    design = planned.design
-    for option, measure in (("--best", requested.best), ("--sensitivity", requested.sensitivity)):
-        if measure is not None:
-            check_measure(measure, design.spec, timed=design.timed, where=option)
-    if requested.objectives is not None:
-        check_objectives(requested.objectives, design.spec, timed=design.timed)
-    if requested.sensitivity is None:
-        return
-    if design.sample is None or design.sample.method != "sobol":
-        raise UsageError(
-            "Sobol' indices need their design",
-            where="--sensitivity",
-            got="combinations of another design",
-            allowed="--sample sobol:N",
-            action="give --sample sobol:N; N is a power of two, 64 or more",
-        )
-    check_sensitivity(planned.points, requested.sensitivity, timed=design.timed)
-
-
-def findings(requested: FindingOptions, rows: "list[SweepRow]") -> SweepFindings:
-    """Return the requested findings."""
-    from uflip.sweeping.ranking import pareto_front
-
-    objectives, measure = requested.objectives, requested.sensitivity
-    indices, doubted = ([], None) if measure is None else _shares(rows, measure)
-    return SweepFindings(
-        None if requested.best is None else _best(rows, requested.best),
-        None if objectives is None else (objectives, pareto_front(rows, objectives)),
-        None if measure is None else (measure, indices),
-        doubted,
-    )
-
-
-def _shares(rows: "list[SweepRow]", measure: str) -> "tuple[Sequence[SobolIndex], str | None]":
-    """Return the shares of a variance with a doubt about them, or why they are missing."""
-    from uflip.sweeping.ranking import sensitivity, why_sensitivity_doubtful
-
-    try:
-        return sensitivity(rows, measure), why_sensitivity_doubtful(rows)
-    except UsageError as error:
-        return [], f"{error.what}: {error.got}; {error.action}"
-
-
-def print_findings(findings: SweepFindings, rows: "list[SweepRow]", names: list[str]) -> None:
-    """Print the findings."""
-    if findings.front is not None:
-        objectives, points = findings.front
-        echo(f"\nPareto front of {', '.join(objectives)}: {len(points)} of {len(rows)} points")
-        print_rows([rows[index] for index in points], names, objectives)
-    if findings.sensitivity is not None:
-        measure, indices = findings.sensitivity
-        echo(f"\nshare of the variance of {measure} that a name explains")
-        cells = [
-            (
-                each.name,
-                f"{each.first:.2f} ± {each.first_half_width:.2f}",
-                f"{each.total:.2f} ± {each.total_half_width:.2f}",
-            )
-            for each in indices
-        ]
-        if cells:
-            echo_table(("name", "alone", "with interactions"), cells)
-        if findings.doubt is not None:
-            echo(f"warning: {findings.doubt}")
-    if findings.best is not None:
-        echo(_best_line(findings.best))
-
-
-def draw(
-    rows: "list[SweepRow]", design: "Design", requested: FindingOptions, out: Path, *, force: bool
-) -> None:
-    """Draw the figure that fits the options: a front, a sample, or a grid."""
-    from uflip.report.figures import design_space
-    from uflip.report.figures.design_space import draw_points
-    from uflip.sweeping.ranking import pareto_front
-
-    if requested.objectives is not None and design.sample is None:
-        on_front = pareto_front(rows, requested.objectives)
-        first, *_, last = (_column(rows, name) for name in requested.objectives)
-        design_space.draw_front(first, last, on_front, design.device, out, force=force)
-    elif design.sample is not None:
-        on_front = pareto_front(rows, requested.objectives) if requested.objectives else []
-        measures = requested.objectives or [
-            requested.best or requested.sensitivity or _default(rows)
-        ]
-        varied = [(name, [row.values[name] for row in rows]) for name in design.vary]
-        columns = [*varied, *(_column(rows, name) for name in measures)]
-        design_space.draw_parallel(columns, design.device, out, front=on_front, force=force)
-    else:
-        draw_points(rows, design.device, out, force=force)
-
-
-def _default(rows: "list[SweepRow]") -> str:
-    """Return the measure that is drawn by default."""
-    modes = [*rows[0].times]
-    if not modes:
-        return "write_amplification"
-    return "mean" if len(modes) == 1 else f"{modes[0]}_mean"
-
-
-def _column(rows: "list[SweepRow]", name: str) -> tuple[str, list[float | None]]:
-    """Return a measure of every row, in the unit of its label."""
-    from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured
-
-    values = [measured(row, name) for row in rows]
-    if name in (*RATES, WRITE_AMPLIFICATION):
-        return name.replace("_", " "), values
-    label, unit = (f"{name[:-6]} [MiB]", 1 << 20) if name in COSTS else (f"{name} [ms]", 10**6)
-    return label.replace("_", " "), [None if value is None else value / unit for value in values]
-
-
-def _best(rows: "list[SweepRow]", by: str) -> Best:
-    from uflip.sweeping.ranking import best, measured
-
-    row = best(rows, by)
-    return Best(by, row, None if row is None else measured(row, by))
-
-
-def _best_line(best: Best) -> str:
-    """Return a line about the best point."""
-    by, row, value = best.by, best.row, best.value
-    if row is None or value is None:
-        return f"best {by}: no point has enough I/Os for it"
-    point = " ".join(f"{name}={each}" for name, each in row.values.items())
-    if by == "iops":
-        return f"best {by}: {point}, {format_count(round(value))} IOPS"
-    if by == "bytes_per_s":
-        return f"best {by}: {point}, {format_size(round(value))}/s"
-    text = f"{value:.2f}" if by == "write_amplification" else format_duration_ns(value)
-    return f"best {by}: {point}, {text}"
-
-
-RESUME_OPTIONS = (
-    "--resume FOLDER, with --jobs, --workers, --scheduler, --best, --pareto, --sensitivity, --out, "
-    "--csv, --quiet, --json"
-)
-
 EPILOG = """\b
 Examples:
   uflip sweep sim:ofc --vary spare_factor=0.3,0.45,0.6 --vary gc=greedy,cyclic --pattern RW
@@ -445,6 +71,26 @@ A NAME is a parameter of the pattern (io_size, queue_depth, pattern, ...), durab
 the profile. Each combination is a device of its own, in the state of its profile. They run on all
 cores; the rows are in order, and the same on every executor.
 """
+
+RESUME_OPTIONS = (
+    "--resume FOLDER, with --jobs, --workers, --scheduler, --best, --pareto, --sensitivity, --out, "
+    "--csv, --quiet, --json"
+)
+
+FORMS = "NAME=V1,V2,... | NAME=LOW..HIGH[/STEP][:log]"
+
+_RANGE = re.compile(
+    r"(?P<low>[^.,/:]+(\.\d+)?)\.\.(?P<high>[^,/:]+)(/(?P<step>[^,/:]+)|:(?P<log>log))?"
+)
+
+# A range with a step becomes a list; a longer list is probably a typing error.
+MAX_STEPS = 10_000
+
+# Costs of a row that can be printed.
+COSTS = ("spare_bytes", "memory_bytes")
+
+# Printed response times of a row.
+STATISTICS = ("mean", "p50", "p99", "max")
 
 
 @click.command("sweep", epilog=EPILOG)
@@ -603,28 +249,16 @@ def command(
     _print_results(planned, rows, findings(requested, rows), failed, as_json=as_json)
 
 
-def _print_results(
-    planned: "PlannedSweep",
-    rows: "list[SweepRow]",
-    findings: SweepFindings,
-    failed: UflipError | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Print rows and findings, and then the failure."""
-    names = list(planned.design.vary)
-    if as_json:
-        document = {**_document(planned, rows), **findings.document()}
-        echo_json(document if failed is None else {**document, "error": error_document(failed)})
-    else:
-        print_rows(rows, names)
-        if planned.impossible:
-            echo(impossible_line(planned))
-        print_findings(findings, rows, names)
-        if failed is not None:
-            echo_error(failed)
-    if failed is not None:
-        raise click.exceptions.Exit(failed.exit_code)
+def _check_required(device: str | None, vary: tuple[str, ...]) -> None:
+    """Reject a sweep without a device, or without varied parameters."""
+    if device is None or not vary:
+        raise UsageError(
+            "A sweep needs a device and parameters to vary",
+            where="DEVICE" if device is None else "--vary",
+            got="nothing",
+            allowed="sim:NAME and --vary NAME=V1,V2,..., or --resume FOLDER",
+            action="give both; see `uflip sweep --help`",
+        )
 
 
 def _varied_pattern(varied: Varied, parameters: Mapping[str, object]) -> Mapping[str, str]:
@@ -660,16 +294,28 @@ def _explain_resume(folder: Path | None) -> Iterator[None]:
         ) from error
 
 
-def _check_required(device: str | None, vary: tuple[str, ...]) -> None:
-    """Reject a sweep without a device, or without varied parameters."""
-    if device is None or not vary:
-        raise UsageError(
-            "A sweep needs a device and parameters to vary",
-            where="DEVICE" if device is None else "--vary",
-            got="nothing",
-            allowed="sim:NAME and --vary NAME=V1,V2,..., or --resume FOLDER",
-            action="give both; see `uflip sweep --help`",
-        )
+def _print_results(
+    planned: "PlannedSweep",
+    rows: "list[SweepRow]",
+    findings: "SweepFindings",
+    failed: UflipError | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print rows and findings, and then the failure."""
+    names = list(planned.design.vary)
+    if as_json:
+        document = {**_document(planned, rows), **findings.document()}
+        echo_json(document if failed is None else {**document, "error": error_document(failed)})
+    else:
+        print_rows(rows, names)
+        if planned.impossible:
+            echo(impossible_line(planned))
+        print_findings(findings, rows, names)
+        if failed is not None:
+            echo_error(failed)
+    if failed is not None:
+        raise click.exceptions.Exit(failed.exit_code)
 
 
 def _document(planned: "PlannedSweep", rows: "list[SweepRow]") -> Mapping[str, object]:
@@ -684,3 +330,358 @@ def _document(planned: "PlannedSweep", rows: "list[SweepRow]") -> Mapping[str, o
         "impossible": [values for values, _ in planned.impossible],
         "rows": rows,
     }
+
+
+# The varied parameters, NAME=V1,V2,... or NAME=LOW..HIGH, and the sample.
+
+
+def read_varied(arguments: Sequence[str]) -> Varied:
+    """Parse the values of --vary, NAME=V1,V2,... each.
+
+    Examples
+    --------
+    >>> read_varied(["gc=greedy,cyclic", "queue_depth=1..4/1", "spare_factor=0.1..0.3"])
+    {'gc': ['greedy', 'cyclic'], 'queue_depth': [1, 2, 3, 4], \
+'spare_factor': Range(low=0.1, high=0.3, logarithmic=False)}
+    """
+    varied: Varied = {}
+    for text in arguments:
+        name, equals, values = text.partition("=")
+        items = [value.strip() for value in values.split(",") if value.strip()]
+        if not equals or not name or not items or name in varied:
+            raise UsageError(
+                "The values to vary cannot be parsed"
+                if name not in varied
+                else "A name is varied twice",
+                where="--vary",
+                got=text,
+                allowed=f"{FORMS}, as in spare_factor=0.1,0.2 or spare_factor=0.1..0.3",
+                action="give a name and its values, separated by commas, or two ends of a range",
+            )
+        # Values with units stay texts until the pattern or the profile parses them.
+        ends = _RANGE.fullmatch(values.strip())
+        varied[name.strip()] = (
+            [read_override("", value) for value in items] if ends is None else _range(text, ends)
+        )
+    return varied
+
+
+def _range(text: str, match: re.Match[str]) -> list[Any] | Range:
+    low, high = (_number(text, match[end]) for end in ("low", "high"))
+    full_range = Range(low, high, match["log"] is not None)
+    full_range.check(text)
+    if match["step"] is None:
+        return full_range
+    step = _number(text, match["step"])
+    if step <= 0 or (high - low) / step > MAX_STEPS:
+        raise UsageError(
+            "The step does not lead from one end of the range to the other",
+            where=text,
+            got=match["step"],
+            allowed=f"a number above 0, with at most {MAX_STEPS} steps",
+            action="correct the step",
+        )
+    count = int((high - low) / step * (1 + 1e-12)) + 1
+    values = [low + step * number for number in range(count)]
+    return [float(f"{value:.12g}") if isinstance(value, float) else value for value in values]
+
+
+def _number(text: str, end: str) -> int | float:
+    """Parse an end of a range: a number, a size or a duration."""
+    value = read_override("", end.strip())
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    for read in (parse_size, parse_duration):
+        try:
+            return read(end.strip(), text)
+        except UflipError:
+            continue
+    raise UsageError(
+        "An end of the range is not a number",
+        where=text,
+        got=end,
+        allowed="numbers, sizes or durations, as in 1..64, 4KiB..64KiB, 10us..1ms",
+        action="list the values instead: NAME=V1,V2,...",
+    )
+
+
+def read_sample(text: str | None, seed: int | None) -> Sample | None:
+    """Parse METHOD:COUNT.
+
+    Examples
+    --------
+    >>> read_sample("lhs:200", 7)
+    Sample(method='lhs', count=200, seed=7)
+    """
+    if text is None:
+        if seed is not None:
+            raise UsageError(
+                "--sample-seed requires --sample",
+                where="--sample-seed",
+                got=str(seed),
+                allowed="a seed with --sample",
+                action="select a sampling method: --sample lhs:100",
+            )
+        return None
+    method, _, count = text.partition(":")
+    if method not in METHODS:
+        raise unknown_name("sampling method", method, METHODS, where="--sample")
+    return Sample(method, parse_count(count, "--sample", 1, 100_000), seed or 0)  # type: ignore[arg-type]
+
+
+# The rows: a printed table, and a CSV file with all numbers.
+
+
+def print_rows(rows: "list[SweepRow]", names: list[str], others: Sequence[str] = ()) -> None:
+    """Print the table; costs in `others` are printed before the measurements."""
+    present_modes = {mode for row in rows for mode in row.times}
+    modes = [mode for mode in MODES if mode in present_modes]
+    costs = [name for name in COSTS if name in others]
+    head = [*names, *(name.removesuffix("_bytes") for name in costs)]
+    if modes:
+        head.append("IOPS")
+        prefixes = [f"{PLURALS[mode]} " if len(modes) > 1 else "" for mode in modes]
+        head += [prefix + name for prefix in prefixes for name in STATISTICS]
+    head += ["write amplification", "valid pages per victim"]
+    echo_table(head, [_cells(row, names, costs, modes) for row in rows], left=len(names))
+
+
+def _cells(row: "SweepRow", names: list[str], costs: list[str], modes: list[str]) -> list[str]:
+    cells = [str(row.values[name]) for name in names]
+    sizes = [getattr(row, name) for name in costs]
+    cells += ["" if size is None else format_size(size) for size in sizes]
+    if modes:
+        cells.append("" if row.ios_per_s is None else format_count(round(row.ios_per_s)))
+    for mode in modes:
+        statistics = row.times.get(mode, {})
+        times = [statistics.get(f"{name}_ns") for name in STATISTICS]
+        cells += ["" if time is None else format_duration_ns(time) for time in times]
+    ratios = (row.write_amplification, row.relocated_pages_per_block)
+    return cells + ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
+
+
+def impossible_line(planned: "PlannedSweep") -> str:
+    """Return how many combinations of a sample make no device, and the reason for the first."""
+    count, total = len(planned.impossible), len(planned.impossible) + len(planned.points)
+    values, error = planned.impossible[0]
+    first = " ".join(f"{name}={value}" for name, value in values.items())
+    return f"{count} of {total} combinations make no device; {first}: {error.what}"
+
+
+def check_table(path: Path | None, force: bool) -> None:
+    """Check the name of the table before any work is done."""
+    if path is None:
+        return
+    from uflip.results import outputs
+
+    outputs.check_ending(path, "table", "--csv", (".csv",))
+    output_path(path, force)
+
+
+def output_path(path: Path, force: bool) -> "OutputPath":
+    """Return the path of the table."""
+    from uflip.results import outputs
+
+    return outputs.check(path, outputs.TABLE, "--csv", force=force)
+
+
+def write_table(rows: "list[SweepRow]", output: "OutputPath") -> None:
+    """Write one line per point: the varied values, then every number under its name."""
+    from uflip.results.outputs import write_table as write
+    from uflip.sweeping.data_set import columns, flatten
+
+    names = columns(rows)
+    write(output, names, ([values.get(name) for name in names] for values in map(flatten, rows)))
+
+
+# Findings in the rows: best point, Pareto front, sensitivity, and their figure.
+
+
+@dataclass(frozen=True)
+class FindingOptions:
+    """The requested findings: a measure for each kind, or None."""
+
+    best: str | None
+    objectives: tuple[str, ...] | None
+    sensitivity: str | None
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best row by a measure, and its value; None if no row can be ranked."""
+
+    by: str
+    row: "SweepRow | None"
+    value: float | None
+
+
+@dataclass(frozen=True)
+class SweepFindings:
+    """The best row, the indices of the rows on the front, and the shares of a variance."""
+
+    best: Best | None
+    front: tuple[tuple[str, ...], list[int]] | None
+    sensitivity: "tuple[str, Sequence[SobolIndex]] | None"
+    doubt: str | None = None
+    """Why the shares are doubtful, or why they are missing."""
+
+    def document(self) -> Mapping[str, object]:
+        """Return the `--json` document."""
+        content: dict[str, object] = {}
+        if self.best is not None:
+            row = self.best.row
+            content["best"] = {
+                "by": self.best.by,
+                "value": self.best.value,
+                "values": None if row is None else row.values,
+                "device": None if row is None else row.device,
+            }
+        if self.front is not None:
+            objectives, points = self.front
+            content["pareto"] = {"objectives": objectives, "points": points}
+        if self.sensitivity is not None:
+            measure, indices = self.sensitivity
+            content["sensitivity"] = {"of": measure, "indices": indices, "doubt": self.doubt}
+        return content
+
+
+def check_finding_options(requested: FindingOptions, planned: "PlannedSweep") -> None:
+    """Reject findings that the rows of a sweep cannot support, before any work is done.
+
+    Raises
+    ------
+    UsageError
+    UnavailableError
+    """
+    from uflip.sweeping.ranking import check_measure, check_objectives, check_sensitivity
+
+    design = planned.design
+    for option, measure in (("--best", requested.best), ("--sensitivity", requested.sensitivity)):
+        if measure is not None:
+            check_measure(measure, design.spec, timed=design.timed, where=option)
+    if requested.objectives is not None:
+        check_objectives(requested.objectives, design.spec, timed=design.timed)
+    if requested.sensitivity is None:
+        return
+    if design.sample is None or design.sample.method != "sobol":
+        raise UsageError(
+            "Sobol' indices need their design",
+            where="--sensitivity",
+            got="combinations of another design",
+            allowed="--sample sobol:N",
+            action="give --sample sobol:N; N is a power of two, 64 or more",
+        )
+    check_sensitivity(planned.points, requested.sensitivity, timed=design.timed)
+
+
+def findings(requested: FindingOptions, rows: "list[SweepRow]") -> SweepFindings:
+    """Return the requested findings."""
+    from uflip.sweeping.ranking import pareto_front
+
+    objectives, measure = requested.objectives, requested.sensitivity
+    indices, doubted = ([], None) if measure is None else _shares(rows, measure)
+    return SweepFindings(
+        None if requested.best is None else _best(rows, requested.best),
+        None if objectives is None else (objectives, pareto_front(rows, objectives)),
+        None if measure is None else (measure, indices),
+        doubted,
+    )
+
+
+def _shares(rows: "list[SweepRow]", measure: str) -> "tuple[Sequence[SobolIndex], str | None]":
+    """Return the shares of a variance with a doubt about them, or why they are missing."""
+    from uflip.sweeping.ranking import sensitivity, why_sensitivity_doubtful
+
+    try:
+        return sensitivity(rows, measure), why_sensitivity_doubtful(rows)
+    except UsageError as error:
+        return [], f"{error.what}: {error.got}; {error.action}"
+
+
+def print_findings(findings: SweepFindings, rows: "list[SweepRow]", names: list[str]) -> None:
+    """Print the findings."""
+    if findings.front is not None:
+        objectives, points = findings.front
+        echo(f"\nPareto front of {', '.join(objectives)}: {len(points)} of {len(rows)} points")
+        print_rows([rows[index] for index in points], names, objectives)
+    if findings.sensitivity is not None:
+        measure, indices = findings.sensitivity
+        echo(f"\nshare of the variance of {measure} that a name explains")
+        cells = [
+            (
+                each.name,
+                f"{each.first:.2f} ± {each.first_half_width:.2f}",
+                f"{each.total:.2f} ± {each.total_half_width:.2f}",
+            )
+            for each in indices
+        ]
+        if cells:
+            echo_table(("name", "alone", "with interactions"), cells)
+        if findings.doubt is not None:
+            echo(f"warning: {findings.doubt}")
+    if findings.best is not None:
+        echo(_best_line(findings.best))
+
+
+def _best(rows: "list[SweepRow]", by: str) -> Best:
+    from uflip.sweeping.ranking import best, measured
+
+    row = best(rows, by)
+    return Best(by, row, None if row is None else measured(row, by))
+
+
+def _best_line(best: Best) -> str:
+    """Return a line about the best point."""
+    by, row, value = best.by, best.row, best.value
+    if row is None or value is None:
+        return f"best {by}: no point has enough I/Os for it"
+    point = " ".join(f"{name}={each}" for name, each in row.values.items())
+    if by == "iops":
+        return f"best {by}: {point}, {format_count(round(value))} IOPS"
+    if by == "bytes_per_s":
+        return f"best {by}: {point}, {format_size(round(value))}/s"
+    text = f"{value:.2f}" if by == "write_amplification" else format_duration_ns(value)
+    return f"best {by}: {point}, {text}"
+
+
+def draw(
+    rows: "list[SweepRow]", design: "Design", requested: FindingOptions, out: Path, *, force: bool
+) -> None:
+    """Draw the figure that fits the options: a front, a sample, or a grid."""
+    from uflip.report.figures import design_space
+    from uflip.report.figures.design_space import draw_points
+    from uflip.sweeping.ranking import pareto_front
+
+    if requested.objectives is not None and design.sample is None:
+        on_front = pareto_front(rows, requested.objectives)
+        first, *_, last = (_column(rows, name) for name in requested.objectives)
+        design_space.draw_front(first, last, on_front, design.device, out, force=force)
+    elif design.sample is not None:
+        on_front = pareto_front(rows, requested.objectives) if requested.objectives else []
+        measures = requested.objectives or [
+            requested.best or requested.sensitivity or _default(rows)
+        ]
+        varied = [(name, [row.values[name] for row in rows]) for name in design.vary]
+        columns = [*varied, *(_column(rows, name) for name in measures)]
+        design_space.draw_parallel(columns, design.device, out, front=on_front, force=force)
+    else:
+        draw_points(rows, design.device, out, force=force)
+
+
+def _default(rows: "list[SweepRow]") -> str:
+    """Return the measure that is drawn by default."""
+    modes = [*rows[0].times]
+    if not modes:
+        return "write_amplification"
+    return "mean" if len(modes) == 1 else f"{modes[0]}_mean"
+
+
+def _column(rows: "list[SweepRow]", name: str) -> tuple[str, list[float | None]]:
+    """Return a measure of every row, in the unit of its label."""
+    from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured
+
+    values = [measured(row, name) for row in rows]
+    if name in (*RATES, WRITE_AMPLIFICATION):
+        return name.replace("_", " "), values
+    label, unit = (f"{name[:-6]} [MiB]", 1 << 20) if name in COSTS else (f"{name} [ms]", 10**6)
+    return label.replace("_", " "), [None if value is None else value / unit for value in values]
