@@ -29,8 +29,9 @@ from uflip.benchmark import (
     estimate,
     make_plan,
 )
-from uflip.cli.benchmark_progress import IoRate, PlanProgress
+from uflip.cli.benchmark_progress import PlanProgress
 from uflip.cli.main import VERBS
+from uflip.cli.progress import IoRate
 from uflip.device.catalogue import inspect_device, known_devices
 from uflip.errors import EXIT_CODES, UsageError
 from uflip.microbench import micro_benchmarks_for

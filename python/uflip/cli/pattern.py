@@ -159,7 +159,8 @@ def command(
         check_target(device, opening)
     from uflip import signals
     from uflip.benchmark.prepare import open_watched
-    from uflip.cli.benchmark_progress import Watching, run_display
+    from uflip.cli.benchmark_progress import Watching
+    from uflip.cli.progress import run_display
     from uflip.device.catalogue import inspect_device
     from uflip.device.identity import check_target as check_unchanged
     from uflip.device.identity import count_disturbances

@@ -9,13 +9,15 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from uflip.escape import escape_line
-from uflip.units import format_duration_ns, parse_number
+from uflip.native_wait import OnProgress
+from uflip.units import format_count, format_duration_ns, parse_number
 
 INTERVAL = "UFLIP_PROGRESS"
 """The seconds between two lines without a terminal."""
@@ -108,6 +110,62 @@ def with_time_left(
         sink.draw(done, text)
 
     return draw
+
+
+@contextmanager
+def run_display(*, quiet: bool, simulated: bool) -> Iterator[OnProgress]:
+    """Show the progress of a single run.
+
+    Parameters
+    ----------
+    quiet : bool
+        Show nothing.
+    simulated : bool
+        As for `IoRate`.
+    """
+    rate = IoRate(simulated=simulated)
+    with display(1, quiet=quiet) as sink:
+
+        def show(done: int, total: int, last_response_ns: int) -> None:
+            response = format_duration_ns(last_response_ns)
+            counts = f"{format_count(done)} of {format_count(total)}"
+            sink.draw(done / total, f"{counts}  {rate.text(done)}{response}")
+
+        yield show
+
+
+class IoRate:
+    """I/Os per second over the last seconds.
+
+    Parameters
+    ----------
+    simulated : bool
+        Whether the device is simulated: the rate is then the simulator's, not the device's.
+    clock_s : callable
+        Returns the time [s].
+    """
+
+    WINDOW_S = 2.0
+
+    def __init__(self, *, simulated: bool, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._unit = "simulated a second" if simulated else "IOPS"
+        self._clock_s = clock_s
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def begin(self) -> None:
+        """Start measuring another run."""
+        self._samples.clear()
+
+    def text(self, done: int) -> str:
+        """Return the rate with trailing blanks, or nothing before it is known."""
+        now = self._clock_s()
+        self._samples.append((now, done))
+        while len(self._samples) > 2 and now - self._samples[1][0] >= self.WINDOW_S:
+            self._samples.popleft()
+        (since, before), elapsed_s = self._samples[0], now - self._samples[0][0]
+        if elapsed_s <= 0 or done < before:
+            return ""
+        return f"{format_count(round((done - before) / (now - since)))} {self._unit}  "
 
 
 class _Nothing:
