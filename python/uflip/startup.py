@@ -67,7 +67,7 @@ def startup_of(phases: Phases, io_size: int) -> Startup:
     io_size : int
         Of the analysed runs [bytes].
     """
-    return longest_of([*phases["patterns"].items(), *phases.get("again", {}).items()], io_size)
+    return longest_of([*phases["patterns"].items(), *phases["again"].items()], io_size)
 
 
 def longest_of(
@@ -82,15 +82,11 @@ def longest_of(
     effects: dict[bool, float] = {}
     means: dict[str, float] = {}
     for label, phases in labelled_phases:
-        mean_ns = phases.get("running_ns", phases.get("mean_ns"))
-        if mean_ns is not None:
-            means.setdefault(label, mean_ns)
-        is_write, ios = label in LABELS_OF_WRITES, phases["startup_ios"]
-        settled_ios = phases.get("settled_ios", ios)
-        ios = settled_ios if settled else max(ios, settled_ios)
-        effect = (
-            abs(phases["settling_ns"] / mean_ns - 1) if mean_ns and "settling_ns" in phases else 1.0
-        )
+        means.setdefault(label, phases["running_ns"])
+        is_write, ios = label in LABELS_OF_WRITES, phases["settled_ios"]
+        if not settled:
+            ios = max(phases["startup_ios"], ios)
+        effect = abs(phases["settling_ns"] / phases["running_ns"] - 1)
         if STARTUP_NOT_OVER in phases["reasons"]:
             ios, effect = phases["ios"], 1.0
         if ios:

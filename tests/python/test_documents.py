@@ -207,9 +207,11 @@ def test_duplicate_run_ids_are_refused(without_ledger: Path, tmp_path: Path) -> 
 WARNING = {"code": "c", "message": "m", "numbers": {}, "advice": "a"}
 LINGERING = {
     "reads_affected": 0, "lingering_ns": 0, "over": True, "slow_ns": 1.0, "pause_ns": 0,
+    "device_busy_ns": None, "gap_ns": 0,
     "windows": {
         "ios": 64,
         "before": {"mean_ns": [1.0], "max_ns": [1.0]},
+        "writes": {"mean_ns": [1.0], "max_ns": [1.0]},
         "after": {"mean_ns": [1.0, 1.0], "max_ns": [1.0]},
     },
 }  # fmt: skip

@@ -452,8 +452,8 @@ def test_affected_reads_are_described_without_lasting_effect(document: dict[str,
     after = {"mean_ns": [670_000, 122_000], "max_ns": [34_970_000, 130_000]}
     effect = {
         "reads_affected": 0, "lingering_ns": 0, "over": True, "slow_ns": 125_000.0, "pause_ns": 1,
-        "device_busy_ns": 50_000_000,
-        "windows": {"ios": 64, "before": window, "writes": None, "after": after},
+        "device_busy_ns": 50_000_000, "gap_ns": 0,
+        "windows": {"ios": 64, "before": window, "writes": window, "after": after},
     }  # fmt: skip
     text = Page(build_page({**document, "interference": effect, "method": "startup"}, [])).text
     assert "no lasting trace in the sequential reads after it; the slowest of them took 35" in text

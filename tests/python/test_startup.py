@@ -85,7 +85,10 @@ def test_reads_need_no_written_bytes() -> None:
 
 
 def pattern_phases(startup: int, ios: int = 1024, *reasons: str) -> dict[str, Any]:
-    return {"startup_ios": startup, "ios": ios, "reasons": list(reasons)}
+    return {
+        "startup_ios": startup, "settled_ios": startup, "ios": ios, "reasons": list(reasons),
+        "settling_ns": 2.0, "running_ns": 1.0,
+    }  # fmt: skip
 
 
 def test_startup_is_the_largest_observed() -> None:
@@ -93,9 +96,9 @@ def test_startup_is_the_largest_observed() -> None:
         "patterns": {"SR": pattern_phases(2), "RW": pattern_phases(40)},
         "again": {"RW": pattern_phases(60), "SR": pattern_phases(1)},
     }
-    assert startup_of(phases, 4096) == Startup(2, 60, 4096)
-    endless = {"patterns": {"SW": pattern_phases(0, 777, "start_up_not_over")}}
-    assert startup_of(endless, 4096) == Startup(0, 777, 4096), (
+    assert startup_of(phases, 4096) == Startup(2, 60, 4096, {"SR": 1.0, "RW": 1.0})
+    endless = {"patterns": {"SW": pattern_phases(0, 777, "start_up_not_over")}, "again": {}}
+    assert startup_of(endless, 4096) == Startup(0, 777, 4096, {"SW": 1.0}), (
         "the whole run, which is a lower bound"
     )
 
@@ -184,7 +187,7 @@ def name(run: PlannedRun) -> str:
 @pytest.mark.parametrize("startup", [0, 1, 40, 100, 5000])
 def test_quick_runs_skip_startup_and_keep_length(startup: int) -> None:
     plan = make_plan(inspect_device("sim:demo"), "quick", 1)
-    phases = {"patterns": {"RW": pattern_phases(startup)}, "period_ios": 1}
+    phases = {"patterns": {"RW": pattern_phases(startup)}, "again": {}, "period_ios": 1}
     without = make_plan(inspect_device("sim:demo"), "quick", 1, Choices(method="paper"))
     # The order of runs is another.
     lengths = {name(run): run.spec.io_count - run.spec.io_ignore for run in without.runs}

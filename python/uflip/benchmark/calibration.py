@@ -181,7 +181,7 @@ class Calibration:
         if [run.pattern for run in runs] != list(interference.BATCHES):
             return
         before, writes, after = (trace for _, trace in parts)
-        effect = interference.lingering(
+        self._lingering = interference.lingering(
             np.asarray(before.column("response_time_ns")),
             np.asarray(after.column("response_time_ns")),
             np.asarray(after.column("submit_ns")),
@@ -190,7 +190,6 @@ class Calibration:
             gap_ns=interference.longest_gap_ns(parts),
             device_busy_ns=device_busy_ns,
         )
-        self._lingering = effect.as_dict()
         self._writer.note("interference", self._lingering)
 
 

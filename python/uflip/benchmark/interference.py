@@ -23,9 +23,8 @@ effect ends with the last affected window or block.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from statistics import NormalDist
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,7 @@ from numpy.typing import NDArray
 from uflip import _native
 from uflip._native import Trace
 from uflip.data.device import DeviceInfo
-from uflip.data.manifest import Batches, Interference, Windows
+from uflip.data.manifest import Interference, Windows
 from uflip.device.handle import Device
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.experiment import Context, IoCounts, PlannedRun, run_seed
@@ -69,45 +68,6 @@ Numbered = tuple[int, PlannedRun]
 """A run with its index in the plan, from 0."""
 
 
-@dataclass(frozen=True)
-class Lingering:
-    """The effect of a batch of random writes on later reads.
-
-    Attributes
-    ----------
-    reads_affected : int
-        Sequential reads after it that are slower than before it.
-    lingering_ns : int
-        Duration of these reads, from the first of them [ns].
-    over : bool
-        Whether the effect ended before the reads did.
-    slow_ns : float
-        Reads above this limit are slow: 95 % of the first batch are below [ns].
-    device_busy_ns : int or None
-        Busy time of the device after the writes if it idles [ns]; None if unknown.
-    gap_ns : int
-        The longest time between two batches in which the device had nothing to do [ns].
-    pause_ns : int
-        The resulting pause [ns].
-    windows : dict
-        Data of Figure 5: `ios` per window, and for `before`, `writes` and `after` the means and
-        the maxima of the windows [ns].
-    """
-
-    reads_affected: int
-    lingering_ns: int
-    over: bool
-    slow_ns: float
-    device_busy_ns: int | None
-    gap_ns: int
-    pause_ns: int
-    windows: Batches
-
-    def as_dict(self) -> Interference:
-        """Return plain data for the manifest."""
-        return cast("Interference", asdict(self))
-
-
 def lay_out(context: Context) -> list[PlannedRun]:
     """Lay out the three batches."""
     before = QUICK_READS_BEFORE if context.quick else READS_AFTER
@@ -131,7 +91,7 @@ def lingering(
     least_pause_ns: int,
     gap_ns: int = 0,
     device_busy_ns: int | None = None,
-) -> Lingering:
+) -> Interference:
     """Find the reads after the writes that are affected by them.
 
     Parameters
@@ -160,21 +120,21 @@ def lingering(
     end = min(end + BLOCK * _end_of_blocks(quiet_windows, windows[end:]), len(windows))
     reads = _last_slow(after[: end * WINDOW], slow_ns)
     lasted = int(submit_ns[reads - 1] + after[reads - 1] - submit_ns[0]) if reads else 0
-    return Lingering(
-        reads_affected=reads,
-        lingering_ns=lasted,
-        over=end < len(windows),
-        slow_ns=slow_ns,
-        device_busy_ns=device_busy_ns,
-        gap_ns=gap_ns,
-        pause_ns=max(least_pause_ns, PAUSE_FACTOR * lasted),
-        windows={
+    return {
+        "reads_affected": reads,
+        "lingering_ns": lasted,
+        "over": end < len(windows),
+        "slow_ns": slow_ns,
+        "device_busy_ns": device_busy_ns,
+        "gap_ns": gap_ns,
+        "pause_ns": max(least_pause_ns, PAUSE_FACTOR * lasted),
+        "windows": {
             "ios": WINDOW,
             "before": _windows(before_ns),
             "writes": _windows(np.empty(0) if writes_ns is None else writes_ns),
             "after": _windows(after_ns),
         },
-    )
+    }
 
 
 def _windows(times_ns: NDArray[Any]) -> Windows:

@@ -9,7 +9,7 @@ refuses the manifest and names the value.
 import json
 import os
 from pathlib import Path
-from typing import Annotated, Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 import msgspec
 from msgspec import Meta, Struct
@@ -47,7 +47,7 @@ class OneLevel(TypedDict):
 
 
 class PhasesOfPattern(TypedDict):
-    """The analysis of a series of response times: the fields of `uflip.analysis.Analysis`.
+    """The analysis of a series of response times, `uflip.analysis.Analysis`, and its settling.
 
     `settled_ios`: I/Os until the means of parts of the run equal those of the running phase;
     unlike `startup_ios`, chance does not prolong it. `settling_ns` is the mean of these,
@@ -56,22 +56,22 @@ class PhasesOfPattern(TypedDict):
 
     ios: Count
     startup_ios: Count
-    settled_ios: NotRequired[Count]
-    settling_ns: NotRequired[float]
-    running_ns: NotRequired[float]
+    settled_ios: Count
+    settling_ns: float
+    running_ns: float
     period_ios: Count
     phase: Name
     levels: list[OneLevel]
     mean_ns: float
     half_width_ns: float | None
-    mean_ios: NotRequired[Count]
-    confidence: NotRequired[float]
-    converged: NotRequired[bool]
+    mean_ios: Count
+    confidence: float
+    converged: bool
     reasons: list[Name]
-    slow_bound_ns: NotRequired[float | None]
-    slow_episodes: NotRequired[Count]
-    percentiles: NotRequired[list[Table]]
-    change_points: NotRequired[list[Count]]
+    slow_bound_ns: float | None
+    slow_episodes: Count
+    percentiles: list[Table]
+    change_points: list[Count]
 
 
 class Phases(TypedDict):
@@ -81,7 +81,7 @@ class Phases(TypedDict):
     """
 
     patterns: dict[str, PhasesOfPattern]
-    again: NotRequired[dict[str, PhasesOfPattern]]
+    again: dict[str, PhasesOfPattern]
     startup_ios: Count
     period_ios: Count
 
@@ -98,21 +98,27 @@ class Batches(TypedDict):
 
     ios: Positive
     before: Windows
-    writes: NotRequired[Windows | None]
+    writes: Windows
     after: Windows
 
 
 class Interference(TypedDict):
-    """Effect of random writes: the fields of `uflip.benchmark.interference.Lingering`."""
+    """The effect of a batch of random writes on later reads.
+
+    `reads_affected` sequential reads after it are slower than before it, for `lingering_ns`;
+    `over`: the effect ended before the reads did. Reads above `slow_ns` are slow. `device_busy_ns`:
+    busy time of the device after the writes if it idles; null if unknown. `gap_ns`: the longest
+    time between two batches in which the device had nothing to do. `pause_ns`: the resulting pause.
+    """
 
     reads_affected: Count
     lingering_ns: Count
     over: bool
     slow_ns: float
-    device_busy_ns: NotRequired[Count | None]
-    gap_ns: NotRequired[int | None]
+    device_busy_ns: Count | None
+    gap_ns: int
     pause_ns: Count
-    windows: NotRequired[Batches | None]
+    windows: Batches
 
 
 FILE_NAME = "manifest.json"
@@ -156,9 +162,9 @@ class PlanEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 def _check_windows(interference: Interference | None) -> None:
     """Refuse batches without one mean and one maximum per window."""
-    windows = interference and interference.get("windows")
-    for each in (windows["before"], windows.get("writes"), windows["after"]) if windows else ():
-        if each and len(each["mean_ns"]) != len(each["max_ns"]):
+    windows = interference and interference["windows"]
+    for each in (windows["before"], windows["writes"], windows["after"]) if windows else ():
+        if len(each["mean_ns"]) != len(each["max_ns"]):
             raise ValueError("windows of interference with other numbers of means and maxima")
 
 

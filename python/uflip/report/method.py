@@ -183,7 +183,7 @@ def _pause(document: Document) -> Blocks:
         if busy is not None
         else ""
     )
-    gap = effect.get("gap_ns")
+    gap = effect["gap_ns"]
     idle = (
         f" Between two batches the device was idle for {format_duration_ns(gap)} at most."
         if gap
@@ -208,9 +208,7 @@ def _pause(document: Document) -> Blocks:
 
 def _slowest(interference: Interference) -> str:
     """Return the slowest reads before and after the writes, as a sentence."""
-    windows = interference.get("windows")
-    if not windows:
-        return ""
+    windows = interference["windows"]
     before, after = (max(windows[batch]["max_ns"], default=0) for batch in ("before", "after"))
     return (
         f"; the slowest of them took {format_duration_ns(after)}, of those before it "

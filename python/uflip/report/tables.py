@@ -214,10 +214,10 @@ def intervals_table(experiments: Mapping[str, Sequence[Run]]) -> Table:
 
 def windows_table(windows: Batches) -> Table:
     """Return the after-effects of a batch of random writes, window by window [ms]."""
-    batches = (("SR", windows["before"]), ("RW", windows.get("writes")), ("SR", windows["after"]))
+    batches = (("SR", windows["before"]), ("RW", windows["writes"]), ("SR", windows["after"]))
     rows: list[list[str]] = []
     for pattern, batch in batches:
-        for mean_ns, max_ns in zip(batch["mean_ns"], batch["max_ns"], strict=True) if batch else ():
+        for mean_ns, max_ns in zip(batch["mean_ns"], batch["max_ns"], strict=True):
             first = len(rows) * windows["ios"]
             rows.append([format_count(first), pattern, format_ms(mean_ns), format_ms(max_ns)])
     head = ["from I/O number", "pattern", "mean", "slowest"]

@@ -330,7 +330,7 @@ def _is_plain(spec: Spec) -> bool:
 
 def _relevant_patterns(run: StartupInput, phases: Phases) -> list[tuple[str, PhasesOfPattern]]:
     """Return what bounds the start-up of a run: of a baseline what it shows itself."""
-    patterns = [*phases["patterns"].items(), *phases.get("again", {}).items()]
+    patterns = [*phases["patterns"].items(), *phases["again"].items()]
     if run.baseline is not None:
         return [each for each in patterns[: len(phases["patterns"])] if each[0] == run.baseline]
     if any(label_of(part) == "SW" for part in run.spec.parts):
@@ -397,7 +397,7 @@ class _Baselines:
                 continue
             pattern_phases = None
             if phases is not None:
-                by_label = {**phases.get("again", {}), **phases["patterns"]}
+                by_label = {**phases["again"], **phases["patterns"]}
                 pattern_phases = by_label.get(each.label)
             self._writes[each.label] = each
             self._over[each.label] = (

@@ -94,19 +94,17 @@ def chart_of(interference: Interference, windows: Batches, *, simulated: bool) -
 
 def _batches(windows: Batches) -> Iterator[Windows]:
     yield windows["before"]
-    yield windows.get("writes") or {"mean_ns": [], "max_ns": []}
+    yield windows["writes"]
     yield windows["after"]
 
 
 def figure(document: Document) -> Figure | None:
     """Return the figure of the measurement that determines the pause between runs."""
     interference = document["interference"]
-    windows = interference.get("windows") if interference else None
-    drawing = (
-        draw(interference, windows, simulated=is_simulated(document))
-        if interference and windows
-        else None
-    )
+    if interference is None:
+        return None
+    windows = interference["windows"]
+    drawing = draw(interference, windows, simulated=is_simulated(document))
     if drawing is None:
         return None
     return Figure(
@@ -116,5 +114,5 @@ def figure(document: Document) -> Figure | None:
         "How long do the effects of a run last (uFLIP Figure 5)? Sequential reads, random writes, "
         "sequential reads again; dots are means of 64 I/Os, dashes the slowest of them. The shaded "
         "reads are affected, by a test against the reads before the writes.",
-        data=[windows_table(windows)] if windows else [],
+        data=[windows_table(windows)],
     )

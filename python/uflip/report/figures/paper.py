@@ -191,8 +191,10 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
         )
     if (phases := document["phases"]) and document["baselines"]:
         kinds[PHASES] = lambda: _phases(results, phases["patterns"], simulated)
-    if (pause := document["interference"]) and (windows := pause.get("windows")):
-        kinds[PAUSE] = lambda: _wide(interference.chart_of(pause, windows, simulated=simulated))
+    if (pause := document["interference"]) is not None:
+        kinds[PAUSE] = lambda: _wide(
+            interference.chart_of(pause, pause["windows"], simulated=simulated)
+        )
     if runs_of(results):
         kinds[HISTORY] = lambda: _history(results, simulated)
     return kinds
