@@ -10,7 +10,6 @@ from threading import Lock
 from types import TracebackType
 from typing import Self, TypeVar
 
-import numpy as np
 from msgspec.structs import replace
 
 from uflip import _native
@@ -602,6 +601,8 @@ def counter_samples(trace: _native.Trace) -> dict[str, list[int]]:
         `written_bytes` [bytes] and `pages_programmed` (n,) since the run began; empty for a real
         device.
     """
+    import numpy as np  # a list of devices does not wait for it
+
     if not trace.has_inside:
         return {}
     with TemporaryDirectory(prefix="uflip-samples-") as folder, native_errors():
