@@ -39,7 +39,7 @@ MIN_REPETITIONS = 5
 CORRELATIONS: NDArray[np.float64] = np.arange(0.0, 0.96, 0.05)
 SHARES: NDArray[np.float64] = np.arange(0.0, 0.51, 0.05)
 """Possible shares of a sort's experiments with another correlation than the rest: the minority."""
-LIKELIHOOD_RATIO_LIMIT = 2.326**2
+RATIO_LIMIT_1_PERCENT = 2.326**2
 """Twice the logarithm of a likelihood ratio that chance exceeds once in 100 times."""
 MIN_POSITIVE = np.finfo(float).tiny
 SQUARES: NDArray[np.float64] = CORRELATIONS**2
@@ -55,7 +55,7 @@ def sort_correlation(every: Sequence[Sequence[float]]) -> tuple[float, bool]:
     log_likelihoods = [
         result[0]
         for means in every
-        if len(means) >= MIN_REPETITIONS and (result := _likelihoods(means))
+        if len(means) >= MIN_REPETITIONS and (result := _correlation_likelihoods(means))
     ]
     if not log_likelihoods:
         return 0.0, False
@@ -65,20 +65,20 @@ def sort_correlation(every: Sequence[Sequence[float]]) -> tuple[float, bool]:
     by_share = each.sum(axis=1)
     most = by_share.max(axis=0)
     best = int(most.argmax())
-    if 2 * (most[best] - most[0]) <= LIKELIHOOD_RATIO_LIMIT:
+    if 2 * (most[best] - most[0]) <= RATIO_LIMIT_1_PERCENT:
         best = 0
     return float(CORRELATIONS[best]), bool(
-        2 * (most[best] - by_share[0, best]) > LIKELIHOOD_RATIO_LIMIT
+        2 * (most[best] - by_share[0, best]) > RATIO_LIMIT_1_PERCENT
     )
 
 
 def is_more_correlated(means: Sequence[float], as_others: float) -> bool:
     """Return whether neighbours are correlated beyond chance, and more than those of others."""
-    if len(means) < MIN_REPETITIONS or (result := _likelihoods(means)) is None:
+    if len(means) < MIN_REPETITIONS or (result := _correlation_likelihoods(means)) is None:
         return False
     likely = result[0]
     best, theirs = int(likely.argmax()), int(np.abs(CORRELATIONS - as_others).argmin())
-    return best > theirs and bool(2 * (likely[best] - likely[theirs]) > LIKELIHOOD_RATIO_LIMIT)
+    return best > theirs and bool(2 * (likely[best] - likely[theirs]) > RATIO_LIMIT_1_PERCENT)
 
 
 def averaged_half_width(means: Sequence[float], confidence: float) -> float:
@@ -86,7 +86,7 @@ def averaged_half_width(means: Sequence[float], confidence: float) -> float:
 
     Student's, with a variance of the mean averaged over all correlations of neighbours.
     """
-    n, result = len(means), _likelihoods(means)
+    n, result = len(means), _correlation_likelihoods(means)
     if result is None:
         return 0.0
     likely, variances = result
@@ -112,16 +112,18 @@ def shown_variance_share(rho: float, n: int) -> float:
     return 1 - 2 * correlation_sum(rho, n) / (n - 1)
 
 
-def _likelihoods(means: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+def _correlation_likelihoods(
+    means: Sequence[float],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Return per correlation the log likelihood and the variance; None if all means are equal.
 
     Cached: intervals of several widths need it for the same repetitions several times in a row.
     """
-    return _compute_likelihoods(tuple(means))
+    return _compute_correlation_likelihoods(tuple(means))
 
 
 @lru_cache(maxsize=64)
-def _compute_likelihoods(
+def _compute_correlation_likelihoods(
     means: tuple[float, ...],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Compute the likelihoods for repetitions that are not all equal.

@@ -50,7 +50,7 @@ MISS_CHANCE = 0.02
 """The accepted chance of missing a state of the device."""
 MAX_NEEDED = 12
 """Most repetitions required: with this number, one in 130 misses a state of a third of the time."""
-LIKELIHOOD_RATIO_LIMIT = 1.645**2
+RATIO_LIMIT_5_PERCENT = 1.645**2
 """Twice the logarithm of a likelihood ratio that chance exceeds once in 20 times."""
 PRIOR_DEGREES = tuple(2.0**power for power in range(-1, 9))
 """Degrees of freedom that peers may be worth."""
@@ -128,10 +128,12 @@ def pool_scatter(experiments: Sequence[Scatter]) -> Peers | None:
     variance, degrees = _fit_prior(scatters)
     total_degrees = sum(own for _, own in scatters)
     pooled = sum(each * own for each, own in scatters) / total_degrees
-    alike = _likelihood(scatters, _prior_centre(scatters, PRIOR_DEGREES[-1]), PRIOR_DEGREES[-1])
-    gained = 2 * (_likelihood(scatters, variance, degrees) - alike)
+    alike = _variance_likelihood(
+        scatters, _prior_centre(scatters, PRIOR_DEGREES[-1]), PRIOR_DEGREES[-1]
+    )
+    gained = 2 * (_variance_likelihood(scatters, variance, degrees) - alike)
     largest = max((degrees * variance + own * each) / (degrees + own) for each, own in scatters)
-    variances_differ = gained > autocorrelation.LIKELIHOOD_RATIO_LIMIT
+    variances_differ = gained > autocorrelation.RATIO_LIMIT_1_PERCENT
     return Peers(
         variance,
         degrees,
@@ -176,7 +178,7 @@ def is_outlier(peers: Peers, one: Scatter) -> bool:
     >>> [is_outlier(pool_scatter(some), one) for one in some]
     [False, False, False, False, True]
     """
-    scatters_more = _variance_ratio(peers, one) > LIKELIHOOD_RATIO_LIMIT
+    scatters_more = _variance_ratio(peers, one) > RATIO_LIMIT_5_PERCENT
     return (
         scatters_more
         or peers.correlations_differ
@@ -200,7 +202,7 @@ def least_repetitions(peers: Peers, one: Scatter) -> int:
     >>> least_repetitions(pool_scatter(some), some[-1])
     2
     """
-    if not peers.variances_differ or _variance_ratio(peers, one) > -LIKELIHOOD_RATIO_LIMIT:
+    if not peers.variances_differ or _variance_ratio(peers, one) > -RATIO_LIMIT_5_PERCENT:
         return 2
     not_met = peers.max_variance / (1 + peers.max_variance)
     return max(2, min(MAX_NEEDED, ceil(log(MISS_CHANCE) / log(not_met))))
@@ -233,7 +235,7 @@ def _fit_prior(scatters: Sequence[tuple[float, int]]) -> tuple[float, float]:
     its degrees of freedom.
     """
     priors = ((_prior_centre(scatters, degrees), degrees) for degrees in PRIOR_DEGREES)
-    variance, degrees = max(priors, key=lambda prior: _likelihood(scatters, *prior))
+    variance, degrees = max(priors, key=lambda prior: _variance_likelihood(scatters, *prior))
     return variance, degrees
 
 
@@ -252,7 +254,9 @@ def _prior_centre(scatters: Sequence[tuple[float, int]], degrees: float) -> floa
     return sqrt(low * high)
 
 
-def _likelihood(scatters: Sequence[tuple[float, int]], middle: float, degrees: float) -> float:
+def _variance_likelihood(
+    scatters: Sequence[tuple[float, int]], middle: float, degrees: float
+) -> float:
     """Return the log likelihood of all variances; it does not depend on the stopping rule."""
     half = degrees / 2
     one = half * log(degrees * middle) - lgamma(half)
