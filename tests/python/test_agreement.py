@@ -23,8 +23,8 @@ from uflip.results.agreement import (
     disagreement,
     peers_among,
 )
-from uflip.results.autocorrelation import averaged_half_width
 from uflip.results.convergence import run_convergence
+from uflip.results.repetition_scatter import averaged_half_width
 from uflip.results.repetition_statistics import repetition_certainty
 from uflip.spec import baseline, mix
 

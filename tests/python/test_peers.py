@@ -14,16 +14,18 @@ from uflip.results.agreement import (
     peers_among,
     student_half_width,
 )
-from uflip.results.autocorrelation import averaged_half_width, is_more_correlated, sort_correlation
-from uflip.results.variance_pooling import (
+from uflip.results.repetition_scatter import (
     MAX_NEEDED,
     MIN_PEERS,
     Peers,
     Scatter,
+    averaged_half_width,
+    is_more_correlated,
     is_outlier,
     least_repetitions,
     pool_scatter,
     pooled_half_width,
+    sort_correlation,
 )
 
 ALLOWED = 5.0

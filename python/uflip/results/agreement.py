@@ -7,8 +7,8 @@ show how much the mean differs at other times and in other spaces.
 for the mean of a few independent repetitions. With many repetitions the intervals of the single
 runs are not used: repetitions are batches that lie far apart, so the scatter of their means
 contains everything. Then the interval is the wider of two: Student's, and the one from the pooled
-scatter of all experiments of the same sort (`variance_pooling`). An experiment unlike its peers has
-its own interval, whatever the correlation of its neighbours (`autocorrelation`). Without peers the
+scatter of all experiments of the same sort (`repetition_scatter`). An experiment unlike its peers has
+its own interval, whatever the correlation of its neighbours. Without peers the
 interval is that of batch means (Skart: Tafazzoli et al. 2011; Willink 2005), stretched for skewness
 and for the correlation of neighbours.
 **Faithful** Each experiment is run three times; their range is reported.
@@ -32,10 +32,10 @@ from math import sqrt
 
 from uflip import _native
 from uflip.data.summary import MeanSummary, Together
-from uflip.results import autocorrelation
-from uflip.results.autocorrelation import MIN_REPETITIONS
+from uflip.results import repetition_scatter
 from uflip.results.convergence import FEW_PLACES
-from uflip.results.variance_pooling import (
+from uflip.results.repetition_scatter import (
+    MIN_REPETITIONS,
     Peers,
     Scatter,
     is_outlier,
@@ -266,7 +266,7 @@ def own_half_width(
     has_peers = peers is not None and not is_outlier(peers, Scatter(means, allowed))
     if len(means) < MIN_REPETITIONS or has_peers:
         return student_half_width(means, confidence)
-    return autocorrelation.averaged_half_width(means, confidence)
+    return repetition_scatter.averaged_half_width(means, confidence)
 
 
 def student_half_width(means: Sequence[float], confidence: float) -> float:

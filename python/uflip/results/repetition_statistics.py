@@ -21,10 +21,9 @@ from uflip.results.agreement import (
     repetitions_needed,
     student_half_width,
 )
-from uflip.results.autocorrelation import MIN_REPETITIONS
 from uflip.results.columns import measured_column
 from uflip.results.convergence import repetition_convergence
-from uflip.results.variance_pooling import Peers, Scatter, pooled_half_width
+from uflip.results.repetition_scatter import MIN_REPETITIONS, Peers, Scatter, pooled_half_width
 
 Experiments = Sequence[tuple[str, Sequence[str]]]
 """The sort of each experiment, which its peers share, and the runs that are its repetitions."""
