@@ -29,9 +29,8 @@ from uflip.benchmark.rounds import GROWTH, repetitions_for
 from uflip.benchmark.run_lengths import longest
 from uflip.data.summary import MeanSummary, Together
 from uflip.executors import on_all
-from uflip.results.agreement import AGREEMENT
 from uflip.results.convergence import opening_ns
-from uflip.results.repetition_statistics import plan_certainty
+from uflip.results.repetitions import AGREEMENT, plan_certainty
 
 SHORTEST, FIRST, MAX_RUNS = 1024, 3, 100
 BANK = 400

@@ -15,17 +15,17 @@ from uflip.benchmark.rounds import CONFIDENCE, repetitions_for
 from uflip.benchmark.target_spaces import draw_target
 from uflip.device.opener import open_device
 from uflip.results import Results, summary
-from uflip.results.agreement import (
+from uflip.results.convergence import run_convergence
+from uflip.results.repetition_scatter import averaged_half_width
+from uflip.results.repetitions import (
     AGREEMENT,
     CLAIM_CONFIDENCE,
     claim_half_width,
     combined_mean,
     disagreement,
     peers_among,
+    repetition_certainty,
 )
-from uflip.results.convergence import run_convergence
-from uflip.results.repetition_scatter import averaged_half_width
-from uflip.results.repetition_statistics import repetition_certainty
 from uflip.spec import baseline, mix
 
 CAPACITY = 1 << 32

@@ -153,7 +153,7 @@ class Together(TypedDict):
 
 
 class Certainty(Together):
-    """Adds the values that decide on more repetitions: `uflip.results.repetition_statistics`."""
+    """Adds the values that decide on more repetitions: `uflip.results.repetitions`."""
 
     allowed_ns: float | None
     expected_ns: float | None

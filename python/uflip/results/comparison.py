@@ -29,7 +29,6 @@ from uflip.data.device import DeviceInfo
 from uflip.data.manifest import StoredWarning
 from uflip.data.summary import BaselineRepeats, ExperimentSummary, StatisticsSummary, Summary
 from uflip.errors import ErrorDocument
-from uflip.results.agreement import AGREEMENT
 from uflip.results.comparability import (
     NO_INTERVAL,
     cannot_repeat,
@@ -50,6 +49,7 @@ from uflip.results.ratios import (
     ratio_interval,
     typical_spread,
 )
+from uflip.results.repetitions import AGREEMENT
 from uflip.results.summary_document import describe_device, experiments_of
 from uflip.units import parse_number
 

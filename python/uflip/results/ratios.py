@@ -22,7 +22,7 @@ from math import exp, lgamma, log, log1p, sqrt
 from statistics import NormalDist, median
 
 from uflip import _native
-from uflip.results.agreement import CONFIDENCE
+from uflip.results.repetitions import CONFIDENCE
 
 CHANCE = (1 - CONFIDENCE) / 2
 """The chance that an interval lies above the true value."""

@@ -24,9 +24,9 @@ from uflip.data.manifest import PlanEntry
 from uflip.data.run import metadata_of
 from uflip.data.run_summary import RunSummary, typed
 from uflip.data.spec import Mix, read_spec
-from uflip.results.agreement import disagreement
 from uflip.results.columns import measured_column, pieces
 from uflip.results.convergence import job_convergence, repetition_convergence
+from uflip.results.repetitions import disagreement
 from uflip.results.run_statistics import statistics_of, write_amplification
 from uflip.results.steady_state import Samples, rounds_of
 from uflip.stats import summarise

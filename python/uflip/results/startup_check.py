@@ -60,8 +60,8 @@ from uflip.flash_waits import (
     is_buffered,
     quickest_ns,
 )
-from uflip.results.agreement import AGREEMENT
 from uflip.results.convergence import MARKS, Mark
+from uflip.results.repetitions import AGREEMENT
 from uflip.startup import (
     LABELS_OF_WRITES,
     SPARE_SHARE,

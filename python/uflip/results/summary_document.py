@@ -25,7 +25,6 @@ from uflip.data.summary import (
     Together,
 )
 from uflip.footprint import NEARLY_ALL, reads_few_addresses
-from uflip.results.agreement import AGREEMENT, combined_mean, peers_among
 from uflip.results.consistency import (
     BaselineKey,
     BaselineResult,
@@ -37,6 +36,7 @@ from uflip.results.consistency import (
 from uflip.results.convergence import COLD_READS, DEVICE_CHANGED, FREE_SPACE_LEFT, Mark
 from uflip.results.key_characteristics import REQUIRED_EXPERIMENTS, characteristics, rests_on
 from uflip.results.reader import Results, repeated
+from uflip.results.repetitions import AGREEMENT, combined_mean, peers_by_sort
 from uflip.results.startup_check import has_free_space, mark_of, marks_of
 from uflip.results.steady_state import steadiness
 from uflip.results.warnings import READS, WRITES, drifting_kinds
@@ -121,13 +121,9 @@ def _judge_convergence(
     """Combine the repetitions of each experiment, and add the reasons why it has not converged."""
     content = results.manifest
     others = [(name, run) for name, run in runs if name not in (BASELINE, INTERFERENCE)]
-    groups: dict[tuple[str, str], list[ExperimentSummary]] = {}
-    for name, run in others:
-        groups.setdefault((name, run["pattern"]), []).append(run)
-    peers = {
-        key: peers_among([each["repetitions"] for each in group], slowest_ns)
-        for key, group in groups.items()
-    }
+    peers = peers_by_sort(
+        (((name, run["pattern"]), run["repetitions"]) for name, run in others), slowest_ns
+    )
     baseline_specs = [typed_spec(run["spec"]) for run in baselines]
     drifting = drifting_kinds(results.warnings)
     random_reads = next((run for run in baselines if run["pattern"] == "RR"), None)

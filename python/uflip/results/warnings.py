@@ -22,7 +22,6 @@ from uflip.data.run import About, metadata_of
 from uflip.data.spec import read_spec
 from uflip.data.summary import MeanSummary, WarningSummary
 from uflip.flash_waits import writes_of
-from uflip.results.agreement import AGREEMENT, combined_mean, disagreement
 from uflip.results.columns import as_array, measured_column
 from uflip.results.consistency import (
     BaselineKey,
@@ -35,6 +34,7 @@ from uflip.results.consistency import (
 )
 from uflip.results.convergence import run_convergence
 from uflip.results.rate_limit import RunRate, Trend, find_rate_limit, find_trend, steady_rate
+from uflip.results.repetitions import AGREEMENT, combined_mean, disagreement
 from uflip.results.run_warnings import CHECKS, Numbers, RunArrays, RunCheck
 from uflip.results.startup_check import (
     BASELINE,

@@ -40,7 +40,7 @@ from uflip.results.benchmark_warnings import benchmark_warnings, plan_warnings
 from uflip.results.initial_manifest import utc_now
 from uflip.results.integrity import FolderVerification, examine, read_log
 from uflip.results.reader import examiner_of
-from uflip.results.repetition_statistics import Experiments, RepetitionStatistics
+from uflip.results.repetitions import Experiments, RepetitionStatistics
 from uflip.results.result_dir import (
     RUN_SUFFIX,
     check_not_moved,

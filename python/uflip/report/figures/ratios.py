@@ -33,8 +33,8 @@ from uflip.report.figures.matplotlib_chart import INCH, styled
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.labels import title
-from uflip.results.agreement import AGREEMENT
 from uflip.results.comparison import ComparedExperiment, ResultComparison
+from uflip.results.repetitions import AGREEMENT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
