@@ -86,62 +86,6 @@ OnDeviceProgress = Callable[[int, float, str], None]
 """Called with (index of the device, finished share, current activity)."""
 
 
-def split_host(device: str) -> tuple[str, str]:
-    """Split a name into the label of the device's host (empty without one) and its URL.
-
-    Examples
-    --------
-    >>> split_host("rack3@/dev/nvme1n1"), split_host("file:a@b")
-    (('rack3', '/dev/nvme1n1'), ('', 'file:a@b'))
-    """
-    host, at, url = device.partition("@")
-    return (host, url) if at and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", host) else ("", device)
-
-
-def folder_names(devices: Sequence[str]) -> list[str]:
-    """Return a folder name for each device, derived from the device.
-
-    Examples
-    --------
-    >>> folder_names(["sim:demo", "file:a/b", "file:a-b", "null"])
-    ['sim-demo', 'file-a-b', 'file-a-b-2', 'null']
-    """
-    names: list[str] = []
-    for device in devices:
-        slug = re.sub(r"[^A-Za-z0-9.]+", "-", device).strip("-.")[-60:].strip("-.") or "device"
-        name = next(
-            name
-            for name in (slug, *(f"{slug}-{number}" for number in range(2, len(devices) + 2)))
-            if name not in names
-        )
-        names.append(name)
-    return names
-
-
-def check_names(devices: list[str]) -> None:
-    """Refuse an empty list, too many devices, repeated and invalid names.
-
-    Raises
-    ------
-    UsageError
-    """
-    twice = next((name for name in devices if devices.count(name) > 1), None)
-    if twice is not None or not 0 < len(devices) <= MAX_DEVICES:
-        raise UsageError(
-            "Each device is measured once" if twice else "There are too many devices",
-            where="DEVICE",
-            got=f"{twice} twice" if twice else str(len(devices)),
-            allowed=f"1 to {MAX_DEVICES} devices, each named once",
-            action="name it once; --repetitions makes each run more often",
-        )
-    for name in devices:
-        parse_url(split_host(name)[1])
-
-
-class WorkerGoneError(UnavailableError):
-    """The worker that has the results does not answer; they are on its disk."""
-
-
 @dataclass(frozen=True)
 class RemoteFolder:
     """A folder on another machine.
@@ -159,101 +103,6 @@ class RemoteFolder:
     worker: str
     folder: str
     files: tuple[tuple[str, int, str], ...]
-
-
-def list_remote_folder(folder: Path) -> RemoteFolder:
-    """List a folder; called in a Dask worker."""
-    from distributed import get_worker
-
-    files = tuple(
-        (str(path.relative_to(folder)), path.stat().st_size, _digest(path))
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    )
-    return RemoteFolder(get_worker().address, str(folder), files)
-
-
-def fetch(executor: Remote, remote: RemoteFolder, out: Path) -> None:
-    """Fetch a folder, whole or not at all, and remove it on the worker.
-
-
-    Raises
-    ------
-    WorkerGoneError
-        If its worker does not answer.
-    ResultsError
-        If the data was damaged in transit, or cannot be written.
-    """
-    with create_atomically(out) as hidden:
-        for name, size, digest in remote.files:
-            _fetch_file(executor, remote, hidden, (name, size, digest))
-    # They have arrived: the remote copy only costs space.
-    _ask(executor, remote.worker, _remove_folder, remote.folder)
-
-
-def _fetch_file(
-    executor: Remote, remote: RemoteFolder, hidden: Path, file: tuple[str, int, str]
-) -> None:
-    name, size, digest = file
-    path = hidden / name
-    if not path.resolve().is_relative_to(hidden.resolve()):
-        raise _damaged_in_transit(remote, name, "a name that leads elsewhere")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as content:
-        for begin in range(0, size, PIECE_BYTES):
-            content.write(
-                _ask(executor, remote.worker, _read_piece, f"{remote.folder}/{name}", begin)
-            )
-    if _digest(path) != digest:
-        raise _damaged_in_transit(remote, name, "other bytes")
-
-
-def _ask(executor: Remote, worker: str, function: object, *arguments: object) -> bytes:
-    try:
-        answer: bytes = executor.ask(worker, function, *arguments)  # type: ignore[arg-type]
-    except Exception as error:
-        raise WorkerGoneError(
-            "A worker has stopped answering",
-            where=worker,
-            got=f"{type(error).__name__}: {error}",
-            action="start it again; `uflip run --resume` fetches what it has",
-        ) from error
-    return answer
-
-
-def _read_piece(path: str, begin: int) -> bytes:
-    with Path(path).open("rb") as file:
-        file.seek(begin)
-        return file.read(PIECE_BYTES)
-
-
-def _remove_folder(folder: str) -> bytes:
-    """Remove a fetched folder, and parents that are empty then."""
-    shutil.rmtree(folder, ignore_errors=True)
-    for above in (Path(folder).parent, REMOTE_RESULTS):
-        try:
-            above.rmdir()
-        except OSError:
-            break
-    return b""
-
-
-def _digest(path: Path) -> str:
-    digest = blake2b(digest_size=32)
-    with path.open("rb") as file:
-        while part := file.read(PIECE_BYTES):
-            digest.update(part)
-    return digest.hexdigest()
-
-
-def _damaged_in_transit(remote: RemoteFolder, name: str, got: str) -> ResultsError:
-    return ResultsError(
-        "Results were damaged in transit",
-        where=f"{remote.folder}/{name} at {remote.worker}",
-        got=got,
-        allowed="the files on the disk of the worker",
-        action="give the command again with --resume, which fetches them again",
-    )
 
 
 @dataclass(frozen=True)
@@ -342,158 +191,6 @@ class DeviceOutcome:
             f"{point.folder} at {point.needs or 'a worker'}" if point.remote else str(point.out)
         )
         return cls(point.index, point.device, results, "failed", error)
-
-
-def run_task(point: DeviceTask) -> DeviceOutcome:
-    """Begin or resume the benchmark of a device.
-
-    Raises
-    ------
-    InterruptedRun
-        After Ctrl-C, or if no client waits for it any more.
-    """
-    try:
-        request = replace(point.request, destroy=destroy_for(point))
-        watch = ProgressReporter(
-            lambda share, text: publish(point.topic, [point.index, share, text])
-        )
-        folder = point.folder
-        if not folder.exists():
-            begin(request, folder, watch, command=point.command)
-        elif status_of(folder) != "complete":
-            resume(
-                folder,
-                destroy=request.destroy,
-                io_timeout_ns=request.io_timeout_ns,
-                max_time_ns=request.max_time_ns,
-                on_event=watch,
-            )
-        return _outcome(point, status_of(folder))
-    except InterruptedRun:
-        raise
-    except UflipError as error:
-        return DeviceOutcome.from_error(point, error)
-    except Exception as error:  # the other devices continue in any case
-        return DeviceOutcome.from_error(point, _unexpected(point, error))
-
-
-def fetch_results(executor: Executor, outcome: DeviceOutcome, point: DeviceTask) -> DeviceOutcome:
-    """Fetch the results of a device that was measured on another machine.
-
-    Raises
-    ------
-    WorkerGoneError
-        If its worker does not answer; the task is then repeated, and finds the folder.
-    """
-    if outcome.remote_folder is None or not isinstance(executor, Remote):
-        return outcome
-    try:
-        fetch(executor, outcome.remote_folder, point.out)
-    except WorkerGoneError:
-        if not point.out.exists():
-            raise
-    except UflipError as error:
-        return DeviceOutcome.from_error(point, error)
-    return replace(outcome, remote_folder=None)
-
-
-def _outcome(point: DeviceTask, status: str) -> DeviceOutcome:
-    if not point.remote:
-        return DeviceOutcome(point.index, point.device, str(point.out), status)
-    if status != "complete":
-        results = f"{point.folder} at {point.needs or 'a worker'}"
-        return DeviceOutcome(point.index, point.device, results, status)
-    return DeviceOutcome(
-        point.index,
-        point.device,
-        str(point.out),
-        status,
-        remote_folder=list_remote_folder(point.folder),
-    )
-
-
-def status_of(folder: Path) -> str:
-    """Return the status of the results in a folder; damaged runs must be made again."""
-    results = Results.load(folder)
-    return "interrupted" if results.status == "complete" and results.missing else results.status
-
-
-def destroy_for(point: DeviceTask) -> str | None:
-    """Find the permission to destroy for this device; None if it needs none.
-
-    Raises
-    ------
-    RefusedError
-        If the device needs one, and none of them fits.
-    """
-    if parse_url(point.request.device).kind not in {"file", "block"}:
-        return None
-    refused: UflipError | None = None
-    for token in (None, *point.tokens):
-        try:
-            replace(point.request, destroy=token).check()
-        except (RefusedError, UsageError) as error:
-            refused = refused or error
-        else:
-            return token
-    assert refused is not None, "it was tried without any"
-    raise refused
-
-
-class ProgressReporter:
-    """Converts the events of a session into a finished share, and reports it now and then.
-
-    Parameters
-    ----------
-    on_progress : callable
-        Called with (finished share, current activity).
-    """
-
-    def __init__(
-        self,
-        on_progress: Callable[[float, str], None],
-        clock_s: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._on_progress, self._clock_s = on_progress, clock_s
-        self._total, self._last_s = 0, float("-inf")
-
-    def __call__(self, event: SessionEvent) -> None:
-        """Handle an event."""
-        if isinstance(event, RunsBegin | PlanGrew):
-            self._total = len(event.plan.runs)
-        elif isinstance(event, JobsBegin):
-            self._total = event.jobs
-        elif isinstance(event, FileProgress):
-            self._report(0.0, f"writing the file {event.done / event.total:.0%}")
-        elif isinstance(event, DeviceProgress):
-            self._report(0.0, f"creating the device {event.done / event.total:.0%}")
-        elif isinstance(event, StateProgress):
-            self._report(0.0, f"state {event.done / event.total:.0%}")
-        elif isinstance(event, ResetProgress):
-            self._report(event.index / self._total, f"state {event.done / event.total:.0%}")
-        elif isinstance(event, RunProgress):
-            self._report_runs(event.index + event.done / event.total)
-        elif isinstance(event, RunFinished):
-            self._report_runs(event.index + 1)
-
-    def _report_runs(self, runs: float) -> None:
-        share = runs / self._total
-        self._report(share, f"{share:.0%}")
-
-    def _report(self, share: float, text: str) -> None:
-        now = self._clock_s()
-        if now - self._last_s >= REPORT_INTERVAL_S:
-            self._last_s = now
-            self._on_progress(share, text)
-
-
-def _unexpected(point: DeviceTask, error: Exception) -> UflipError:
-    return UflipError(
-        "Unexpected error on this device",
-        where=point.device,
-        got=f"{type(error).__name__}: {error}",
-        action=f"run it alone to see the details: `uflip run {point.device}`",
-    )
 
 
 def begin_all(
@@ -587,11 +284,8 @@ def resume_all(
         for point in points
         if point.out.exists() and status_of(point.out) == "complete"
     ]
-    remaining = [
-        point
-        for point in points
-        if point.index not in {iterate_outcomes.index for iterate_outcomes in complete}
-    ]
+    done = {outcome.index for outcome in complete}
+    remaining = [point for point in points if point.index not in done]
     _check([point for point in remaining if not point.out.exists()])
     return _carry_out(folder, remaining, complete, together, on_progress)
 
@@ -766,3 +460,306 @@ def _check_tokens(tokens: Sequence[str], used: set[str | None]) -> None:
             allowed="the token from `uflip devices`, of a device that needs one",
             action="omit it, or name its device",
         )
+
+
+def check_names(devices: list[str]) -> None:
+    """Refuse an empty list, too many devices, repeated and invalid names.
+
+    Raises
+    ------
+    UsageError
+    """
+    twice = next((name for name in devices if devices.count(name) > 1), None)
+    if twice is not None or not 0 < len(devices) <= MAX_DEVICES:
+        raise UsageError(
+            "Each device is measured once" if twice else "There are too many devices",
+            where="DEVICE",
+            got=f"{twice} twice" if twice else str(len(devices)),
+            allowed=f"1 to {MAX_DEVICES} devices, each named once",
+            action="name it once; --repetitions makes each run more often",
+        )
+    for name in devices:
+        parse_url(split_host(name)[1])
+
+
+def split_host(device: str) -> tuple[str, str]:
+    """Split a name into the label of the device's host (empty without one) and its URL.
+
+    Examples
+    --------
+    >>> split_host("rack3@/dev/nvme1n1"), split_host("file:a@b")
+    (('rack3', '/dev/nvme1n1'), ('', 'file:a@b'))
+    """
+    host, at, url = device.partition("@")
+    return (host, url) if at and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", host) else ("", device)
+
+
+def folder_names(devices: Sequence[str]) -> list[str]:
+    """Return a folder name for each device, derived from the device.
+
+    Examples
+    --------
+    >>> folder_names(["sim:demo", "file:a/b", "file:a-b", "null"])
+    ['sim-demo', 'file-a-b', 'file-a-b-2', 'null']
+    """
+    names: list[str] = []
+    for device in devices:
+        slug = re.sub(r"[^A-Za-z0-9.]+", "-", device).strip("-.")[-60:].strip("-.") or "device"
+        name = next(
+            name
+            for name in (slug, *(f"{slug}-{number}" for number in range(2, len(devices) + 2)))
+            if name not in names
+        )
+        names.append(name)
+    return names
+
+
+def run_task(point: DeviceTask) -> DeviceOutcome:
+    """Begin or resume the benchmark of a device.
+
+    Raises
+    ------
+    InterruptedRun
+        After Ctrl-C, or if no client waits for it any more.
+    """
+    try:
+        request = replace(point.request, destroy=destroy_for(point))
+        watch = ProgressReporter(
+            lambda share, text: publish(point.topic, [point.index, share, text])
+        )
+        folder = point.folder
+        if not folder.exists():
+            begin(request, folder, watch, command=point.command)
+        elif status_of(folder) != "complete":
+            resume(
+                folder,
+                destroy=request.destroy,
+                io_timeout_ns=request.io_timeout_ns,
+                max_time_ns=request.max_time_ns,
+                on_event=watch,
+            )
+        return _outcome(point, status_of(folder))
+    except InterruptedRun:
+        raise
+    except UflipError as error:
+        return DeviceOutcome.from_error(point, error)
+    except Exception as error:  # the other devices continue in any case
+        return DeviceOutcome.from_error(point, _unexpected(point, error))
+
+
+def _outcome(point: DeviceTask, status: str) -> DeviceOutcome:
+    if not point.remote:
+        return DeviceOutcome(point.index, point.device, str(point.out), status)
+    if status != "complete":
+        results = f"{point.folder} at {point.needs or 'a worker'}"
+        return DeviceOutcome(point.index, point.device, results, status)
+    return DeviceOutcome(
+        point.index,
+        point.device,
+        str(point.out),
+        status,
+        remote_folder=list_remote_folder(point.folder),
+    )
+
+
+def status_of(folder: Path) -> str:
+    """Return the status of the results in a folder; damaged runs must be made again."""
+    results = Results.load(folder)
+    return "interrupted" if results.status == "complete" and results.missing else results.status
+
+
+def destroy_for(point: DeviceTask) -> str | None:
+    """Find the permission to destroy for this device; None if it needs none.
+
+    Raises
+    ------
+    RefusedError
+        If the device needs one, and none of them fits.
+    """
+    if parse_url(point.request.device).kind not in {"file", "block"}:
+        return None
+    refused: UflipError | None = None
+    for token in (None, *point.tokens):
+        try:
+            replace(point.request, destroy=token).check()
+        except (RefusedError, UsageError) as error:
+            refused = refused or error
+        else:
+            return token
+    assert refused is not None, "it was tried without any"
+    raise refused
+
+
+def _unexpected(point: DeviceTask, error: Exception) -> UflipError:
+    return UflipError(
+        "Unexpected error on this device",
+        where=point.device,
+        got=f"{type(error).__name__}: {error}",
+        action=f"run it alone to see the details: `uflip run {point.device}`",
+    )
+
+
+class ProgressReporter:
+    """Converts the events of a session into a finished share, and reports it now and then.
+
+    Parameters
+    ----------
+    on_progress : callable
+        Called with (finished share, current activity).
+    """
+
+    def __init__(
+        self,
+        on_progress: Callable[[float, str], None],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._on_progress, self._clock_s = on_progress, clock_s
+        self._total, self._last_s = 0, float("-inf")
+
+    def __call__(self, event: SessionEvent) -> None:
+        """Handle an event."""
+        if isinstance(event, RunsBegin | PlanGrew):
+            self._total = len(event.plan.runs)
+        elif isinstance(event, JobsBegin):
+            self._total = event.jobs
+        elif isinstance(event, FileProgress):
+            self._report(0.0, f"writing the file {event.done / event.total:.0%}")
+        elif isinstance(event, DeviceProgress):
+            self._report(0.0, f"creating the device {event.done / event.total:.0%}")
+        elif isinstance(event, StateProgress):
+            self._report(0.0, f"state {event.done / event.total:.0%}")
+        elif isinstance(event, ResetProgress):
+            self._report(event.index / self._total, f"state {event.done / event.total:.0%}")
+        elif isinstance(event, RunProgress):
+            self._report_runs(event.index + event.done / event.total)
+        elif isinstance(event, RunFinished):
+            self._report_runs(event.index + 1)
+
+    def _report_runs(self, runs: float) -> None:
+        share = runs / self._total
+        self._report(share, f"{share:.0%}")
+
+    def _report(self, share: float, text: str) -> None:
+        now = self._clock_s()
+        if now - self._last_s >= REPORT_INTERVAL_S:
+            self._last_s = now
+            self._on_progress(share, text)
+
+
+def fetch_results(executor: Executor, outcome: DeviceOutcome, point: DeviceTask) -> DeviceOutcome:
+    """Fetch the results of a device that was measured on another machine.
+
+    Raises
+    ------
+    WorkerGoneError
+        If its worker does not answer; the task is then repeated, and finds the folder.
+    """
+    if outcome.remote_folder is None or not isinstance(executor, Remote):
+        return outcome
+    try:
+        fetch(executor, outcome.remote_folder, point.out)
+    except WorkerGoneError:
+        if not point.out.exists():
+            raise
+    except UflipError as error:
+        return DeviceOutcome.from_error(point, error)
+    return replace(outcome, remote_folder=None)
+
+
+class WorkerGoneError(UnavailableError):
+    """The worker that has the results does not answer; they are on its disk."""
+
+
+def list_remote_folder(folder: Path) -> RemoteFolder:
+    """List a folder; called in a Dask worker."""
+    from distributed import get_worker
+
+    files = tuple(
+        (str(path.relative_to(folder)), path.stat().st_size, _digest(path))
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    )
+    return RemoteFolder(get_worker().address, str(folder), files)
+
+
+def fetch(executor: Remote, remote: RemoteFolder, out: Path) -> None:
+    """Fetch a folder, whole or not at all, and remove it on the worker.
+
+
+    Raises
+    ------
+    WorkerGoneError
+        If its worker does not answer.
+    ResultsError
+        If the data was damaged in transit, or cannot be written.
+    """
+    with create_atomically(out) as hidden:
+        for name, size, digest in remote.files:
+            _fetch_file(executor, remote, hidden, (name, size, digest))
+    # They have arrived: the remote copy only costs space.
+    _ask(executor, remote.worker, _remove_folder, remote.folder)
+
+
+def _fetch_file(
+    executor: Remote, remote: RemoteFolder, hidden: Path, file: tuple[str, int, str]
+) -> None:
+    name, size, digest = file
+    path = hidden / name
+    if not path.resolve().is_relative_to(hidden.resolve()):
+        raise _damaged_in_transit(remote, name, "a name that leads elsewhere")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as content:
+        for begin in range(0, size, PIECE_BYTES):
+            content.write(
+                _ask(executor, remote.worker, _read_piece, f"{remote.folder}/{name}", begin)
+            )
+    if _digest(path) != digest:
+        raise _damaged_in_transit(remote, name, "other bytes")
+
+
+def _ask(executor: Remote, worker: str, function: object, *arguments: object) -> bytes:
+    try:
+        answer: bytes = executor.ask(worker, function, *arguments)  # type: ignore[arg-type]
+    except Exception as error:
+        raise WorkerGoneError(
+            "A worker has stopped answering",
+            where=worker,
+            got=f"{type(error).__name__}: {error}",
+            action="start it again; `uflip run --resume` fetches what it has",
+        ) from error
+    return answer
+
+
+def _read_piece(path: str, begin: int) -> bytes:
+    with Path(path).open("rb") as file:
+        file.seek(begin)
+        return file.read(PIECE_BYTES)
+
+
+def _remove_folder(folder: str) -> bytes:
+    """Remove a fetched folder, and parents that are empty then."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for above in (Path(folder).parent, REMOTE_RESULTS):
+        try:
+            above.rmdir()
+        except OSError:
+            break
+    return b""
+
+
+def _digest(path: Path) -> str:
+    digest = blake2b(digest_size=32)
+    with path.open("rb") as file:
+        while part := file.read(PIECE_BYTES):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _damaged_in_transit(remote: RemoteFolder, name: str, got: str) -> ResultsError:
+    return ResultsError(
+        "Results were damaged in transit",
+        where=f"{remote.folder}/{name} at {remote.worker}",
+        got=got,
+        allowed="the files on the disk of the worker",
+        action="give the command again with --resume, which fetches them again",
+    )
