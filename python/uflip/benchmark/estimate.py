@@ -143,18 +143,15 @@ def _with_longer_baseline(
     totals = resolve(longer, plan.device).totals
     ios, written = totals.total_ios, totals.bytes_written
     # Refresh after the longest of them.
-    refresh = plan.refresh_bytes(run, written) - plan.refresh_bytes(run, _written(plan, run))
-    took_ns = min(cost.run_time_ns(0, ios, written, 0), run_lengths.TIME_NS)
+    planned_bytes = resolve(run.spec, plan.device).totals.bytes_written
+    refresh = plan.refresh_bytes(run, written) - plan.refresh_bytes(run, planned_bytes)
+    took_ns = min(cost.run_time_ns(0, ios, written, 0), run_lengths.BASELINE_NS)
     return RunEstimate(
         ios=laid_out.ios + ios,
         bytes_read=laid_out.bytes_read,
         bytes_written=laid_out.bytes_written + written + refresh,
         time_ns=laid_out.time_ns + took_ns + rest_ns,
     )
-
-
-def _written(plan: Plan, run: PlannedRun) -> int:
-    return int(resolve(run.spec, plan.device).totals.bytes_written)
 
 
 class TimeLeft:

@@ -62,36 +62,6 @@ REFRESH_IO_SIZE = 128 << 10
 STAGES = UNDISTURBING, WITHIN_A_PART, SEQUENTIAL = 0, 1, 2
 
 
-def writes_within_a_part(spec: Spec, target_size: int) -> bool:
-    """Return whether random writes are confined to a part of the target, or mostly are.
-
-    Examples
-    --------
-    >>> writes_within_a_part(baseline("RW", target_size=1 << 20), 1 << 30)
-    True
-    >>> writes_within_a_part(baseline("RR", target_size=1 << 20), 1 << 30)
-    False
-    """
-    return any(
-        part.is_write
-        and part.location in DRAWN
-        and (part.location != "random" or part.target_bytes < NEARLY_ALL * target_size)
-        for part in spec.parts
-    )
-
-
-def refresh_spec(target_size: int, size_bytes: int, seed: int) -> Spec:
-    """Return the specification of the writes of a refresh."""
-    return baseline(
-        "RW",
-        io_size=REFRESH_IO_SIZE,
-        target_size=target_size // REFRESH_IO_SIZE * REFRESH_IO_SIZE,
-        io_count=size_bytes // REFRESH_IO_SIZE,
-        io_ignore=0,
-        seed=seed,
-    )
-
-
 def order_runs(
     runs: Sequence[PlannedRun],
     lingering: Sequence[PlannedRun],
@@ -139,47 +109,6 @@ def order_runs(
     ]
 
 
-def shuffle_disturbing(runs: Iterable[PlannedRun], seed: int, capacity: int) -> list[PlannedRun]:
-    """Shuffle those runs of a repetition that disturb the state.
-
-    The disturbance by a run then affects another experiment in each repetition: it becomes scatter,
-    which repetitions show, and not bias, which they would repeat. Wide runs come last.
-    """
-
-    def rank(run: PlannedRun) -> tuple[int, ...]:
-        stage = stage_of(run.spec, capacity)
-        if stage == UNDISTURBING:
-            return (stage,)
-        wide = is_wide(run.spec, capacity)
-        return (stage, wide, run_seed(seed, "order", run.id, run.repetition))
-
-    return sorted(runs, key=rank)
-
-
-def ends_of_stages(runs: Iterable[PlannedRun], capacity: int) -> list[int]:
-    """Return for each stage the number of runs up to its end, given runs in order.
-
-    Runs with a fixed order belong to no stage, and come after all of them.
-    """
-    staged = [stage_of(run.spec, capacity) for run in runs if not has_fixed_order(run)]
-    each = np.maximum.accumulate(np.array(staged, dtype=np.int64))
-    return [int(np.searchsorted(each, stage, side="right")) for stage in STAGES]
-
-
-def stage_of(spec: Spec, capacity: int) -> int:
-    """Return how much a run disturbs the state: `UNDISTURBING`, `WITHIN_A_PART`, `SEQUENTIAL`."""
-    if spec.writes_sequentially:
-        return SEQUENTIAL
-    return WITHIN_A_PART if writes_within_a_part(spec, capacity) else UNDISTURBING
-
-
-def is_wide(spec: Spec, capacity: int) -> bool:
-    """Return whether sequential writes span half of the device, with little space beside them."""
-    if not (isinstance(spec, Basic) and spec.writes_sequentially):
-        return False
-    return spec.target_bytes >= capacity // 2
-
-
 def _repeated(
     runs: Iterable[PlannedRun], repetitions: int, seed: int, capacity: int
 ) -> list[PlannedRun]:
@@ -208,3 +137,74 @@ def repeat(
     own = run_seed(seed, run.micro_benchmark, run.pattern, run.value, number)
     spec = draw_target(run.spec, capacity, own, drawer).but(seed=own)
     return replace(run, id=f"{run.id}-r{number}", spec=spec, repetition=number)
+
+
+def shuffle_disturbing(runs: Iterable[PlannedRun], seed: int, capacity: int) -> list[PlannedRun]:
+    """Shuffle those runs of a repetition that disturb the state.
+
+    The disturbance by a run then affects another experiment in each repetition: it becomes scatter,
+    which repetitions show, and not bias, which they would repeat. Wide runs come last.
+    """
+
+    def rank(run: PlannedRun) -> tuple[int, ...]:
+        stage = stage_of(run.spec, capacity)
+        if stage == UNDISTURBING:
+            return (stage,)
+        wide = is_wide(run.spec, capacity)
+        return (stage, wide, run_seed(seed, "order", run.id, run.repetition))
+
+    return sorted(runs, key=rank)
+
+
+def is_wide(spec: Spec, capacity: int) -> bool:
+    """Return whether sequential writes span half of the device, with little space beside them."""
+    if not (isinstance(spec, Basic) and spec.writes_sequentially):
+        return False
+    return spec.target_bytes >= capacity // 2
+
+
+def ends_of_stages(runs: Iterable[PlannedRun], capacity: int) -> list[int]:
+    """Return for each stage the number of runs up to its end, given runs in order.
+
+    Runs with a fixed order belong to no stage, and come after all of them.
+    """
+    staged = [stage_of(run.spec, capacity) for run in runs if not has_fixed_order(run)]
+    each = np.maximum.accumulate(np.array(staged, dtype=np.int64))
+    return [int(np.searchsorted(each, stage, side="right")) for stage in STAGES]
+
+
+def stage_of(spec: Spec, capacity: int) -> int:
+    """Return how much a run disturbs the state: `UNDISTURBING`, `WITHIN_A_PART`, `SEQUENTIAL`."""
+    if spec.writes_sequentially:
+        return SEQUENTIAL
+    return WITHIN_A_PART if writes_within_a_part(spec, capacity) else UNDISTURBING
+
+
+def writes_within_a_part(spec: Spec, target_size: int) -> bool:
+    """Return whether random writes are confined to a part of the target, or mostly are.
+
+    Examples
+    --------
+    >>> writes_within_a_part(baseline("RW", target_size=1 << 20), 1 << 30)
+    True
+    >>> writes_within_a_part(baseline("RR", target_size=1 << 20), 1 << 30)
+    False
+    """
+    return any(
+        part.is_write
+        and part.location in DRAWN
+        and (part.location != "random" or part.target_bytes < NEARLY_ALL * target_size)
+        for part in spec.parts
+    )
+
+
+def refresh_spec(target_size: int, size_bytes: int, seed: int) -> Spec:
+    """Return the specification of the writes of a refresh."""
+    return baseline(
+        "RW",
+        io_size=REFRESH_IO_SIZE,
+        target_size=target_size // REFRESH_IO_SIZE * REFRESH_IO_SIZE,
+        io_count=size_bytes // REFRESH_IO_SIZE,
+        io_ignore=0,
+        seed=seed,
+    )

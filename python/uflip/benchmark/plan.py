@@ -106,114 +106,6 @@ class Choices:
     suite: str = SUITE
 
 
-def check_target(info: DeviceInfo, target_size: int | None) -> int:
-    """Return the size of the used part of the device [bytes]."""
-    capacity, sector = info.capacity_bytes, info.sector_bytes
-    if target_size is None:
-        return capacity
-    if 0 < target_size <= capacity and target_size % sector == 0:
-        return target_size
-    raise UsageError(
-        "The device has no target of this size",
-        where="--target-size",
-        got=f"{target_size} bytes ({format_size(target_size)})",
-        allowed=f"multiples of {sector} bytes, from {sector} to {capacity} "
-        f"({format_size(capacity)})",
-        action="omit --target-size, or choose another size",
-    )
-
-
-def check_has_states(info: DeviceInfo) -> None:
-    """Refuse to enforce a state on a zoned device."""
-    if info.zoned:
-        raise UsageError(
-            NO_STATE,
-            where=info.url,
-            got="zones",
-            allowed="a device without zones",
-            action="measure it as it is: zones are prepared before every run",
-        )
-
-
-def check_zones(info: DeviceInfo, suite: str, state: str | None) -> None:
-    """Refuse micro-benchmarks and states that a zoned device does not support."""
-    if not info.zoned:
-        return
-    if suite != ZONES:
-        raise UsageError(
-            "The device is written in zones, each in order: these micro-benchmarks write otherwise",
-            where="--suite",
-            got=suite,
-            allowed=ZONES,
-            action="give --suite zones, or name another device",
-        )
-    if state not in (None, AS_IS):
-        raise UsageError(
-            NO_STATE,
-            where="--state",
-            got=str(state),
-            allowed=AS_IS,
-            action="omit --state: zones are prepared before every run",
-        )
-
-
-def check_io_size(context: Context) -> None:
-    """Refuse an I/O size that the device does not support."""
-    io_size, sector = context.io_size, context.sector
-    if 0 < io_size <= context.capacity and io_size % sector == 0:
-        return
-    raise UsageError(
-        "The device cannot do I/Os of this size",
-        where="--io-size",
-        got=f"{io_size} bytes ({format_size(io_size)})",
-        allowed=(
-            f"multiples of {sector} bytes, from {sector} "
-            f"to the device's {format_size(context.capacity)}"
-        ),
-        action="choose another --io-size, or a larger device",
-    )
-
-
-def repetitions_for(context: Context, chosen: int | None) -> int:
-    """Return the number of repetitions of each run."""
-    if chosen is None:
-        return QUICK_REPETITIONS if context.quick else REPETITIONS
-    if 1 <= chosen <= MAX_REPETITIONS:
-        return chosen
-    raise UsageError(
-        "Too many repetitions",
-        where="--repetitions",
-        got=str(chosen),
-        allowed=f"1 to {MAX_REPETITIONS}",
-        action="choose another number",
-    )
-
-
-def overwrites_for(method: str) -> int:
-    """Return how many times the target is overwritten at random, for a rule of run lengths."""
-    return OVERWRITES if method != "paper" else FEWEST_OVERWRITES
-
-
-def method_for(scale: str, method: str | None, *, chosen_lengths: bool = False) -> str:
-    """Return the rule of run lengths: chosen lengths are fixed, and quick runs do not converge."""
-    if method is None:
-        if chosen_lengths:
-            return "paper"
-        return "startup" if scale == "quick" else "auto"
-    if method in METHODS:
-        return method
-    raise unknown_name("method", method, METHODS, where="--method")
-
-
-def pause_for(context: Context) -> int:
-    """Return the idle time before each run [ns]."""
-    if context.info.null:
-        return 0
-    if context.info.simulated or not context.quick:
-        return PAUSE_NS
-    return QUICK_PAUSE_NS
-
-
 @dataclass(frozen=True)
 class Plan:
     """Runs in the order in which they are made.
@@ -320,8 +212,8 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES, where="--scale")
     names = check_names(chosen.only, info.addresses, chosen.suite)
-    check_zones(info, chosen.suite, chosen.state)
-    used = check_target(info, chosen.target_size)
+    _check_zones(info, chosen.suite, chosen.state)
+    used = _check_target(info, chosen.target_size)
     method = method_for(scale, chosen.method, chosen_lengths=chosen.io_counts is not None)
     context = Context(
         structs.replace(info, capacity_bytes=used),
@@ -333,14 +225,19 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
         # The null device has no free blocks to use up.
         startup=method == "startup" and not info.null,
     )
-    check_io_size(context)
-    repetitions = repetitions_for(context, chosen.repetitions)
+    _check_io_size(context)
+    repetitions = _repetitions(context, chosen.repetitions)
     state_name = default_state(info) if chosen.state is None else chosen.state
     state = plan_state(info, state_name, chosen.target_size, overwrites=overwrites_for(method))
     experiments = [
         experiment for name in names for experiment in MICRO_BENCHMARKS[name].experiments(context)
     ]
-    runs = [_apply_stop_rule(run, method) for experiment in experiments for run in experiment.runs]
+    runs = [run for experiment in experiments for run in experiment.runs]
+    if method == "auto":
+        runs = [
+            run if run.micro_benchmark == BASELINE or has_own_length(run) else with_stop_rule(run)
+            for run in runs
+        ]
     lingering = interference.lay_out(context) if _measures_pause(context, runs, chosen) else []
     ordered = order_runs(
         runs,
@@ -364,7 +261,7 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
         seed=seed,
         runs=placed.runs,
         skipped=tuple(skip for experiment in experiments for skip in experiment.skipped),
-        pause_ns=pause_for(context) if chosen.pause_ns is None else chosen.pause_ns,
+        pause_ns=_pause_ns(context) if chosen.pause_ns is None else chosen.pause_ns,
         target_size=used,
         state=state,
         repetitions=repetitions,
@@ -375,12 +272,6 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
         fewest_resets=None if state is None else fewest_resets(ordered, placed, chosen.used_bytes),
         block_bytes=placed.allocator.block,
     )
-
-
-def _apply_stop_rule(run: PlannedRun, method: str) -> PlannedRun:
-    """Apply the stop rule to a run, except to baselines and runs that need a fixed length."""
-    fixed = method != "auto" or run.micro_benchmark == BASELINE or has_own_length(run)
-    return run if fixed else with_stop_rule(run)
 
 
 def _measures_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choices) -> bool:
@@ -413,15 +304,6 @@ def _warnings(context: Context, allocator: SpaceAllocator, *, resets: bool) -> l
     ]
 
 
-def label_of(spec: Spec) -> str:
-    """Return the name of a pattern in results: SR RR SW RW, two for a mix, or words."""
-    return "/".join(dict.fromkeys(_label(part) for part in spec.parts))
-
-
-def _label(part: MixPart) -> str:
-    return _CODES.get((part.mode, part.location), f"{part.location}-{part.mode}")
-
-
 def plan_pattern(spec: Spec, info: DeviceInfo, *, label: str, durability: str) -> Plan:
     """Plan one run of a complete pattern, on a device in its current state."""
     size = spec.parts[0].io_bytes
@@ -429,6 +311,15 @@ def plan_pattern(spec: Spec, info: DeviceInfo, *, label: str, durability: str) -
     run = PlannedRun(name, SINGLE_PATTERN, label, "io_size", size, "bytes", spec)
     seed = SEED if spec.seed is None else spec.seed
     return plan_single_run(run, info, scale="quick", seed=seed, durability=durability)
+
+
+def label_of(spec: Spec) -> str:
+    """Return the name of a pattern in results: SR RR SW RW, two for a mix, or words."""
+    return "/".join(dict.fromkeys(_label(part) for part in spec.parts))
+
+
+def _label(part: MixPart) -> str:
+    return _CODES.get((part.mode, part.location), f"{part.location}-{part.mode}")
 
 
 def plan_single_run(
@@ -455,3 +346,111 @@ def plan_single_run(
         durability=durability,
         warnings=warnings,
     )
+
+
+def method_for(scale: str, method: str | None, *, chosen_lengths: bool = False) -> str:
+    """Return the rule of run lengths: chosen lengths are fixed, and quick runs do not converge."""
+    if method is None:
+        if chosen_lengths:
+            return "paper"
+        return "startup" if scale == "quick" else "auto"
+    if method in METHODS:
+        return method
+    raise unknown_name("method", method, METHODS, where="--method")
+
+
+def overwrites_for(method: str) -> int:
+    """Return how many times the target is overwritten at random, for a rule of run lengths."""
+    return OVERWRITES if method != "paper" else FEWEST_OVERWRITES
+
+
+def _repetitions(context: Context, chosen: int | None) -> int:
+    """Return the number of repetitions of each run."""
+    if chosen is None:
+        return QUICK_REPETITIONS if context.quick else REPETITIONS
+    if 1 <= chosen <= MAX_REPETITIONS:
+        return chosen
+    raise UsageError(
+        "Too many repetitions",
+        where="--repetitions",
+        got=str(chosen),
+        allowed=f"1 to {MAX_REPETITIONS}",
+        action="choose another number",
+    )
+
+
+def _pause_ns(context: Context) -> int:
+    """Return the idle time before each run [ns]."""
+    if context.info.null:
+        return 0
+    if context.info.simulated or not context.quick:
+        return PAUSE_NS
+    return QUICK_PAUSE_NS
+
+
+def _check_target(info: DeviceInfo, target_size: int | None) -> int:
+    """Return the size of the used part of the device [bytes]."""
+    capacity, sector = info.capacity_bytes, info.sector_bytes
+    if target_size is None:
+        return capacity
+    if 0 < target_size <= capacity and target_size % sector == 0:
+        return target_size
+    raise UsageError(
+        "The device has no target of this size",
+        where="--target-size",
+        got=f"{target_size} bytes ({format_size(target_size)})",
+        allowed=f"multiples of {sector} bytes, from {sector} to {capacity} "
+        f"({format_size(capacity)})",
+        action="omit --target-size, or choose another size",
+    )
+
+
+def _check_io_size(context: Context) -> None:
+    """Refuse an I/O size that the device does not support."""
+    io_size, sector = context.io_size, context.sector
+    if 0 < io_size <= context.capacity and io_size % sector == 0:
+        return
+    raise UsageError(
+        "The device cannot do I/Os of this size",
+        where="--io-size",
+        got=f"{io_size} bytes ({format_size(io_size)})",
+        allowed=(
+            f"multiples of {sector} bytes, from {sector} "
+            f"to the device's {format_size(context.capacity)}"
+        ),
+        action="choose another --io-size, or a larger device",
+    )
+
+
+def _check_zones(info: DeviceInfo, suite: str, state: str | None) -> None:
+    """Refuse micro-benchmarks and states that a zoned device does not support."""
+    if not info.zoned:
+        return
+    if suite != ZONES:
+        raise UsageError(
+            "The device is written in zones, each in order: these micro-benchmarks write otherwise",
+            where="--suite",
+            got=suite,
+            allowed=ZONES,
+            action="give --suite zones, or name another device",
+        )
+    if state not in (None, AS_IS):
+        raise UsageError(
+            NO_STATE,
+            where="--state",
+            got=str(state),
+            allowed=AS_IS,
+            action="omit --state: zones are prepared before every run",
+        )
+
+
+def check_has_states(info: DeviceInfo) -> None:
+    """Refuse to enforce a state on a zoned device."""
+    if info.zoned:
+        raise UsageError(
+            NO_STATE,
+            where=info.url,
+            got="zones",
+            allowed="a device without zones",
+            action="measure it as it is: zones are prepared before every run",
+        )

@@ -139,17 +139,11 @@ def _state_of_simulated(info: DeviceInfo, enforcement: Enforcement | None) -> De
     request = enforcement.request
     covers_device = request["target_offset"] == 0 and request["target_size"] == info.capacity_bytes
     is_same_state = info.profile.state.state == request["state"]
-    if snapshot is not None or not (
-        is_same_state and covers_device and _is_random_enough(info, request)
-    ):
+    overwrites = max(info.profile.state.random_overwrites, FEWEST_OVERWRITES)
+    is_random_enough = overwrites * info.capacity_bytes >= request["random_bytes"]
+    if snapshot is not None or not (is_same_state and covers_device and is_random_enough):
         return None
     return _device_state(enforcement.request, state_of_profile(profile), "profile")
-
-
-def _is_random_enough(info: DeviceInfo, request: StateRequest) -> bool:
-    overwrites = info.profile.state.random_overwrites
-    random_bytes = max(overwrites, FEWEST_OVERWRITES) * info.capacity_bytes
-    return random_bytes >= request["random_bytes"]
 
 
 def used_bytes(enforcement: Enforcement | None, record: StateRecord | None) -> int:

@@ -44,6 +44,181 @@ from uflip.results import ResultsWriter
 from uflip.results.state_record import StateRecord, default_path, open_record
 
 
+def resume_benchmark(
+    writer: ResultsWriter,
+    *,
+    device: str | None,
+    destroy: str | None,
+    record: Path | None,
+    io_timeout_ns: int,
+    on_event: OnEvent,
+) -> BenchmarkRun:
+    """Open the device of an interrupted benchmark, and find the remainder of its plan.
+
+    Raises
+    ------
+    DeviceError
+        If the device has changed.
+    """
+    try:
+        manifest = writer.manifest
+        opened = _reopen(manifest, device, destroy, io_timeout_ns)
+        plan = _rebuild_plan(manifest, opened)
+        simulated = opened.info.simulated
+        state_record = _state_record(manifest, opened.info, record)
+        history = History(manifest.state.state_id, state_record)
+        if simulated:
+            if manifest.state.known_from == "enforced" and plan.state is not None:
+                bring_into_state(opened, plan.state, None, on_event)
+        else:
+            plan = _resume_real_device(plan, writer.done, history, state_record)
+        writer.replan(plan.runs)
+    except BaseException:
+        writer.close()
+        raise
+    # A rebuilt device shows the interference again; a real one has shown it already.
+    calibration = Calibration(plan, writer, None if simulated else manifest.interference)
+    return BenchmarkRun(
+        opened, plan, writer, history, calibration, ReplayCheck(writer) if simulated else None
+    )
+
+
+def _reopen(manifest: Manifest, url: str | None, destroy: str | None, io_timeout_ns: int) -> Device:
+    measured = manifest.device
+    check_device(manifest, url)
+    buffered = measured.buffered
+    size = measured.capacity_bytes if measured.null else None
+    current = inspect_device(measured.url, size=size, buffered=buffered)
+    current_identity, measured_identity = identity(current), identity(measured)
+    different = [
+        key
+        for key in {**measured_identity, **current_identity}
+        if current_identity.get(key) != measured_identity.get(key)
+    ]
+    if different:
+        key = different[0]
+        raise DeviceError(
+            "This is not the device that was measured",
+            where=measured.url,
+            got=f"{key} {current_identity.get(key, 'none')}",
+            allowed=f"{key} {measured_identity.get(key, 'none')}",
+            action="connect the same device again, or start another benchmark with a new --out",
+        )
+    _check_medium(measured, current)
+    data = measured.data or "random" if measured.outlives_process else "random"
+    brand = measured.details.brand if measured.kind == "block" else None
+    device = open_device(
+        measured.url,
+        io_timeout_ns=io_timeout_ns,
+        size=size,
+        buffered=buffered,
+        durability=manifest.durability,
+        data=data,
+        # A replay of reads only is no reason to open for writing.
+        writable=any(
+            entry.spec.writes or not isinstance(entry.spec, ReplaySpec) for entry in manifest.plan
+        ),
+        destroy=destroy,
+        brand=brand,
+        completion=measured.completion if measured.kind in ("file", "block") else None,
+    )
+    _check_medium(measured, device.info)
+    return device
+
+
+def _check_medium(measured: DeviceInfo, current: DeviceInfo) -> None:
+    """Refuse another medium under the same name."""
+    if measured.outlives_process and (difference := medium_difference(medium(measured), current)):
+        raise RefusedError(
+            "This is not the medium that was measured",
+            where=measured.url,
+            got=difference[0],
+            allowed=difference[1],
+            action="connect the same medium again, or start another benchmark with a new --out",
+        )
+
+
+def check_device(manifest: Manifest, url: str | None) -> None:
+    """Refuse a named device other than the measured one."""
+    measured_url = manifest.device.url
+    if url is not None and url != measured_url:
+        raise UsageError(
+            "These results are from another device",
+            where="DEVICE",
+            got=url,
+            allowed=measured_url,
+            action="omit DEVICE: the results contain its name",
+        )
+
+
+def _rebuild_plan(manifest: Manifest, device: Device) -> Plan:
+    """Rebuild the plan from the manifest."""
+    info = device.info
+    request = manifest.state.request
+    return Plan(
+        device=info,
+        scale=manifest.scale,
+        seed=manifest.seed,
+        runs=tuple(planned_runs(manifest)),
+        skipped=tuple(Skipped(**structs.asdict(skip)) for skip in manifest.skipped),
+        pause_ns=manifest.pause_ns,
+        target_size=manifest.target_size_bytes or info.capacity_bytes,
+        state=None if request is None else plan_request(info, request),
+        repetitions=manifest.repetitions,
+        method=manifest.method,
+        durability=device.durability,
+        warnings=tuple(
+            cast(WarningSummary, structs.asdict(warning)) for warning in manifest.warnings
+        ),
+    )
+
+
+def planned_runs(manifest: Manifest) -> list[PlannedRun]:
+    """Return the runs of the plan in a manifest."""
+    return [PlannedRun(**structs.asdict(entry)) for entry in manifest.plan]
+
+
+def _state_record(manifest: Manifest, info: DeviceInfo, named: Path | None) -> StateRecord | None:
+    """Open the record of the device; a path that only the results contain is never written.
+
+    Raises
+    ------
+    UsageError
+        If the record is at another than the default path, and the user did not name it.
+    """
+    if manifest.state.record is None:
+        return None
+    recorded = Path(manifest.state.record)
+    url = manifest.device.url
+    # A block device may have been named by its bare path.
+    default_paths = [default_path(url), default_path(url.removeprefix("block:"))]
+    candidates = default_paths if named is None else [named]
+    path = next((each for each in candidates if each.absolute() == recorded.absolute()), None)
+    if path is None:
+        raise UsageError(
+            "The state record of this benchmark has another path",
+            where="--record",
+            got=str(candidates[0]),
+            allowed=manifest.state.record,
+            action=f"if that file is yours, add --record {manifest.state.record}",
+        )
+    return open_record(path, info, ours_is_last=True)
+
+
+def _resume_real_device(
+    plan: Plan, done: list[str], history: History, record: StateRecord | None
+) -> Plan:
+    """Return the remainder of the plan for the current state of the device, as far as known."""
+    recorded = record.state if record else None
+    history.state_id = recorded.state_id if recorded else None
+    just_reset = bool(done and recorded and recorded.state_id and recorded.runs_since == 0)
+    plan = remaining_plan(plan, done, just_reset=just_reset)
+    remaining = [run for run in plan.runs if run.id not in done]
+    if remaining:
+        history.record_interruption(remaining[0].spec, plan.durability)
+    return plan
+
+
 def remaining_plan(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan:
     """Return the plan for resuming on a real device.
 
@@ -130,182 +305,3 @@ class ReplayCheck:
             allowed="the same version of uflip on the same results",
             action="start another benchmark with a new --out",
         )
-
-
-def check_device(manifest: Manifest, url: str | None) -> None:
-    """Refuse a named device other than the measured one."""
-    measured_url = manifest.device.url
-    if url is not None and url != measured_url:
-        raise UsageError(
-            "These results are from another device",
-            where="DEVICE",
-            got=url,
-            allowed=measured_url,
-            action="omit DEVICE: the results contain its name",
-        )
-
-
-def planned_runs(manifest: Manifest) -> list[PlannedRun]:
-    """Return the runs of the plan in a manifest."""
-    return [PlannedRun(**structs.asdict(entry)) for entry in manifest.plan]
-
-
-def resume_benchmark(
-    writer: ResultsWriter,
-    *,
-    device: str | None,
-    destroy: str | None,
-    record: Path | None,
-    io_timeout_ns: int,
-    on_event: OnEvent,
-) -> BenchmarkRun:
-    """Open the device of an interrupted benchmark, and find the remainder of its plan.
-
-    Raises
-    ------
-    DeviceError
-        If the device has changed.
-    """
-    try:
-        manifest = writer.manifest
-        opened = _reopen(manifest, device, destroy, io_timeout_ns)
-        plan = _rebuild_plan(manifest, opened)
-        simulated = opened.info.simulated
-        state_record = _state_record(manifest, opened.info, record)
-        history = History(manifest.state.state_id, state_record)
-        if simulated:
-            if manifest.state.known_from == "enforced" and plan.state is not None:
-                bring_into_state(opened, plan.state, None, on_event)
-        else:
-            plan = _resume_real_device(plan, writer.done, history, state_record)
-        writer.replan(plan.runs)
-    except BaseException:
-        writer.close()
-        raise
-    # A rebuilt device shows the interference again; a real one has shown it already.
-    calibration = Calibration(plan, writer, None if simulated else manifest.interference)
-    return BenchmarkRun(
-        opened, plan, writer, history, calibration, ReplayCheck(writer) if simulated else None
-    )
-
-
-def _reopen(manifest: Manifest, url: str | None, destroy: str | None, io_timeout_ns: int) -> Device:
-    measured = manifest.device
-    check_device(manifest, url)
-    buffered = measured.buffered
-    size = measured.capacity_bytes if measured.null else None
-    current = inspect_device(measured.url, size=size, buffered=buffered)
-    current_identity, measured_identity = identity(current), identity(measured)
-    different = [
-        key
-        for key in {**measured_identity, **current_identity}
-        if current_identity.get(key) != measured_identity.get(key)
-    ]
-    if different:
-        key = different[0]
-        raise DeviceError(
-            "This is not the device that was measured",
-            where=measured.url,
-            got=f"{key} {current_identity.get(key, 'none')}",
-            allowed=f"{key} {measured_identity.get(key, 'none')}",
-            action="connect the same device again, or start another benchmark with a new --out",
-        )
-    _check_medium(measured, current)
-    data = measured.data or "random" if measured.outlives_process else "random"
-    brand = measured.details.brand if measured.kind == "block" else None
-    device = open_device(
-        measured.url,
-        io_timeout_ns=io_timeout_ns,
-        size=size,
-        buffered=buffered,
-        durability=manifest.durability,
-        data=data,
-        writable=_opens_for_writing(manifest),
-        destroy=destroy,
-        brand=brand,
-        completion=measured.completion if measured.kind in ("file", "block") else None,
-    )
-    _check_medium(measured, device.info)
-    return device
-
-
-def _opens_for_writing(manifest: Manifest) -> bool:
-    """Return whether the device is opened for writing: not for a replay of reads only."""
-    return any(
-        entry.spec.writes or not isinstance(entry.spec, ReplaySpec) for entry in manifest.plan
-    )
-
-
-def _check_medium(measured: DeviceInfo, current: DeviceInfo) -> None:
-    """Refuse another medium under the same name."""
-    if measured.outlives_process and (difference := medium_difference(medium(measured), current)):
-        raise RefusedError(
-            "This is not the medium that was measured",
-            where=measured.url,
-            got=difference[0],
-            allowed=difference[1],
-            action="connect the same medium again, or start another benchmark with a new --out",
-        )
-
-
-def _rebuild_plan(manifest: Manifest, device: Device) -> Plan:
-    """Rebuild the plan from the manifest."""
-    info = device.info
-    request = manifest.state.request
-    return Plan(
-        device=info,
-        scale=manifest.scale,
-        seed=manifest.seed,
-        runs=tuple(planned_runs(manifest)),
-        skipped=tuple(Skipped(**structs.asdict(skip)) for skip in manifest.skipped),
-        pause_ns=manifest.pause_ns,
-        target_size=manifest.target_size_bytes or info.capacity_bytes,
-        state=None if request is None else plan_request(info, request),
-        repetitions=manifest.repetitions,
-        method=manifest.method,
-        durability=device.durability,
-        warnings=tuple(
-            cast(WarningSummary, structs.asdict(warning)) for warning in manifest.warnings
-        ),
-    )
-
-
-def _state_record(manifest: Manifest, info: DeviceInfo, named: Path | None) -> StateRecord | None:
-    """Open the record of the device; a path that only the results contain is never written.
-
-    Raises
-    ------
-    UsageError
-        If the record is at another than the default path, and the user did not name it.
-    """
-    if manifest.state.record is None:
-        return None
-    recorded = Path(manifest.state.record)
-    url = manifest.device.url
-    # A block device may have been named by its bare path.
-    default_paths = [default_path(url), default_path(url.removeprefix("block:"))]
-    candidates = default_paths if named is None else [named]
-    path = next((each for each in candidates if each.absolute() == recorded.absolute()), None)
-    if path is None:
-        raise UsageError(
-            "The state record of this benchmark has another path",
-            where="--record",
-            got=str(candidates[0]),
-            allowed=manifest.state.record,
-            action=f"if that file is yours, add --record {manifest.state.record}",
-        )
-    return open_record(path, info, ours_is_last=True)
-
-
-def _resume_real_device(
-    plan: Plan, done: list[str], history: History, record: StateRecord | None
-) -> Plan:
-    """Return the remainder of the plan for the current state of the device, as far as known."""
-    recorded = record.state if record else None
-    history.state_id = recorded.state_id if recorded else None
-    just_reset = bool(done and recorded and recorded.state_id and recorded.runs_since == 0)
-    plan = remaining_plan(plan, done, just_reset=just_reset)
-    remaining = [run for run in plan.runs if run.id not in done]
-    if remaining:
-        history.record_interruption(remaining[0].spec, plan.durability)
-    return plan

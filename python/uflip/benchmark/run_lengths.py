@@ -76,12 +76,11 @@ LEAST_EFFECT = 0.05
 BY_CHANCE = 3.0
 # Fewer I/Os do not show the usual response time.
 FEWEST_RUNNING = 64
-STANDARD = "standard"
-MAX_IOS = 1 << 20
-TIME_NS = 120_000_000_000
+# Limits of a longer baseline.
+BASELINE_IOS = 1 << 20
+BASELINE_NS = 120_000_000_000
 # More than the spare space by a tenth: a part of the run is ignored.
-LENGTH_SHARE = 1.1 * SPARE_SHARE
-PATTERNS = ("SW", "RW")
+BASELINE_SHARE = 1.1 * SPARE_SHARE
 # A repeat has at least twice the length, limited by the pace of the run before it.
 WORTHWHILE, LONGER = 2, 8
 
@@ -258,12 +257,12 @@ def longer_baseline(run: PlannedRun, info: DeviceInfo, scale: str, method: str) 
     scale, method : str
         As planned.
     """
-    if run.micro_benchmark != BASELINE or run.pattern not in PATTERNS or method == "paper":
+    if run.micro_benchmark != BASELINE or run.pattern not in ("SW", "RW") or method == "paper":
         return None
-    if scale != STANDARD or info.null or info.zoned or not isinstance(run.spec, Basic):
+    if scale != "standard" or info.null or info.zoned or not isinstance(run.spec, Basic):
         return None
-    ios = int(LENGTH_SHARE * info.capacity_bytes) // run.spec.io_bytes
-    is_possible = WORTHWHILE * run.spec.ios <= ios <= MAX_IOS
+    ios = int(BASELINE_SHARE * info.capacity_bytes) // run.spec.io_bytes
+    is_possible = WORTHWHILE * run.spec.ios <= ios <= BASELINE_IOS
     return _with_length(run.spec, ios) if is_possible else None
 
 
@@ -276,7 +275,7 @@ def next_length(longest: Basic, trace: Trace) -> Basic | None:
     """Return the baseline that follows a finished one; None if the budget is spent."""
     times = np.asarray(trace.column("response_time_ns"))
     pace_ns = max(float(times[-len(times) // 4 :].mean()), 1.0)
-    ios = min(longest.ios, LONGER * len(times), int(TIME_NS / pace_ns))
+    ios = min(longest.ios, LONGER * len(times), int(BASELINE_NS / pace_ns))
     return _with_length(longest, ios) if ios >= WORTHWHILE * len(times) else None
 
 

@@ -11,11 +11,9 @@ from uflip.benchmark.estimate import check_worth_running, estimate
 from uflip.benchmark.events import OnEvent, WearReport, ignore
 from uflip.benchmark.execute import new_benchmark_run
 from uflip.benchmark.open_channel import begin_jobs, resume_jobs
-from uflip.benchmark.plan import Plan
 from uflip.benchmark.prepare import bring_into_state, known_state, record_of
 from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.resume import resume_benchmark
-from uflip.data.device import DeviceInfo, DeviceWear
 from uflip.device.guard import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
 from uflip.results import ResultsWriter
@@ -76,7 +74,9 @@ def begin(
         if initial_state is None:
             assert plan.state is not None, "a device as it is, is in its state"
             initial_state = bring_into_state(device, plan.state, record, on_event)
-        wear = _report_wear(device.info, plan, on_event)
+        wear = wear_of(device.info)
+        if not device.info.null and not (device.info.simulated and wear.unknown):
+            on_event(WearReport(wear, estimate(plan).bytes_written))
         run = new_benchmark_run(
             device, plan, folder, initial_state, record=record, wear=wear, command=command
         )
@@ -133,13 +133,6 @@ def resume(
         with run.device:
             run.carry_out(max_time_ns, on_event)
     return folder
-
-
-def _report_wear(info: DeviceInfo, plan: Plan, on_event: OnEvent) -> DeviceWear:
-    wear = wear_of(info)
-    if not info.null and not (info.simulated and wear.unknown):
-        on_event(WearReport(wear, estimate(plan).bytes_written))
-    return wear
 
 
 def folder_name(device: str) -> str:

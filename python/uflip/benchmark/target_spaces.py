@@ -342,16 +342,11 @@ def place_after(
     return _placed_in(more, SpaceAllocator(target_size, used, BLOCK, disturbed=disturbed)).runs
 
 
-def planned_spec(run: PlannedRun) -> Spec:
-    """Return the specification of a run: it needs no more space than that."""
-    return run.spec
-
-
 def allocate_spaces(
     runs: Sequence[PlannedRun],
     capacity: int,
     used_bytes: int,
-    longest: Callable[[PlannedRun], Spec] = planned_spec,
+    longest: Callable[[PlannedRun], Spec] = lambda run: run.spec,
 ) -> PlacedRuns:
     """Allocate separate spaces to sequential writes: far apart if that needs no more resets.
 
@@ -367,7 +362,7 @@ def allocate_spaces(
 def _placed_in(
     runs: Iterable[PlannedRun],
     allocator: SpaceAllocator,
-    longest: Callable[[PlannedRun], Spec] = planned_spec,
+    longest: Callable[[PlannedRun], Spec] = lambda run: run.spec,
 ) -> PlacedRuns:
     placed: list[PlannedRun] = []
     why: dict[str, str] = {}
