@@ -27,9 +27,9 @@ from uflip.report.findings import finding, headline
 from uflip.report.html import build_page
 from uflip.report.labels import format_ms
 from uflip.report.page import render
+from uflip.report.tables import tiles
 from uflip.report.text import next_commands
 from uflip.report.text import render as as_text
-from uflip.report.tiles import tiles
 from uflip.result_views import write_report
 from uflip.results import Results, summary
 from uflip.spec import baseline

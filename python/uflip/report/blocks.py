@@ -14,7 +14,7 @@ from uflip.table import Table
 
 if TYPE_CHECKING:
     from uflip.report.figures.svg import Drawing
-    from uflip.report.tiles import Tile
+    from uflip.report.tables import Tile
 
 __all__ = [
     "Benchmark",

@@ -14,11 +14,10 @@ from uflip.report.data import Document, Traces, is_simulated
 from uflip.stats.summary import SUPPORT
 from uflip.units import format_count, format_duration_ns, format_size
 
-Blocks = list[Block]
 Experiments = Mapping[str, Sequence[ExperimentSummary]]
 
 
-def method_section(document: Document, traces: Traces) -> Blocks:
+def method_section(document: Document, traces: Traces) -> list[Block]:
     """Return the blocks of the section."""
     if document["device"].null:
         # A null device has no state, no phases and no after-effects.
@@ -33,15 +32,15 @@ def method_section(document: Document, traces: Traces) -> Blocks:
     ]
 
 
-def _drawn(figure: Figure | None) -> Blocks:
+def _drawn(figure: Figure | None) -> list[Block]:
     return [figure] if figure else []
 
 
-def _paragraphs(*lines: str) -> Blocks:
+def _paragraphs(*lines: str) -> list[Block]:
     return [Paragraph(line) for line in lines if line]
 
 
-def _timing(document: Document) -> Blocks:
+def _timing(document: Document) -> list[Block]:
     device, harness = document["device"], document["harness"]
     clock = "virtual time of the simulator" if is_simulated(document) else "the monotonic clock"
     cost = harness.get("null_ns_per_io")
@@ -85,7 +84,7 @@ STATES = {
 }
 
 
-def _state(document: Document) -> Blocks:
+def _state(document: Document) -> list[Block]:
     state = document["state"]
     known_from = state.known_from
     if state.state_id is None or known_from is None:
@@ -105,7 +104,7 @@ def _state(document: Document) -> Blocks:
     return [Heading("State"), Paragraph(text)]
 
 
-def _phases(document: Document, traces: Traces) -> Blocks:
+def _phases(document: Document, traces: Traces) -> list[Block]:
     phases = document["phases"]
     if not phases or not phases["patterns"]:
         return []
@@ -152,7 +151,7 @@ def _phase_row(label: str, phases: PhasesOfPattern) -> tuple[str, ...]:
     )
 
 
-def _pause(document: Document) -> Blocks:
+def _pause(document: Document) -> list[Block]:
     effect = document["interference"]
     planned = format_duration_ns(document["pause_ns"])
     if effect is None:
@@ -216,7 +215,7 @@ def _slowest(interference: Interference) -> str:
     )
 
 
-def _lengths(document: Document) -> Blocks:
+def _lengths(document: Document) -> list[Block]:
     experiments = {"baseline": document["baselines"], **document["micro_benchmarks"]}
     every = [each for runs in experiments.values() for run in runs for each in run["repetitions"]]
     if not every:
@@ -284,7 +283,7 @@ def _widest(each: Sequence[RepetitionSummary]) -> str:
     return f"{100 * max(relative):.2g}" if relative else ""
 
 
-def _repetitions(document: Document, experiments: Experiments) -> Blocks:
+def _repetitions(document: Document, experiments: Experiments) -> list[Block]:
     disagreements = [
         run["disagreement"]
         for runs in experiments.values()
@@ -309,7 +308,7 @@ def _times(document: Document, experiments: Experiments) -> str:
     return f"{planned} times{further}"
 
 
-def _plan(document: Document) -> Blocks:
+def _plan(document: Document) -> list[Block]:
     spaces = document["target_spaces"]
     resets = sum(space["reset_before"] for space in spaces)
     noun = "reset" if resets == 1 else "resets"

@@ -22,7 +22,7 @@ from uflip.report.blocks import (
 )
 from uflip.report.data import Document, Traces
 from uflip.report.labels import anchor, title
-from uflip.report.tiles import scale_note, tiles
+from uflip.report.tables import scale_note, tiles
 
 Blocks = Sequence[Block]
 
