@@ -233,7 +233,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Show the baselines and the micro-benchmarks in a notebook."""
-        from uflip.report.fragment import result_fragment
+        from uflip.report.html import result_fragment
 
         return result_fragment(self._document)
 
@@ -267,7 +267,7 @@ class Comparison(comparison.ResultComparison):
 
     def _repr_html_(self) -> str:
         """Show the baselines and the differences in a notebook."""
-        from uflip.report.fragment import comparison_fragment
+        from uflip.report.html import comparison_fragment
 
         return comparison_fragment(self)
 

@@ -15,7 +15,7 @@ from uflip.oc import figures
 from uflip.oc.benchmark import OpenChannelFindings, format_times, times_summary
 from uflip.oc.contract import Rule, write_variance
 from uflip.oc.result_dir import OpenChannelResult
-from uflip.report import sections
+from uflip.report import html
 from uflip.report.blocks import Block, Figure, Paragraph, Table
 from uflip.report.data import Document
 from uflip.report.figures.svg import Drawing, draw
@@ -85,10 +85,10 @@ def build_page(measured: OpenChannelFindings, rules: Sequence[Rule], document: D
             Section("oc2", "µOC2: LUNs of a channel", _oc2(measured.oc2, simulated)),
             Section("oc3", "µOC3: channels", _oc3(measured, simulated)),
             Section("contract", "The unwritten contract, revisited", _contract(rules)),
-            Section("warnings", "Warnings", sections.warnings(document, ())),
-            Section("skipped", "Skipped and missing jobs", sections.skipped(document, ())),
+            Section("warnings", "Warnings", html.warnings(document, ())),
+            Section("skipped", "Skipped and missing jobs", html.skipped(document, ())),
             Section("geometry", "Geometry", [_geometry(geometry)]),
-            Section("provenance", "Provenance", sections.provenance(document, ())),
+            Section("provenance", "Provenance", html.provenance(document, ())),
         ],
     )
     return render_page(page)

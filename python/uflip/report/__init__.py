@@ -6,13 +6,11 @@
 `text`        the summary on a terminal
 `data`        input of figures beyond the summary: the I/Os of the baseline runs
 `figures`     static figures as SVG in the page's light or dark colours
-`tables`      tables: summary, data of the figures, every run, provenance
-`tiles`       key figures
-`sections`    the sections of the page, `method` the longest of them
+`tables`      tables, and key figures: summary, data of the figures, every run, provenance
 `blocks`      the building blocks of a page, as values
 `page`        the layout, and the templates that make HTML of blocks
 `comparison`  results next to each other: on a terminal, and as a page
-`html`        the report of a block device, from its list of sections
+`html`        the report of a block device: its sections, and the part that notebooks show
 ============  ================================================================================
 
 Everything is made from the summary document (`uflip show --json`), so that no number in a report
