@@ -25,6 +25,7 @@ from uflip.spec import (
     Basic,
     Functions,
     Mix,
+    StopRule,
     baseline,
     basic,
     mix,
@@ -160,10 +161,8 @@ def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
                 got=f"{option} with --until-converged",
                 action=f"omit one of them; --max-ios is a budget for {option}",
             )
-    return until_converged(
-        _basic_or_mix(parameters),
-        **{STOP_RULE_OPTIONS[name]: value for name, value in rule.items()},
-    )
+    stop = cast("StopRule", {STOP_RULE_OPTIONS[name]: value for name, value in rule.items()})
+    return until_converged(_basic_or_mix(parameters), **stop)
 
 
 def _basic_or_mix(parameters: Parameters) -> Basic | Mix:

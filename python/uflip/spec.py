@@ -7,7 +7,7 @@ Source: uFLIP (CIDR 2009) section 3.1; the parameter names are the paper's, in s
 """
 
 from collections.abc import Mapping
-from typing import Any, SupportsIndex, TypeVar
+from typing import Any, SupportsIndex, TypedDict, TypeVar, Unpack
 
 from msgspec.structs import replace
 
@@ -90,7 +90,55 @@ MIX_ORDERS = ("ratio", "first_percent")  # exactly one of these
 CHANGEABLE = ("pattern", "mode", "location", *PARAMETERS, *MIX_ORDERS)  # by `changed`
 
 
-def basic(mode: str, location: str, **parameters: ParameterValue) -> Basic:
+class PatternParameters(TypedDict, total=False):
+    """Keywords of `basic` and `baseline`: `PARAMETERS`, for editors. None means "not given"."""
+
+    io_size: ParameterValue
+    io_shift: ParameterValue
+    target_offset: ParameterValue
+    target_size: ParameterValue
+    pause: ParameterValue
+    interval: ParameterValue
+    partitions: ParameterValue
+    incr: ParameterValue
+    skew_percent: ParameterValue
+    hot_space_percent: ParameterValue
+    hot_io_percent: ParameterValue
+    write_stream: ParameterValue
+    hot_write_stream: ParameterValue
+    burst: ParameterValue
+    parallel_degree: ParameterValue
+    queue_depth: ParameterValue
+    io_count: ParameterValue
+    io_ignore: ParameterValue
+    seed: ParameterValue
+    time: ParameterValue
+
+
+class MixParameters(TypedDict, total=False):
+    """Keywords of `mix`: `MIX_PARAMETERS` and `MIX_ARRIVALS`."""
+
+    first_percent: ParameterValue
+    queue_depth: ParameterValue
+    io_count: ParameterValue
+    io_ignore: ParameterValue
+    seed: ParameterValue
+    time: ParameterValue
+    interval: ParameterValue
+
+
+class StopRule(TypedDict, total=False):
+    """Keywords of `until_converged`: `STOP`."""
+
+    confidence: float | str | None
+    half_width: float | str | None
+    min_ios: ParameterValue
+    max_ios: ParameterValue
+    max_time_ns: ParameterValue
+    max_bytes_written: ParameterValue
+
+
+def basic(mode: str, location: str, **parameters: Unpack[PatternParameters]) -> Basic:
     """Describe a basic pattern.
 
     Parameters
@@ -125,7 +173,7 @@ def basic(mode: str, location: str, **parameters: ParameterValue) -> Basic:
     return Basic(mode, location, **_read(parameters, PARAMETERS))  # type: ignore[arg-type]
 
 
-def baseline(label: str, **parameters: ParameterValue) -> Basic:
+def baseline(label: str, **parameters: Unpack[PatternParameters]) -> Basic:
     """Describe one of the four baseline patterns, SR, RR, SW or RW (uFLIP Table 1).
 
     Parameters
@@ -154,7 +202,9 @@ def baseline(label: str, **parameters: ParameterValue) -> Basic:
     return basic(*BASELINES[label], **_read(parameters, PARAMETERS))
 
 
-def mix(first: Basic, second: Basic, ratio: int | None = None, **parameters: ParameterValue) -> Mix:
+def mix(
+    first: Basic, second: Basic, ratio: int | None = None, **parameters: Unpack[MixParameters]
+) -> Mix:
     """Describe a mixed pattern: alternating, or each I/O drawn at random (uFLIP §3.1).
 
     Parameters
@@ -244,7 +294,7 @@ def parallel(*patterns: Basic | Mix, seed: int | None = None) -> Parallel:
     return Parallel(patterns, **_read({"seed": seed}, ("seed",)))
 
 
-def until_converged(spec: P, **rule: float | int | str | None) -> P:
+def until_converged(spec: P, **rule: Unpack[StopRule]) -> P:
     """Let the engine choose the length of a run: `io_count` and `io_ignore` follow from the device.
 
     Parameters
@@ -359,9 +409,10 @@ def _check_name(parameter: str, value: str, known: Mapping[str, object] | tuple[
         raise unknown_name(parameter, value, known, where=parameter)
 
 
-def _read(parameters: Mapping[str, ParameterValue], allowed: tuple[str, ...]) -> Table:
+def _read(parameters: Mapping[str, object], allowed: tuple[str, ...]) -> Table:
     """Parse the given values, in the order in which they were given."""
     read: Table = {}
+    value: Any
     for name, value in parameters.items():
         if name not in allowed:
             raise unknown_name("parameter", name, allowed)

@@ -11,7 +11,7 @@ import pytest
 from command_line import uflip as command
 
 import uflip
-from uflip import options, pattern_options
+from uflip import options, pattern_options, spec
 from uflip.cli.main import cli
 from uflip.options import command_line
 
@@ -85,6 +85,15 @@ def test_functions_are_typed_and_documented(function: Callable[..., object]) -> 
         assert each.kind is not inspect.Parameter.VAR_KEYWORD, "an editor cannot complete it"
     for section in ("Parameters", "Returns", "Raises", "Examples"):
         assert section in text or function is uflip.resume, section
+
+
+def test_builders_have_typed_parameters() -> None:
+    for keywords_of, known in (
+        (spec.PatternParameters, spec.PARAMETERS),
+        (spec.MixParameters, (*spec.MIX_PARAMETERS, *spec.MIX_ARRIVALS)),
+        (spec.StopRule, spec.STOP),
+    ):
+        assert keywords_of.__annotations__.keys() == set(known)
 
 
 GIVEN: list[tuple[str, list[str], tuple[options.Option, ...], dict[str, Any]]] = [
