@@ -4,8 +4,9 @@ This module imports nothing: the command line uses these names in its options, a
 protected target before plans and numpy are loaded.
 """
 
-SUITES = ("uflip", "today", "zones")
-"""`uflip`: the micro-benchmarks of the papers; `today`: later questions; `zones`: zoned devices."""
+SUITES = ("uflip", "today", "iq", "zones")
+"""`uflip`: the micro-benchmarks of the papers; `today`: later questions; `iq`: write amplification
+and latency under load; `zones`: zoned devices."""
 
 SUITE = "uflip"
 

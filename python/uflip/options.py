@@ -274,7 +274,8 @@ MICRO_BENCHMARKS = (
         "suite",
         "|".join(SUITES),
         "Micro-benchmarks: uflip: those of the papers; today: queues, caches, reads "
-        f"under writes and other extensions.  [default: {SUITE}]",
+        "under writes and other extensions; iq: write amplification under skew, and latency under "
+        f"load; zones: zoned devices.  [default: {SUITE}]",
         parse_text,
     ),
     Option(

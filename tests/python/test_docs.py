@@ -235,6 +235,7 @@ def test_exit_codes_are_documented_with_their_meaning() -> None:
     [
         *micro_benchmarks_for("sectors"),
         *varied_micro_benchmarks("today"),
+        *varied_micro_benchmarks("iq"),
         *varied_micro_benchmarks("zones"),
     ],
 )

@@ -44,13 +44,14 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
     if info.real:
         wear = wear_of(info)
         document["wear"] = plain(wear) if as_json else describe_used(wear)
-    document["micro_benchmarks"] = [*micro_benchmarks_for(info.addresses)]
-    if of_today := micro_benchmarks_for(info.addresses, "today"):
-        document["micro_benchmarks_of_today"] = [*of_today]
     if info.zoned:
         # The others write at random, or overwrite data.
         document["micro_benchmarks"] = [*micro_benchmarks_for(info.addresses, "zones")]
-        del document["micro_benchmarks_of_today"]
+    else:
+        document["micro_benchmarks"] = [*micro_benchmarks_for(info.addresses)]
+        for suite in ("today", "iq"):
+            if names := [*micro_benchmarks_for(info.addresses, suite)]:
+                document[f"micro_benchmarks_of_{suite}"] = names
     if as_json:
         echo_json(document)
     else:

@@ -4,8 +4,8 @@ Each module names the part of Table 1 that it implements, holds the ranges as da
 `QUICK`) and lays out its experiments for a device (`experiments`). Its `MICRO_BENCHMARK` has the
 texts and the finding of a report. A new one needs a file and a line here. Those of uFLIP-OC
 (`open_channel`) need a device with physical addresses, all others one with sectors. Those of the
-papers are one suite, the newer ones (`today`) another, those of zones (`zones`) a third. A plan
-uses one suite.
+papers are one suite, the newer ones (`today`) another, those of SSD-iq (`iq`) a third, those of
+zones (`zones`) a fourth. A plan uses one suite.
 
 =====================  =======================================================================
 `experiment`           planned runs, and the context in which micro-benchmarks define them
@@ -14,6 +14,7 @@ uses one suite.
 `finding`              rules that summarise the results in a sentence
 `open_channel`         those of uFLIP-OC: jobs over physical addresses
 `today`                extensions: queues, caches, reads under writes
+`iq`                   write amplification and latency under load
 `zones`                those of zoned devices: appends, resets, several zones at once
 `labels`               names of patterns and parameters, formatted values
 =====================  =======================================================================
@@ -36,6 +37,7 @@ from uflip.microbench import (
     pause,
 )
 from uflip.microbench.experiment import PlannedRun
+from uflip.microbench.iq import hot_zone, offered_load, read_only, skew
 from uflip.microbench.micro_benchmark import Addresses, MicroBenchmark
 from uflip.microbench.open_channel import oc0, oc1, oc2, oc3
 from uflip.microbench.today import (
@@ -84,6 +86,10 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         mixed_sizes,
         steady_state,
         deallocate,
+        skew,
+        hot_zone,
+        read_only,
+        offered_load,
         zone_parallelism,
         zone_append,
         zone_distance,
@@ -92,9 +98,11 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         zone_wear,
     )
 }
-"""By name, in the order of the papers, then those of today and of zones. `baseline` comes first and
-varies nothing: it contains the long runs of the four baseline patterns that all other results are
-compared with."""
+"""By name, in the order of the papers, then those of today, of SSD-iq and of zones.
+
+`baseline` comes first and varies nothing: it contains the long runs of the four baseline patterns
+that all other results are compared with.
+"""
 
 
 def micro_benchmarks_for(addresses: Addresses, suite: str = SUITE) -> dict[str, MicroBenchmark]:

@@ -25,5 +25,5 @@ def _describe(context: Context, pattern: str, io_size: int) -> Spec:
 
 
 MICRO_BENCHMARK = MicroBenchmark(
-    VARYING.micro_benchmark, "Baseline", experiments, suites=("uflip", "today")
+    VARYING.micro_benchmark, "Baseline", experiments, suites=("uflip", "today", "iq")
 )

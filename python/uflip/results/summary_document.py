@@ -293,6 +293,14 @@ def _kinds_of(document: ExperimentSummary) -> set[str]:
     return {WRITES if part.is_write else READS for part in parts if not part.is_trim}
 
 
+def _is_uniform(spec: Spec, capacity: int) -> bool:
+    """Return whether a pattern writes all addresses equally often, as the state was made."""
+    return all(
+        part.location == "random" and (part.target_size or 0) > capacity - part.io_bytes
+        for part in spec.parts
+    )
+
+
 def _judge_steadiness(
     document: ExperimentSummary, content: manifest.Manifest, io_size: int
 ) -> None:
@@ -305,8 +313,11 @@ def _judge_steadiness(
     startup = 0
     if content.phases is not None:
         startup = startup_of(content.phases, io_size).writes * io_size
-    overwritten = content.state.state == "random"
-    needed = steady_bytes(_capacity(content), startup, overwritten=overwritten)
+    capacity = _capacity(content)
+    overwritten = content.state.state == "random" and _is_uniform(
+        typed_spec(document["spec"]), capacity
+    )
+    needed = steady_bytes(capacity, startup, overwritten=overwritten)
     verdict = steadiness(document["rounds"], needed)
     if verdict is None:
         return

@@ -1,0 +1,110 @@
+"""Offered load: random reads and writes that arrive at a given rate. Where is the knee?
+
+::
+
+    arrivals    w w w r w w w w w ...     Poisson; each I/O drawn: a write with a chance of 90 %
+
+**Source**: Haas et al. (PVLDB 2025): Poisson arrivals of writes at a rate, a few reads beside them,
+percentiles of both; the rate is swept to the knee.
+**Faithful**: open loop, I/Os of 4 KiB, response times from the arrival.
+**Simplified**: a tenth of the I/Os are reads, not a constant number a second. Each kind uses half
+of the device. The rates are powers of two, the same for all devices.
+**Ambiguous**: the length of a run: `OFFERED_NS` of arrivals. A device below the knee collects
+garbage between arrivals, and stays in that state. Beyond the knee the queue grows as long as the
+run lasts, and response times with it: such a run has the warning `falling_behind`, and no further
+finding.
+"""
+
+from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, Run
+from uflip.microbench.iq.long_writes import IO_SIZE
+from uflip.microbench.layout import Varying, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.today.loaded import loaded_mix, tail, too_small
+from uflip.microbench.today.write_rate import MAX_DEPTH, keeps_up
+from uflip.spec import Mix
+from uflip.units import format_count, format_duration_ns
+
+VARYING = Varying("offered_load", "ios_per_s", "")
+PATTERN = "RW/RR"
+STANDARD = tuple(1000 * 2**k for k in range(10))
+QUICK = (1000, 8000, 64_000)
+WRITES_PERCENT = 90
+# Time in which the I/Os of a run arrive, and limits of their number.
+OFFERED_NS, QUICK_OFFERED_NS = 30_000_000_000, 1_000_000_000
+MIN_IOS, MAX_IOS = 4096, 1 << 21
+_NS_PER_S = 1_000_000_000
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out mixes of writes and reads, by the rate at which they arrive."""
+    values = QUICK if context.quick else STANDARD
+    return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=_why_not)]
+
+
+def _describe(context: Context, pattern: str, ios_per_s: int) -> Mix:
+    io_size = max(IO_SIZE, context.sector)
+    closed = loaded_mix(context, pattern, (io_size, io_size), WRITES_PERCENT)
+    offered_ns = QUICK_OFFERED_NS if context.quick else OFFERED_NS
+    ios = min(max(ios_per_s * offered_ns // _NS_PER_S, MIN_IOS), MAX_IOS)
+    return closed.but(
+        time="poisson",
+        interval=_NS_PER_S // ios_per_s,
+        queue_depth=min(MAX_DEPTH, context.info.deepest_queue),
+        io_count=ios,
+        io_ignore=ios // 2,
+    )
+
+
+def _why_not(context: Context, spec: object) -> str | None:
+    assert isinstance(spec, Mix)
+    return too_small(context, spec)
+
+
+def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """Return the sentence on the highest sustained rate, and on the reads up to it."""
+    runs = list(measured.get(PATTERN, ()))
+    if not runs:
+        return ""
+    sustained = [run for run in runs if keeps_up(run)]
+    beyond = next((_format_rate(run) for run in runs if not keeps_up(run)), None)
+    if not sustained:
+        return f"The device does not sustain {beyond}."
+    text = f"The device sustains {_format_rate(sustained[-1])}"
+    if beyond is not None:
+        text += f", but not {beyond}"
+    reads = [
+        (run, statistics)
+        for run in sustained
+        if (statistics := run["components"]["second"]["statistics"]) is not None
+    ]
+    if len(reads) < 2:
+        return f"{text}."
+    (first, few), (last, many) = reads[0], reads[-1]
+    name, before, after = tail(few, many)
+    ratio = ratios.factor(after / before, "RR")
+    return (
+        f"{text}; {name} of the reads is {format_duration_ns(before)} at {_format_rate(first)} and "
+        f"{format_duration_ns(after)} at {_format_rate(last)} ({ratio})."
+    )
+
+
+def _format_rate(run: Run) -> str:
+    return f"{format_count(int(run['value']))} I/Os per second"
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Offered load",
+    experiments=experiments,
+    question="How long do reads and writes take at a given load, and which load is too much?",
+    how_to_read=(
+        "The faint lines show reads and writes separately, timed from arrival. The knee is where "
+        "both rise by orders of magnitude: the device does not sustain that rate."
+    ),
+    finding=finding,
+    figure="mix",
+    levels=False,
+    suites=("iq",),
+    own_length=True,
+)
