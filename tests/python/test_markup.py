@@ -21,10 +21,10 @@ from command_line import uflip
 from selectolax.lexbor import LexborHTMLParser
 
 from uflip.data.device import Geometry
+from uflip.data.summary import Rule
 from uflip.errors import ResultsError
 from uflip.microbench.experiment import PlannedRun
 from uflip.oc.benchmark import OpenChannelFindings
-from uflip.oc.contract import Rule
 from uflip.oc.page import build_page
 from uflip.profiles import read_profile
 from uflip.results import Results

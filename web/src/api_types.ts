@@ -34,7 +34,7 @@ export interface Channel {
   luns: Luns | null;
   wear: BlockWear | null;
   scaling: ScalingCurve[];
-  rules: RuleVerdict[];
+  rules: Rule[];
 }
 
 /** Numbers of clients: connected, in total, refused. */
@@ -496,8 +496,8 @@ export interface Rows {
   rows: (WarningRow | Failed)[];
 }
 
-/** A rule of the unwritten contract, with its verdict. */
-export interface RuleVerdict {
+/** A rule of the unwritten contract, its verdict, and the numbers behind the verdict. */
+export interface Rule {
   name: string;
   says: string;
   verdict: string;

@@ -8,6 +8,8 @@ sizes in bytes; unknown numbers are null.
 
 from typing import Literal, NotRequired, TypedDict
 
+from msgspec import Struct
+
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Count, Instant, Name, Positive, Table, Text
 from uflip.data.manifest import DeviceState, Interference, Phases, SkippedRun
@@ -77,8 +79,11 @@ class Channels(TypedDict):
     mixes: dict[Name, MixFound]
 
 
-class RuleFound(TypedDict):
-    """A rule of the unwritten contract, and its verdict."""
+class Rule(Struct, frozen=True):
+    """A rule of the unwritten contract, its verdict, and the numbers behind the verdict.
+
+    `uflip.oc.contract` has the verdicts.
+    """
 
     name: Name
     says: Text
@@ -93,7 +98,7 @@ class OpenChannel(TypedDict):
     oc1: NotRequired[WornOut]
     oc2: NotRequired[dict[Name, ScalingFound]]
     oc3: NotRequired[Channels]
-    contract: NotRequired[list[RuleFound]]
+    contract: NotRequired[list[Rule]]
 
 
 ResponseTime = Literal[

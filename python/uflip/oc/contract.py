@@ -13,11 +13,11 @@ measured.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from uflip.data.device import Geometry
+from uflip.data.summary import Rule
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.oc3 import READS_ALONE
 from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
@@ -42,26 +42,6 @@ VERDICTS = (
     NO_DIFFERENCE := "makes no difference",
     NOT_MEASURED := "not measured",
 )
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule, its verdict and the evidence.
-
-    Attributes
-    ----------
-    name, says : str
-        The rule.
-    verdict : str
-        One of `VERDICTS`.
-    evidence : str
-        The numbers behind the verdict.
-    """
-
-    name: str
-    says: str
-    verdict: str
-    evidence: str
 
 
 def evaluate_rules(measured: OpenChannelFindings, geometry: Geometry) -> list[Rule]:

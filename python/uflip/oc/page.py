@@ -6,6 +6,7 @@ import numpy as np
 
 from uflip.data.device import Geometry
 from uflip.data.document import plain
+from uflip.data.summary import Rule
 from uflip.microbench.open_channel.oc0 import MIXES, Oc0
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.oc2 import KINDS
@@ -13,7 +14,7 @@ from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
 from uflip.oc import figures
 from uflip.oc.benchmark import OpenChannelFindings, format_times, times_summary
-from uflip.oc.contract import Rule, write_variance
+from uflip.oc.contract import write_variance
 from uflip.oc.result_dir import OpenChannelResult
 from uflip.report import html
 from uflip.report.blocks import Block, Figure, Paragraph, Table

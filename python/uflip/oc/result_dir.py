@@ -1,9 +1,8 @@
 """The result folder of an open-channel benchmark: its results, computed from the stored logs."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 import msgspec
 import numpy as np
@@ -13,13 +12,13 @@ from uflip import _native
 from uflip.data import manifest
 from uflip.data.document import Count, check
 from uflip.data.spec import Job, table_of, typed_spec
-from uflip.data.summary import ExperimentSummary, RuleFound, Summary
+from uflip.data.summary import ExperimentSummary, Rule, Summary
 from uflip.microbench import micro_benchmarks_for
 from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.open_channel import oc1
 from uflip.microbench.open_channel.jobs import SCALES, Block, JobScope
 from uflip.oc.benchmark import OpenChannelFindings, document, layout, measure, name_of
-from uflip.oc.contract import Rule, evaluate_rules
+from uflip.oc.contract import evaluate_rules
 from uflip.results import Results, StoredRun
 from uflip.results.reader import damaged_run_error
 from uflip.results.summary_document import PATTERNS, experiment, with_common_fields
@@ -125,7 +124,6 @@ class OpenChannelResult:
         for run in self.results.runs:
             row = experiment(self.results.summary_of([run]))
             benchmarks.setdefault(run.micro_benchmark, []).append(row)
-        contract = [cast(RuleFound, asdict(rule)) for rule in self.rules]
         return with_common_fields(
             self.results,
             {
@@ -135,7 +133,7 @@ class OpenChannelResult:
                 "key_characteristics": None,
                 "baselines": [],
                 "micro_benchmarks": benchmarks,
-                "open_channel": {**document(self.measured), "contract": contract},
+                "open_channel": {**document(self.measured), "contract": self.rules},
             },
             [],
         )

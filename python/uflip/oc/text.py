@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from uflip.data.summary import Summary
+from uflip.data.summary import Rule, Summary
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
 from uflip.oc.benchmark import OpenChannelFindings, format_times, times_summary
-from uflip.oc.contract import Rule
 from uflip.oc.result_dir import OpenChannelResult
 from uflip.report.text import format_warnings, head
 from uflip.table import Table

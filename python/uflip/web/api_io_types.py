@@ -5,6 +5,8 @@ See `uflip.web.api_types` for those about results, runs and comparisons.
 
 from typing import NotRequired, TypedDict
 
+from uflip.data.summary import Rule
+
 
 class Cause(TypedDict):
     """A cause of an I/O's response time."""
@@ -176,15 +178,6 @@ class ScalingCurve(TypedDict):
     mb_per_s: list[float]
 
 
-class RuleVerdict(TypedDict):
-    """A rule of the unwritten contract, with its verdict."""
-
-    name: str
-    says: str
-    verdict: str
-    evidence: str
-
-
 class Channel(TypedDict):
     """The findings about an open-channel device."""
 
@@ -193,7 +186,7 @@ class Channel(TypedDict):
     luns: Luns | None
     wear: BlockWear | None
     scaling: list[ScalingCurve]
-    rules: list[RuleVerdict]
+    rules: list[Rule]
 
 
 class Die(TypedDict):

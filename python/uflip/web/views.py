@@ -33,7 +33,6 @@ from uflip.microbench.labels import PATTERN_NAMES, by_pattern, format_value, par
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import ResponseSeries
-from uflip.oc.contract import Rule
 from uflip.oc.figures import TOP_PERCENTILE
 from uflip.oc.result_dir import OpenChannelResult
 from uflip.report.figures.axes import positions_of
@@ -433,7 +432,7 @@ def channel(opened: OpenResults, key: str) -> api_io_types.Channel:
         },
         "wear": None if phases.oc1 is None else _wear(phases.oc1),
         "scaling": [_scaling(name, line) for name, line in scaling.items()],
-        "rules": [_rule(rule) for rule in result.rules],
+        "rules": result.rules,
     }
 
 
@@ -480,15 +479,6 @@ def _scaling(name: str, one: Scaling) -> api_io_types.ScalingCurve:
         "over": one.over,
         "degrees": list(one.mb_per_s),
         "mb_per_s": list(one.mb_per_s.values()),
-    }
-
-
-def _rule(rule: Rule) -> api_io_types.RuleVerdict:
-    return {
-        "name": rule.name,
-        "says": rule.says,
-        "verdict": rule.verdict,
-        "evidence": rule.evidence,
     }
 
 

@@ -1,4 +1,4 @@
-// of sources 16781430bfe1e0db2427b99db714295870914bb78d3f3b6e495f8e9f1decfcef
+// of sources b6b8cf62a6a42993e41f4e5bc24f41d3a0a5ff8c5110d3f66989bdbefe2f0f8e
 /* Has uPlot in it:
 The MIT License (MIT)
 
