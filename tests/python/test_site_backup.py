@@ -58,7 +58,7 @@ def add_result(site: Site) -> None:
 def test_backup_is_a_consistent_snapshot(
     any_site: Site, prepared_result: PreparedResult, tmp_path: Path
 ) -> None:
-    result = submit(any_site, prepared_result).result
+    result = submit(any_site, prepared_result).id
     statements: list[str] = []
 
     def meanwhile(_connection: object, _cursor: object, statement: str, *_: object) -> None:
@@ -78,7 +78,7 @@ def test_backup_is_a_consistent_snapshot(
 def test_result_deleted_before_copy_is_not_in_backup(
     site: Site, prepared_result: PreparedResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submit(site, prepared_result).result
+    result = submit(site, prepared_result).id
 
     def meanwhile(_: Blobs, digests: Iterable[str]) -> None:
         del digests
@@ -123,7 +123,7 @@ def test_inconsistent_rows_are_not_restored(
 def test_failed_restore_leaves_nothing(
     site: Site, prepared_result: PreparedResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submit(site, prepared_result).result
+    result = submit(site, prepared_result).id
     back_up(site, tmp_path / "backup")
     restored = tmp_path / "restored"
     synced: set[Path] = set()
@@ -203,7 +203,7 @@ def test_existing_target_is_reported_by_argument_name(site: Site, tmp_path: Path
 def test_startup_removes_orphaned_files(
     any_site: Site, prepared_result: PreparedResult, tmp_path: Path
 ) -> None:
-    result = submit(any_site, prepared_result).result
+    result = submit(any_site, prepared_result).id
     (tmp_path / "sent").mkdir()
     other = prepare(small_result(tmp_path / "other"), tmp_path / "sent")
     upload = upload_files(any_site, other)

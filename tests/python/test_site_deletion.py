@@ -54,7 +54,7 @@ def any_site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
 def test_kill_during_removal_leaves_no_partial_folder(
     site: Site, prepared_result: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submit(site, prepared_result).result
+    result = submit(site, prepared_result).id
 
     def half(folder: Path, **_: object) -> None:
         next((folder / "runs").iterdir()).unlink()
@@ -72,7 +72,7 @@ def test_kill_during_removal_leaves_no_partial_folder(
 def test_folder_without_row_is_replaced(
     site: Site, prepared_result: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submit(site, prepared_result).result
+    result = submit(site, prepared_result).id
 
     def kill(_: Blobs, __: str) -> None:
         raise KilledError
@@ -97,7 +97,7 @@ def test_folder_is_synced_before_its_row(
         synced.update(os.path.relpath(path, site.blobs.folders) for path in paths)
 
     monkeypatch.setattr("uflip.site.folders.sync_paths", note)
-    result = site.intake.commit(alice(site), upload, publish=False).result
+    result = site.intake.commit(alice(site), upload, publish=False).id
     inside = {path.partition("/")[2] for path in synced if path.startswith(f".{result}-")}
     assert inside == {"", "runs", "summary.json.gz"}
     assert "." in synced
@@ -106,7 +106,7 @@ def test_folder_is_synced_before_its_row(
 def test_resubmission_during_deletion_keeps_files(
     site: Site, prepared_result: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submit(site, prepared_result).result
+    result = submit(site, prepared_result).id
     removed = Blobs.remove_folder
 
     def remove_and_resubmit(blobs: Blobs, folder: str) -> None:
@@ -122,7 +122,7 @@ def test_resubmission_during_deletion_keeps_files(
 def test_upload_and_removal_do_not_interleave(
     any_site: Site, prepared_result: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submit(any_site, prepared_result).result
+    result = submit(any_site, prepared_result).id
     results: list[bool] = []
     resubmission = threading.Thread(
         target=lambda: results.append(submit(any_site, prepared_result).new)

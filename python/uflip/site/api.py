@@ -14,6 +14,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from tempfile import SpooledTemporaryFile
@@ -513,13 +514,7 @@ async def commit(
     site, account = site_of(request), _require_role(caller, "submitter")
     work = partial(site.intake.commit, account, submission, publish=publish)
     committed = await request.app.state.committing.run(account.id, work)
-    return Committed(
-        id=committed.result,
-        url=site.url_of(committed.result),
-        new=committed.new,
-        own=committed.own,
-        published=committed.published,
-    )
+    return Committed(url=site.url_of(committed.id), **asdict(committed))
 
 
 @router.get("/version")
@@ -532,13 +527,6 @@ def _as_table(rows: Rows, model: type[BaseModel], ending: str) -> Response:
     """Return a response with a table: rows are read before the answer begins.
 
     It is written in batches of rows, so that memory is bounded.
-
-    Raises
-    ------
-    UsageError
-        For an unknown kind of table.
-    UnavailableError
-        If pyarrow is not installed, for Parquet.
     """
     if ending not in TABLE_KINDS:
         raise unknown_name(

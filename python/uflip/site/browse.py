@@ -343,13 +343,7 @@ def _escaped(word: str) -> str:
 
 
 def _parse_order(name: str, orders: Mapping[str, Order]) -> tuple[Order, bool]:
-    """Return an order by its name, and whether it is descending (a leading "-").
-
-    Raises
-    ------
-    UsageError
-        For an unknown name.
-    """
+    """Return an order by its name, and whether it is descending (a leading "-")."""
     plain = name.removeprefix("-")
     if plain not in orders:
         raise unknown_name("order", plain, orders, where="sort")
@@ -357,13 +351,7 @@ def _parse_order(name: str, orders: Mapping[str, Order]) -> tuple[Order, bool]:
 
 
 def _parse_cursor(after: str, before: str) -> PageCursor | None:
-    """Parse a cursor from an address; None at the beginning of a list.
-
-    Raises
-    ------
-    UsageError
-        For a malformed cursor.
-    """
+    """Parse a cursor from an address; None at the beginning of a list."""
     text = before or after
     if not text:
         return None
@@ -402,27 +390,9 @@ def _page(  # noqa: PLR0917 -- parameters of a page
     most: int,
     start: PageCursor | None,
 ) -> RowPage:
-    """Return a page.
+    """Return a page of at most `most` rows of a query, from a cursor on.
 
-    Parameters
-    ----------
-    session : Session
-        The database session.
-    query : Select
-        All rows, in no order.
-    order : (Order, bool)
-        The sort order, and whether it is descending.
-    unique : column
-        A unique column, which orders rows with equal values.
-    most : int
-        Limit of rows.
-    start : PageCursor, optional
-        Cursor at which the page begins.
-
-    Raises
-    ------
-    UsageError
-        For an invalid length, and a cursor of another order.
+    Rows with equal values are in the order of a unique column.
     """
     if not 1 <= most <= MAX_PER_PAGE:
         raise UsageError(

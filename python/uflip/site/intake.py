@@ -54,8 +54,8 @@ class CommittedUpload:
 
     Attributes
     ----------
-    result : str
-        Its id.
+    id : str
+        The id of the result.
     new : bool
         Whether the site did not have this content before.
     own : bool
@@ -64,7 +64,7 @@ class CommittedUpload:
         Whether everybody sees it.
     """
 
-    result: str
+    id: str
     new: bool
     own: bool
     published: bool

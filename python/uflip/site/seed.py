@@ -184,4 +184,4 @@ def _publish(site: "Site", account: Account, folder: Path) -> tuple[str, bool]:
         for some in bodies(missing(prepared, received)):
             site.intake.receive(account, submission, some)
         committed = site.intake.commit(account, submission, publish=True)
-        return committed.result, committed.new
+        return committed.id, committed.new
