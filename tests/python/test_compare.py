@@ -17,8 +17,15 @@ from self_comparison import FAILS_BY_CHANCE, measure_self
 from uflip.report.figures import ratios
 from uflip.report.page import render
 from uflip.results.comparability import missing_verdict_reason, same_window
-from uflip.results.comparison import VERDICTS, ComparedExperiment, slower_than
-from uflip.results.ratios import MeanEstimate, difference_chance, ratio_interval, student_tail
+from uflip.results.comparison import (
+    VERDICTS,
+    ComparedExperiment,
+    MeanEstimate,
+    difference_chance,
+    ratio_interval,
+    slower_than,
+    student_tail,
+)
 
 # The controller of the second device takes this much longer for a read request: its response time
 # grows by exactly this amount.

@@ -36,9 +36,9 @@ from math import hypot, log2
 import numpy as np
 
 from uflip.data.summary import ExperimentSummary, Summary
+from uflip.results.comparison import ratio_interval
 from uflip.results.convergence import Mark
 from uflip.results.key_characteristics import LIKE_FACTOR
-from uflip.results.ratios import ratio_interval
 from uflip.results.startup_check import mark_of
 from uflip.results.summary_document import BASELINE, experiments_of
 
