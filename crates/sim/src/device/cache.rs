@@ -369,7 +369,7 @@ fn in_order<S: Serializer>(
 impl InflightFlushes {
     /// Begin a flush of `sectors` of `page`.
     #[inline]
-    pub(super) fn begin(&mut self, page: Lpn, sectors: Sectors) {
+    fn begin(&mut self, page: Lpn, sectors: Sectors) {
         let entry = self.pages.entry(page).or_default();
         entry.sectors |= sectors;
         entry.flushes += 1;
@@ -378,7 +378,7 @@ impl InflightFlushes {
     /// End a flush of `page`. With several in progress it is unknown which one: all sectors stay
     /// until the last ends.
     #[inline]
-    pub(super) fn end(&mut self, page: Lpn) {
+    fn end(&mut self, page: Lpn) {
         let Entry::Occupied(mut entry) = self.pages.entry(page) else {
             unreachable!("a flushed page was in flight")
         };
@@ -390,17 +390,17 @@ impl InflightFlushes {
 
     /// Return the sectors of `page` that can be read.
     #[inline]
-    pub(super) fn sectors(&self, page: Lpn) -> Sectors {
+    fn sectors(&self, page: Lpn) -> Sectors {
         self.pages.get(&page).map_or(0, |flush| flush.sectors)
     }
 
     /// Remove the data of `page` (trim).
-    pub(super) fn trim(&mut self, page: Lpn) {
+    fn trim(&mut self, page: Lpn) {
         self.pages.get_mut(&page).into_iter().for_each(|flush| flush.sectors = 0);
     }
 
     /// Drop all flushes.
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.pages.clear();
     }
 }

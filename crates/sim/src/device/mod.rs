@@ -35,7 +35,7 @@ use uflip_core::{
     Result, Ticket, ZoneReport,
 };
 
-use crate::config::{CLOCK_END_NS, GcPart, Profile};
+use crate::config::{CLOCK_END_NS, Profile};
 use crate::flash::contents::Origin;
 use crate::flash::fast_path::{AllFeatures, Minimal};
 use crate::flash::geometry::{BlockIdx, Lpn, PageAddress, PlaneIdx};
@@ -128,7 +128,7 @@ impl SimDevice {
     ) -> Result<SimDevice> {
         let geometry = profile.geometry();
         let mut device = SimDevice {
-            info: describe(name, &profile),
+            info: SimDevice::inspect(name, &profile),
             flash: profile.flash()?,
             backend: profile.backend()?,
             events: Timeline::new(geometry, profile.timing()),
@@ -152,7 +152,15 @@ impl SimDevice {
         if is_stopped(Bytes(0)) {
             return Err(Error::new(ErrorKind::Interrupted, "Making the device was interrupted"));
         }
-        device.info.details.insert("history".into(), history(&device.flash));
+        let (min_erases, mean, max_erases) = device.flash.nand.wear();
+        let counters = &device.flash.counters;
+        let history = json!({
+            "pages_written": counters.host_pages_written,
+            "pages_programmed": counters.pages_programmed,
+            "blocks_erased": counters.blocks_erased,
+            "erases_of_a_block": {"least": min_erases, "mean": mean, "most": max_erases},
+        });
+        device.info.details.insert("history".into(), history);
         // Preconditioning does not belong to any measurement.
         device.flash.counters = Counters::default();
         device.flash.clock = 0;
@@ -173,7 +181,35 @@ impl SimDevice {
     /// Return the properties of the device of `profile` without creating it: no state, no history.
     #[must_use]
     pub fn inspect(name: &str, profile: &Profile) -> DeviceInfo {
-        describe(name, profile)
+        let geometry = profile.geometry();
+        let mut details = Map::new();
+        details.insert("profile".into(), serde_json::to_value(profile).expect("serializable"));
+        details.insert(
+            "flash_bytes".into(),
+            Value::from(u64::from(geometry.pages()) * u64::from(geometry.shape().page_bytes)),
+        );
+        if let Some(part) = profile.zones {
+            let size = part.zone_bytes / u64::from(geometry.shape().page_bytes);
+            let zones = json!({
+                "zone_bytes": part.zone_bytes,
+                "zone_capacity_bytes": profile.zone_capacity_bytes(),
+                "zone_count": u64::from(geometry.shape().logical_pages) / size,
+                "max_open_zones": part.max_open_zones,
+                "max_active_zones": part.max_active_zones,
+            });
+            details.insert("zones".into(), zones);
+            details.insert("deallocates".into(), false.into());
+        }
+        DeviceInfo {
+            url: format!("sim:{name}"),
+            model: name.into(),
+            capacity_bytes: Bytes(
+                u64::from(geometry.shape().logical_pages) * u64::from(geometry.shape().page_bytes),
+            ),
+            sector_bytes: Bytes(u64::from(profile.geometry.sector_bytes)),
+            details,
+            ..not_described()
+        }
     }
 
     /// Set the durability of the writes that are submitted from now on.
@@ -312,17 +348,6 @@ pub(crate) use dispatch;
 
 // Creation of the backend and the write cache of a profile.
 
-impl GcPart {
-    /// Return the limits of concurrent garbage collection.
-    fn pace(&self) -> Pace {
-        Pace {
-            idle_goal: self.idle_free_blocks as usize,
-            blocks: self.collections_per_channel,
-            pages: self.relocations_at_once.unwrap_or(1),
-        }
-    }
-}
-
 impl Profile {
     /// Return the write cache, if the profile has one.
     pub(crate) fn write_cache(&self) -> Option<WriteCache> {
@@ -355,7 +380,12 @@ impl Profile {
         let hosts = ftl.write_streams();
         let frontiers = self.relocation_frontier(gc).open_blocks(hosts);
         let gather = (self.units() > 1).then(|| PageBuffer::new(planes, hosts, frontiers));
-        Ok(AnyBackend::Paged(PageMapBackend::new(ftl, geometry.shape(), gc.pace(), gather)))
+        let pace = Pace {
+            idle_goal: gc.idle_free_blocks as usize,
+            blocks: gc.collections_per_channel,
+            pages: gc.relocations_at_once.unwrap_or(1),
+        };
+        Ok(AnyBackend::Paged(PageMapBackend::new(ftl, geometry.shape(), pace, gather)))
     }
 }
 
@@ -497,51 +527,6 @@ impl SimDevice {
             self.begin::<AllFeatures>(io, request, extent, now);
         }
         ticket
-    }
-}
-
-// The description of a simulated device.
-
-/// Return the history that brought the device into its state.
-pub(crate) fn history(flash: &Flash) -> Value {
-    let (min_erases, mean, max_erases) = flash.nand.wear();
-    json!({
-        "pages_written": flash.counters.host_pages_written,
-        "pages_programmed": flash.counters.pages_programmed,
-        "blocks_erased": flash.counters.blocks_erased,
-        "erases_of_a_block": {"least": min_erases, "mean": mean, "most": max_erases},
-    })
-}
-
-pub(crate) fn describe(name: &str, profile: &Profile) -> DeviceInfo {
-    let geometry = profile.geometry();
-    let mut details = Map::new();
-    details.insert("profile".into(), serde_json::to_value(profile).expect("serializable"));
-    details.insert(
-        "flash_bytes".into(),
-        Value::from(u64::from(geometry.pages()) * u64::from(geometry.shape().page_bytes)),
-    );
-    if let Some(part) = profile.zones {
-        let size = part.zone_bytes / u64::from(geometry.shape().page_bytes);
-        let zones = json!({
-            "zone_bytes": part.zone_bytes,
-            "zone_capacity_bytes": profile.zone_capacity_bytes(),
-            "zone_count": u64::from(geometry.shape().logical_pages) / size,
-            "max_open_zones": part.max_open_zones,
-            "max_active_zones": part.max_active_zones,
-        });
-        details.insert("zones".into(), zones);
-        details.insert("deallocates".into(), false.into());
-    }
-    DeviceInfo {
-        url: format!("sim:{name}"),
-        model: name.into(),
-        capacity_bytes: Bytes(
-            u64::from(geometry.shape().logical_pages) * u64::from(geometry.shape().page_bytes),
-        ),
-        sector_bytes: Bytes(u64::from(profile.geometry.sector_bytes)),
-        details,
-        ..not_described()
     }
 }
 

@@ -269,15 +269,15 @@ impl ReliabilityPart {
 
 /// A code that corrects up to `correctable_bits` wrong bits of `bits` (data and parity together).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct BchCode {
-    pub(crate) bits: u32,
-    pub(crate) correctable_bits: u32,
+struct BchCode {
+    bits: u32,
+    correctable_bits: u32,
 }
 
 impl BchCode {
     /// Return a binary BCH code over `data_bytes`: it needs m parity bits for each bit that it corrects, 2ᵐ
     /// being the first power of two that is longer than the codeword.
-    pub(crate) fn bch(data_bytes: u32, correctable_bits: u32) -> BchCode {
+    fn bch(data_bytes: u32, correctable_bits: u32) -> BchCode {
         let data = 8 * data_bytes;
         let whole = |m: u32| data + m * correctable_bits;
         let m = (1..31).find(|m| whole(*m) < 1 << m).unwrap_or(31);
@@ -286,7 +286,7 @@ impl BchCode {
 
     /// Return P(more than `correctable_bits` of the bits are wrong), each being wrong with probability
     /// `rate`.
-    pub(crate) fn failure(self, rate: f64) -> f64 {
+    fn failure(self, rate: f64) -> f64 {
         let (bits, most) = (f64::from(self.bits), self.correctable_bits);
         if most >= self.bits || rate <= 0.0 {
             return 0.0;
@@ -370,7 +370,7 @@ fn horner(coefficients: &[f64], x: f64) -> f64 {
 }
 
 /// Return the x below which a standard normal variable falls with `probability`, between 0 and 1.
-pub(crate) fn quantile(probability: f64) -> f64 {
+fn quantile(probability: f64) -> f64 {
     let tail = |p: f64| {
         let q = (-2.0 * p.ln()).sqrt();
         horner(&C, q) / horner(&D, q)

@@ -201,7 +201,7 @@ pub(super) struct OpTimes {
 
 impl OpLog {
     /// Create a log for die queues in which operations arrived at the times `waiting`.
-    pub(super) fn new(work_of: fn(u64) -> OpSource, waiting: Vec<Vec<u64>>) -> OpLog {
+    fn new(work_of: fn(u64) -> OpSource, waiting: Vec<Vec<u64>>) -> OpLog {
         let pending = |at| PendingOp { at, ..PendingOp::default() };
         let dies = waiting.len();
         OpLog {
@@ -410,7 +410,7 @@ impl OpLog {
         });
     }
 
-    pub(super) fn finish(self) -> Operations {
+    fn finish(self) -> Operations {
         let (mut operations, mut waits) = (Vec::new(), Vec::new());
         for segment in self.segments {
             operations.extend(segment.operations);

@@ -272,7 +272,7 @@ pub struct HotColdPart {
 /// Classifies pages as hot or cold by recent writes.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Detector")]
-pub(crate) struct HotColdDetector {
+struct HotColdDetector {
     #[serde(rename = "of")]
     part: HotColdPart,
     filters: Vec<Vec<u64>>,
@@ -283,14 +283,14 @@ pub(crate) struct HotColdDetector {
 }
 
 impl HotColdDetector {
-    pub(crate) fn new(part: HotColdPart) -> HotColdDetector {
+    fn new(part: HotColdPart) -> HotColdDetector {
         let words = part.bloom_filter_bits.div_ceil(64) as usize;
         let filters = vec![vec![0; words]; part.bloom_filters as usize];
         HotColdDetector { part, filters, turn: 0, newest: part.bloom_filters - 1, since: 0 }
     }
 
     /// Record a write of `page`; returns whether it is hot.
-    pub(crate) fn written(&mut self, page: Lpn) -> bool {
+    fn written(&mut self, page: Lpn) -> bool {
         let filters = self.part.bloom_filters;
         let next = (0..filters).map(|step| (self.turn + step) % filters);
         let not_in = next.clone().find(|filter| !self.holds(*filter, page));
