@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uflip_core::{Error, Result, format_bytes};
 
-use super::checks::InvalidKeys;
-use super::checks::PAGES_MAX;
+use super::checks::{InvalidKeys, PAGES_MAX};
 use super::keys::BLOCK;
 use super::{FlushPolicy, GcPart, InitialState, Profile};
 use crate::ftl::{

@@ -16,9 +16,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use uflip_core::Result;
 
-use super::reader::ProfileNode;
-use super::reader::parse_tree;
-use super::reader::{Fault, error_of, read};
+use super::reader::{Fault, ProfileNode, error_of, parse_tree, read};
 
 const TABLE: &str = "sources";
 const DEFAULT: &str = "default";

@@ -27,12 +27,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 use serde::{Deserialize, Serialize, Serializer};
 use uflip_core::Io;
 
-use super::AnyBackend;
-use super::SimDevice;
 use super::backend::Write;
-use super::event::{CompletionTarget, Epoch, PageIdx};
+use super::event::{CompletionTarget, EPOCHS, Epoch, PageIdx};
+use super::{AnyBackend, SimDevice};
 use crate::config::FlushPolicy;
-use crate::device::event::EPOCHS;
 use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::{DieIdx, Lpn};
 use crate::ftl::extent::PageExtent;

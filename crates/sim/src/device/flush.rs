@@ -12,11 +12,10 @@ use std::collections::VecDeque;
 
 use uflip_core::{Durability, Io, Mode};
 
-use super::SimDevice;
 use super::backend::{Backend, Hardware};
 use super::cache::WriteCache;
 use super::event::{CompletionTarget, DeviceEvent, Epoch, IoIdx, PageIdx};
-use super::{AnyBackend, dispatch};
+use super::{AnyBackend, SimDevice, dispatch};
 use crate::config::Profile;
 use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::Lpn;

@@ -27,11 +27,10 @@ use std::hint::cold_path;
 use serde::{Deserialize, Serialize};
 use uflip_core::{Completion, Io, Mode, Nanos, Ticket};
 
-use super::SimDevice;
 use super::backend::{Backend, Hardware};
-use super::dispatch;
 use super::event::{DeviceEvent, IoIdx, PageIdx};
 use super::flush::CompletionRule;
+use super::{SimDevice, dispatch};
 use crate::collections::slab;
 use crate::config::InterruptsPart;
 use crate::flash::fast_path::AllFeatures;

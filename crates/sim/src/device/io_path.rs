@@ -2,12 +2,11 @@
 
 use uflip_core::{Io, Mode};
 
-use super::SimDevice;
 use super::backend::{Backend, Hardware, Write};
 use super::cache::{bytes_in, sectors_of};
 use super::event::{CompletionTarget, DeviceEvent, EventTag, IoIdx, PageIdx};
 use super::host_interface::HostPage;
-use super::{AnyBackend, dispatch};
+use super::{AnyBackend, SimDevice, dispatch};
 use crate::flash::fast_path::{AllFeatures, FastPath, Minimal};
 use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
 use crate::ftl::extent::PageExtent;

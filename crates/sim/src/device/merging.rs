@@ -13,12 +13,9 @@
 
 use uflip_core::Error;
 
-use super::backend::Hardware;
-use super::event::CompletionTarget;
-use super::jobs::PlanClass;
-use crate::device::backend::{Backend, Write};
-use crate::device::event::DeviceEvent;
-use crate::device::jobs::{PlanJobs, PlanRequest, issue_host_command};
+use super::event::{CompletionTarget, DeviceEvent};
+use crate::device::backend::{Backend, Hardware, Write};
+use crate::device::jobs::{PlanClass, PlanJobs, PlanRequest, issue_host_command};
 use crate::flash::contents::{Contents, Origin, notes_of};
 use crate::flash::geometry::{Lpn, PageAddress};
 use crate::flash::media::Flash;

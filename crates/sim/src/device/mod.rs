@@ -631,12 +631,7 @@ impl SimDevice {
     /// Return the number of erased blocks per plane without programmed pages.
     #[must_use]
     pub fn erased_blocks(&self) -> Vec<u32> {
-        let (geometry, nand) = (&self.flash.geometry, &self.flash.nand);
-        let erased = |plane| {
-            let blocks = geometry.blocks_of(PlaneIdx(plane));
-            blocks.filter(|block| nand.is_erased(*block)).count() as u32
-        };
-        (0..geometry.shape().planes).map(erased).collect()
+        self.flash.nand.erased_blocks()
     }
 
     /// Return the number of valid pages of each full block, `None` for others. Return nothing if

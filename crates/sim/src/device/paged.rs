@@ -5,14 +5,12 @@ use std::ops::Range;
 
 use uflip_core::{Error, Mode};
 
-use super::backend::{Hardware, Write};
-use super::write_backlog::{Attempt, BlockSupply, PendingWrite};
-use crate::device::backend::{Backend, IoPage};
+use super::backend::{Backend, Hardware, IoPage, Write};
+use super::write_backlog::{Attempt, BlockSupply, PendingWrite, WriteBacklog};
 use crate::device::collector::{Collector, CollectorContext, Pace};
 use crate::device::event::{CompletionTarget, DeviceEvent};
 use crate::device::page_buffer::PageBuffer;
 use crate::device::timed_flash::TimedFlash;
-use crate::device::write_backlog::WriteBacklog;
 use crate::flash::fast_path::{AllFeatures, FastPath};
 use crate::flash::geometry::{Lpn, PlaneIdx, Shape};
 use crate::flash::media::{Flash, Media as _};

@@ -10,10 +10,9 @@
 
 use uflip_core::{Device as _, Error, Io, Nanos, Result};
 
-use super::AnyBackend;
 use super::event::PageIdx;
 use super::host_interface::Interface;
-use super::{Recovery, SimDevice};
+use super::{AnyBackend, Recovery, SimDevice};
 use crate::config::{CLOCK_END_NS, Profile, clock_overflow};
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, PageAddress};

@@ -22,8 +22,7 @@
 use uflip_core::{Error, Nanos, Result};
 
 use super::backend::Backend as _;
-use super::{AnyBackend, dispatch};
-use super::{SimDevice, merging};
+use super::{AnyBackend, SimDevice, dispatch, merging};
 use crate::collections::bits;
 use crate::config::{CLOCK_END_NS, Profile};
 use crate::flash::contents::survey::Survey;

@@ -2,9 +2,8 @@
 
 use uflip_core::Io;
 
-use super::AnyBackend;
 use super::cache::{bytes_in, sectors_of};
-use crate::device::SimDevice;
+use super::{AnyBackend, SimDevice};
 use crate::device::backend::{Hardware, Write};
 use crate::device::event::{CompletionTarget, DeviceEvent, IoIdx};
 use crate::device::page_buffer::{PageBuffer, Programmed};

@@ -24,12 +24,9 @@ use uflip_core::{
     Bytes, Error, Io, Mode, Result, Zone, ZoneLimits, ZoneReport, ZoneState, ZoneStatus,
 };
 
-use super::AnyBackend;
-use super::SimDevice;
-use super::backend::no_zones;
-use super::event::{CompletionTarget, IoIdx};
-use crate::device::backend::{Backend, Hardware, Write};
-use crate::device::event::{DeviceEvent, EventTag};
+use super::event::{CompletionTarget, DeviceEvent, EventTag, IoIdx};
+use super::{AnyBackend, SimDevice};
+use crate::device::backend::{Backend, Hardware, Write, no_zones};
 use crate::device::timed_flash::TimedFlash;
 use crate::flash::geometry::{Geometry, Lpn, PageAddress};
 use crate::flash::media::{CollectMedia as _, Flash, Media as _};

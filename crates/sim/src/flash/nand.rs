@@ -8,10 +8,9 @@
 //! If pages are programmed in order and none is retired, one number per block is enough: the page that may be
 //! programmed next. One comparison checks a program, one a read; all other cases are out of the hot path.
 
-use super::geometry::{BlockIdx, PageAddress, Ppn};
+use super::geometry::{BlockIdx, Geometry, PageAddress, PlaneIdx, Ppn};
 use super::plan::RowPiece;
 use crate::collections::bits;
-use crate::flash::geometry::Geometry;
 
 /// The order in which the pages of a block may be programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -306,6 +305,15 @@ impl Nand {
         let max = self.erase_count.iter().max().copied().unwrap_or(0);
         let sum: u64 = self.erase_count.iter().map(|count| u64::from(*count)).sum();
         (min, sum as f64 / self.erase_count.len().max(1) as f64, max)
+    }
+
+    /// Return the number of erased blocks of each plane.
+    pub(crate) fn erased_blocks(&self) -> Vec<u32> {
+        let erased = |plane| {
+            let blocks = self.geometry.blocks_of(PlaneIdx(plane));
+            blocks.filter(|block| self.is_erased(*block)).count() as u32
+        };
+        (0..self.geometry.shape().planes).map(erased).collect()
     }
 }
 

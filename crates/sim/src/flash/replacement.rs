@@ -22,11 +22,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::geometry::{BlockIdx, Geometry, PageAddress, Ppn};
-use super::plan::{PageRow, RowPiece};
-use crate::flash::geometry::PlaneIdx;
+use super::geometry::{BlockIdx, Geometry, PageAddress, PlaneIdx, Ppn};
+use super::plan::{FlashPlan, PageRow, RowPiece};
 use crate::flash::levelling::Levelling;
-use crate::flash::plan::FlashPlan;
 
 /// The replacement table.
 #[derive(Clone, Debug, Serialize, Deserialize)]

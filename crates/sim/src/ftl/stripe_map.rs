@@ -23,12 +23,11 @@
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
-use super::FtlOptions;
+use super::{FtlOptions, MergingFtl};
 use crate::collections::{bits, huge};
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, Ppn};
 use crate::flash::plan::FlashPlan;
-use crate::ftl::MergingFtl;
 use crate::ftl::extent::PageExtent;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
 use crate::pool::stripes::{StripeContent, Stripes};

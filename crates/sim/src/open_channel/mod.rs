@@ -29,7 +29,7 @@ use uflip_core::{
 };
 
 use crate::config::{CLOCK_END_NS, clock_overflow};
-use crate::flash::geometry::{BlockIdx, DieIdx, PageAddress, PlaneIdx};
+use crate::flash::geometry::{BlockIdx, DieIdx, PageAddress};
 use crate::flash::media::Flash;
 use crate::snapshot;
 use crate::snapshot::{Snapshot, not_described};
@@ -308,12 +308,7 @@ impl OpenChannelDevice {
     /// Return the number of erased blocks per LUN without programmed pages.
     #[must_use]
     pub fn erased_blocks(&self) -> Vec<u32> {
-        let (geometry, nand) = (&self.flash.geometry, &self.flash.nand);
-        let erased = |lun| {
-            let blocks = geometry.blocks_of(PlaneIdx(lun));
-            blocks.filter(|block| nand.is_erased(*block)).count() as u32
-        };
-        (0..geometry.shape().planes).map(erased).collect()
+        self.flash.nand.erased_blocks()
     }
 }
 
@@ -333,7 +328,7 @@ pub(crate) struct ThreadTimes {
 
 /// The thread of a channel.
 #[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Thread {
+struct Thread {
     free_at: u64,
     /// The LUN of its channel's last write.
     wrote: Option<DieIdx>,

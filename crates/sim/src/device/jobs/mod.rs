@@ -29,9 +29,7 @@ use super::event::{CompletionTarget, DeviceEvent, EventTag, JobIdx, StepIdx};
 use crate::flash::plan::{Cmd, FlashPlan};
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline, Timing};
-use phase::LayoutSite;
-use phase::{NONE, PlanPhase, PlanStep, StepKind, Tails};
-use phase::{PhaseCache, PhaseTime};
+use phase::{LayoutSite, NONE, PhaseCache, PhaseTime, PlanPhase, PlanStep, StepKind, Tails};
 
 /// A plan in progress.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]

@@ -3,8 +3,8 @@
 use serde_json::json;
 use uflip_core::{Device, Nanos};
 
-use super::audit;
-use super::round_times::{self, BLOCKS, ERASE, PAGE, PAGES, PROGRAM, READ, SPARE, write};
+use super::round_times::{BLOCKS, ERASE, PAGE, PAGES, PROGRAM, READ, SPARE, write};
+use super::{audit, round_times};
 use crate::SimDevice;
 use crate::flash::geometry::BlockIdx;
 

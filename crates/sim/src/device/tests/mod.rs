@@ -15,10 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use uflip_core::random::{Rng as _, SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Counters, Device, Nanos};
 
-use super::AnyBackend;
-use super::SimDevice;
 use super::backend::Backend as _;
 use super::merging::MergingBackend;
+use super::{AnyBackend, SimDevice};
 use crate::Profile;
 use crate::flash::contents::{BlockCondition, Contents};
 use crate::flash::geometry::BlockIdx;

@@ -20,9 +20,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::PhysicalPage;
-use super::RecordKind;
-use super::{Contents, Label};
+use super::{Contents, Label, PhysicalPage, RecordKind};
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Geometry, Ppn};
 use crate::flash::nand::Nand;

@@ -18,8 +18,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BlockCondition, Contents, Defect, Label, Origin, PhysicalPage, PowerCutEffect};
-use super::{PageCopy, RecordKind};
+use super::{
+    BlockCondition, Contents, Defect, Label, Origin, PageCopy, PhysicalPage, PowerCutEffect,
+    RecordKind,
+};
 use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, Ppn};
 use crate::flash::nand::Nand;
 use crate::flash::replacement::{BlockMove, Note, PageContent};

@@ -5,15 +5,13 @@ mod plan_executor;
 
 use uflip_core::Counters;
 
-use super::fast_path::AllFeatures;
-use super::geometry::{BlockIdx, Geometry, PageAddress, Ppn};
+use super::fast_path::{AllFeatures, FastPath};
+use super::geometry::{BlockIdx, Geometry, Lpn, PageAddress, Ppn};
 use super::nand::{Nand, PageOrder, Violation};
 use super::plan::{Cmd, Counted, FlashPlan, Merge, Move};
 use super::replacement::ReplacementTable;
 use super::wear_out::{BEFORE, FailingSectors, ReadOutcome, Reading, WearOut};
 use crate::flash::contents::Defect;
-use crate::flash::fast_path::FastPath;
-use crate::flash::geometry::Lpn;
 
 /// The receiver of flash operations. An FTL calls these in the order in which they must take effect; their
 /// overlap in time is decided elsewhere.

@@ -25,10 +25,8 @@ mod history;
 use serde::{Deserialize, Serialize};
 use uflip_core::random::{GOLDEN_GAMMA, finalise, mix};
 
-use super::geometry::{BlockIdx, PageAddress};
-use super::reliability::Rber;
-use crate::flash::geometry::{Geometry, Ppn};
-use crate::flash::reliability::Reliability;
+use super::geometry::{BlockIdx, Geometry, PageAddress, Ppn};
+use super::reliability::{Rber, Reliability};
 pub(crate) use history::ScrubLimits;
 pub(crate) use history::{BEFORE, BlockHistory};
 
