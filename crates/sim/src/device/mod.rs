@@ -3,6 +3,20 @@
 //! The controller processes a host I/O's command and splits the I/O into flash pages. The I/O
 //! completes when its last page does. The controller alone answers reads of pages that were never
 //! written. A write that covers part of a page reads the rest first.
+//!
+//! ```text
+//! host_interface  command queues, outstanding I/Os, notification of the host
+//! io_path         an I/O from its command to its last page; flush: trim, flush, durable writes
+//! cache           the write cache
+//! backend         what is common to the three kinds of devices:
+//!   paged         a page map; collector: its garbage collection; write_backlog: writes without a
+//!                 free page; page_buffer, sub_page: mapping units smaller than a flash page
+//!   merging       a merging FTL; jobs: its plans
+//!   zoned         zones
+//! event           events, and the targets of flash operations
+//! timed_flash     flash operations on the timeline; untimed: the mode in which no time passes
+//! power           power loss; recovery: what follows it
+//! ```
 
 mod backend;
 mod cache;

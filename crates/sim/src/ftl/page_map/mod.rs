@@ -107,12 +107,12 @@ pub(crate) struct PageMap {
     /// Per physical page: the logical page that was programmed there last.
     #[serde(with = "crate::collections::huge::flat")]
     reverse: Vec<u32>,
-    pub(in crate::ftl) blocks: Blocks,
-    pub(in crate::ftl) options: PageMapOptions,
+    pub(super) blocks: Blocks,
+    pub(super) options: PageMapOptions,
     /// The cached mapping table and mapping blocks of a map on flash.
-    pub(in crate::ftl) on_flash: Option<Box<MapOnFlash>>,
+    pub(super) on_flash: Option<Box<MapOnFlash>>,
     /// Retired blocks and pages, on flash that wears out.
-    pub(in crate::ftl) retirement: Option<Box<Retirement>>,
+    pub(super) retirement: Option<Box<Retirement>>,
     /// State of several host write streams.
     host_streams: Option<Box<HostStreams>>,
     /// The blocks of an SLC cache.
@@ -126,17 +126,17 @@ pub(crate) struct PageMap {
     /// Number of times the policy was overruled since.
     overrules: u32,
     /// No plane can take a page: the device is read-only.
-    pub(in crate::ftl) full: bool,
+    pub(super) full: bool,
     /// Per plane: erases since the least-worn block was last looked for.
     since_static: Vec<u32>,
     /// Pages reserved for collections in progress, which may still have to move them; the host leaves them
     /// free.
-    pub(in crate::ftl) reserved: u32,
+    pub(super) reserved: u32,
     /// Pages that the host leaves free in addition: a block of them, if a due collection could not begin for
     /// lack of pages while others were in progress.
     reserved_for_next: u32,
     /// The valid pages of a victim; reused to avoid allocation.
-    pub(in crate::ftl) scratch: Vec<Ppn>,
+    pub(super) scratch: Vec<Ppn>,
     /// The same as logical pages.
     moving: Vec<Lpn>,
     /// If units are packed into flash pages: the plane of the last unit, per host stream and then per stream
@@ -267,7 +267,7 @@ impl PageMap {
     }
 
     #[inline(always)]
-    pub(in crate::ftl) fn map_page(&mut self, page: Lpn, at: PageAddress) {
+    pub(super) fn map_page(&mut self, page: Lpn, at: PageAddress) {
         self.map[page.0 as usize] = at.page.0;
         self.reverse[at.page.0 as usize] = page.0;
     }
