@@ -29,7 +29,7 @@ from uflip.durability import CACHED, describe_durability
 from uflip.errors import UsageError
 from uflip.options import PLAN
 from uflip.results import outputs
-from uflip.spec import Spec
+from uflip.spec import DURATIONS, SIZES, Spec
 from uflip.units import format_count, format_duration_ns, format_size
 
 EPILOG = """\b
@@ -221,7 +221,8 @@ def _target_ranges(spec: Spec) -> str:
 def _skipped(plan: Plan) -> dict[str, list[str]]:
     """Group the skipped runs by reason."""
     reasons: dict[str, list[str]] = {}
-    units = {run.parameter: run.unit for run in plan.runs}
+    units = dict.fromkeys(SIZES, "bytes") | dict.fromkeys(DURATIONS, "ns")
+    units |= {run.parameter: run.unit for run in plan.runs}
     for skip in plan.skipped:
         value = format_value(skip.value, units.get(skip.parameter, ""))
         name = f"{skip.micro_benchmark} {skip.pattern} {skip.parameter} {value}"
