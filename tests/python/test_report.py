@@ -334,17 +334,20 @@ def run_of(pattern: str, value: int, times: list[int], unit: str = "") -> dict[s
     ids=["one I/O", "all zero", "many values", "twelve decades"],
 )
 def test_any_numbers_can_be_drawn(runs: list[dict[str, Any]]) -> None:
-    drawn = figures.sweep.draw("order", runs, simulated=False, levels={"SR": 0.1, "SW": None})
-    assert drawn
-    svg = render("blocks/drawing.html", drawing=drawn)
-    Page(svg)
-    assert "NaN" not in svg
-    assert "nan" not in re.sub(r"base64,[^\"]*", "", svg)
+    experiments = by_pattern(runs)
+    assert experiments
+    chart = figures.sweep.chart_of(experiments, {"SR": 0.1, "SW": None}, simulated=False)
+    drawn = figures.sweep.svg.draw(chart, "order", "Order", figures.sweep._describe(experiments))
+    markup = render("blocks/drawing.html", drawing=drawn)
+    Page(markup)
+    assert "NaN" not in markup
+    assert "nan" not in re.sub(r"base64,[^\"]*", "", markup)
 
 
 def test_empty_data_gives_no_figure() -> None:
-    assert figures.sweep.draw("order", [], simulated=True) is None
-    assert figures.mix.draw([], {}, simulated=True) is None
+    for kind in figures.MICRO_BENCHMARKS.values():
+        assert kind.figure({"micro_benchmarks": {}}, "order") is None
+        assert kind.figure({"micro_benchmarks": {"order": []}}, "order") is None
     assert figures.traces.draw([], simulated=True) is None
     assert figures.distribution.draw([], simulated=True) is None
     assert figures.causes.draw([]) is None

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from uflip.data.summary import ExperimentSummary, MeasuredExperiment
+from uflip.data.summary import MeasuredExperiment
 from uflip.microbench.labels import by_pattern, format_value
 from uflip.microbench.mix import expected_mix_ms
 from uflip.report.blocks import Figure
@@ -33,10 +33,8 @@ from uflip.report.figures.chart import (
     Polyline,
     Spans,
 )
-from uflip.report.figures.svg import Drawing
-from uflip.report.figures.svg import draw as drawn
 from uflip.report.figures.sweep import whisker_ms, with_numbers
-from uflip.report.labels import axis_name, title
+from uflip.report.labels import axis_name
 from uflip.report.tables import components_tables
 
 COLUMNS = 3
@@ -45,51 +43,10 @@ FROM_BASELINES = Polyline(width=1.3, dashes=DOTTED, label="from baselines")
 HEIGHT, PANEL_HEIGHT = 32.0, 151.0
 
 
-def draw(
-    runs: Sequence[ExperimentSummary],
-    baselines_ms: Mapping[str, float | None],
-    *,
-    simulated: bool,
-    name: str = "mix",
-) -> Drawing | None:
-    """Draw the mixes, a panel each on a common scale.
-
-    Parameters
-    ----------
-    runs
-        Runs of the micro-benchmark, as in the summary.
-    baselines_ms
-        Baseline means [ms] by pattern.
-    simulated
-        Whether to mark the figure as simulated.
-    name
-        Name of the micro-benchmark.
-
-    Returns
-    -------
-    Drawing or None
-        None if there is nothing to draw.
-    """
-    experiments = by_pattern(runs)
-    if not experiments:
-        return None
-    chart = chart_of(experiments, baselines_ms, simulated=simulated)
-    return drawn(chart, name, title(name), _describe(experiments, baselines_ms))
-
-
 def chart(document: Document, micro_benchmark: str) -> Chart:
-    """Return the chart of the measured mixes."""
+    """Return the chart of the measured mixes, a panel each on a common scale."""
     experiments = by_pattern(document["micro_benchmarks"][micro_benchmark])
-    return chart_of(experiments, document["baselines_ms"], simulated=is_simulated(document))
-
-
-def chart_of(
-    experiments: Mapping[str, Sequence[MeasuredExperiment]],
-    baselines_ms: Mapping[str, float | None],
-    *,
-    simulated: bool,
-) -> Chart:
-    """Return the chart of some mixes, a panel each on a common scale."""
+    baselines_ms = document["baselines_ms"]
     columns = min(COLUMNS, len(experiments))
     y = scales.response_time_axis(*_range(experiments, baselines_ms))
     panels = [
@@ -104,20 +61,22 @@ def chart_of(
         legend=_legend(experiments, alternating=_alternates(first)),
         x_label=axis_name(first["parameter"], first["unit"]),
         share_y=True,
-        simulated=simulated,
+        simulated=is_simulated(document),
     )
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
-    """Return the figure of the mixes, with the numbers of their component patterns."""
+    """Return the figure of the mixes, with the numbers of their parts; None without any."""
     measured = document["micro_benchmarks"].get(micro_benchmark, [])
-    drawing = draw(
-        measured,
-        document["baselines_ms"],
-        simulated=is_simulated(document),
-        name=micro_benchmark,
+    if not (experiments := by_pattern(measured)):
+        return None
+    return with_numbers(
+        document,
+        micro_benchmark,
+        chart(document, micro_benchmark),
+        _describe(experiments, document["baselines_ms"]),
+        *components_tables(measured),
     )
-    return with_numbers(document, micro_benchmark, drawing, *components_tables(measured))
 
 
 def _panel(

@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from uflip.data.summary import ExperimentSummary, MeasuredExperiment
+from uflip.data.summary import MeasuredExperiment
 from uflip.microbench.labels import by_pattern, format_value
 from uflip.microbench.today.queue_depth import knee, rate
 from uflip.report.blocks import Figure
@@ -23,49 +23,16 @@ from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
 from uflip.report.figures.chart import Axis, Chart, Mark, Panel, ReferenceLine
-from uflip.report.figures.svg import Drawing
-from uflip.report.figures.svg import draw as drawn
 from uflip.report.figures.sweep import key_of, marks_of, range_ms, with_numbers
-from uflip.report.labels import axis_name, title
+from uflip.report.labels import axis_name
 
 HEIGHT = 238.0
 THOUSAND = 1e3
 
 
-def draw(
-    micro_benchmark: str, runs: Sequence[ExperimentSummary], *, simulated: bool
-) -> Drawing | None:
-    """Draw a queue.
-
-    Parameters
-    ----------
-    micro_benchmark
-        Its name.
-    runs
-        Its runs, as in the summary.
-    simulated
-        Whether to mark the figure as simulated.
-
-    Returns
-    -------
-    Drawing or None
-        None if there is nothing to draw.
-    """
-    experiments = by_pattern(runs)
-    if not experiments:
-        return None
-    chart = chart_of(experiments, simulated=simulated)
-    return drawn(chart, micro_benchmark, title(micro_benchmark), _describe(experiments))
-
-
 def chart(document: Document, micro_benchmark: str) -> Chart:
-    """Return the chart of a measured queue."""
+    """Return the chart of a measured queue: throughput and response time."""
     experiments = by_pattern(document["micro_benchmarks"][micro_benchmark])
-    return chart_of(experiments, simulated=is_simulated(document))
-
-
-def chart_of(experiments: Mapping[str, Sequence[MeasuredExperiment]], *, simulated: bool) -> Chart:
-    """Return the chart of throughput and response time of some experiments."""
     measured = [run for experiment in experiments.values() for run in experiment]
     depths = sorted({run["value"] for run in measured})
     positions = scales.positions_of(depths)
@@ -80,7 +47,7 @@ def chart_of(experiments: Mapping[str, Sequence[MeasuredExperiment]], *, simulat
         HEIGHT,
         columns=2,
         legend=[key_of(pattern) for pattern in experiments],
-        simulated=simulated,
+        simulated=is_simulated(document),
     )
 
 
@@ -107,10 +74,12 @@ def _throughput(
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
-    """Return the figure of a queue, with the numbers of its runs."""
-    measured = document["micro_benchmarks"].get(micro_benchmark, [])
-    drawing = draw(micro_benchmark, measured, simulated=is_simulated(document))
-    return with_numbers(document, micro_benchmark, drawing)
+    """Return the figure of a queue, with the numbers of its runs; None without any."""
+    experiments = by_pattern(document["micro_benchmarks"].get(micro_benchmark, []))
+    if not experiments:
+        return None
+    drawn = chart(document, micro_benchmark)
+    return with_numbers(document, micro_benchmark, drawn, _describe(experiments))
 
 
 def _describe(experiments: Mapping[str, Sequence[MeasuredExperiment]]) -> str:

@@ -31,8 +31,6 @@ from uflip.report.figures.chart import (
     Panel,
     Polyline,
 )
-from uflip.report.figures.svg import draw as drawn
-from uflip.report.labels import title
 
 HEIGHT = 238.0
 GIB = 1 << 30
@@ -46,16 +44,13 @@ QUANTITIES = (
 
 
 def chart(document: Document, micro_benchmark: str) -> Chart:
-    """Return the chart of the rounds of a micro-benchmark; a sweep if its runs have no rounds."""
-    experiments = by_pattern(document["micro_benchmarks"][micro_benchmark])
-    if not _with_rounds(experiments):
+    """Return the chart of the rounds of a micro-benchmark, a panel for each available quantity.
+
+    A sweep if its runs have no rounds.
+    """
+    runs = _with_rounds(by_pattern(document["micro_benchmarks"][micro_benchmark]))
+    if not runs:
         return sweep.chart(document, micro_benchmark)
-    return chart_of(experiments, simulated=is_simulated(document))
-
-
-def chart_of(experiments: Mapping[str, Sequence[MeasuredExperiment]], *, simulated: bool) -> Chart:
-    """Return a chart with a panel for each available quantity."""
-    runs = _with_rounds(experiments)
     every = [each for run in runs for rounds in run["rounds"] for each in rounds]
     most = max(each["written_bytes"] for each in every) / GIB
     x = Axis(0, most * 1.02, "written [GiB]")
@@ -66,6 +61,7 @@ def chart_of(experiments: Mapping[str, Sequence[MeasuredExperiment]], *, simulat
             y = scales.response_time_axis(min(values), max(values), label)
             panels.append(Panel(x, y, _marks(runs, name, factor, most)))
     legend = [_key(run, number) for number, run in enumerate(runs)]
+    simulated = is_simulated(document)
     return Chart(panels, HEIGHT, columns=len(panels), legend=legend, simulated=simulated)
 
 
@@ -110,9 +106,8 @@ def figure(document: Document, micro_benchmark: str) -> Figure | None:
     experiments = by_pattern(runs)
     if not _with_rounds(experiments):
         return sweep.figure(document, micro_benchmark)
-    chart = chart_of(experiments, simulated=is_simulated(document))
-    drawing = drawn(chart, micro_benchmark, title(micro_benchmark), _describe(experiments))
-    return sweep.with_numbers(document, micro_benchmark, drawing)
+    drawn = chart(document, micro_benchmark)
+    return sweep.with_numbers(document, micro_benchmark, drawn, _describe(experiments))
 
 
 def _describe(experiments: Mapping[str, Sequence[MeasuredExperiment]]) -> str:

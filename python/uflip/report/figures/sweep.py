@@ -15,16 +15,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from uflip.data.summary import ExperimentSummary, MeasuredExperiment
+from uflip.data.summary import MeasuredExperiment
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.labels import PATTERN_NAMES, by_pattern, format_value
 from uflip.report.blocks import Figure, Table
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
-from uflip.report.figures import palette
+from uflip.report.figures import palette, svg
 from uflip.report.figures.chart import FINE_DOTS, Chart, Mark, Panel, Polyline, ReferenceLine, Spans
-from uflip.report.figures.svg import Drawing
-from uflip.report.figures.svg import draw as drawn
 from uflip.report.findings import finding
 from uflip.report.labels import anchor, axis_name, title
 from uflip.report.tables import modes_tables, runs_table
@@ -33,38 +31,6 @@ HEIGHT = 252.0
 # Offset of neighbouring patterns, as a share of the distance between values and of the whole axis:
 # whiskers are separate, but all patterns are visibly at one value.
 DODGE, MAX_DODGE = 0.11, 0.011
-
-
-def draw(
-    micro_benchmark: str,
-    runs: Sequence[ExperimentSummary],
-    *,
-    simulated: bool,
-    levels: Mapping[str, float | None] | None = None,
-) -> Drawing | None:
-    """Draw one micro-benchmark.
-
-    Parameters
-    ----------
-    micro_benchmark
-        Its name.
-    runs
-        Its runs, as in the summary; those without statistics are left out.
-    simulated
-        Whether to mark the figure as simulated.
-    levels
-        Baseline means [ms] to draw as faint horizontal lines, by pattern.
-
-    Returns
-    -------
-    Drawing or None
-        None if there is nothing to draw.
-    """
-    experiments = by_pattern(runs)
-    if not experiments:
-        return None
-    chart = chart_of(experiments, levels, simulated=simulated)
-    return drawn(chart, micro_benchmark, title(micro_benchmark), _describe(experiments))
 
 
 def chart(document: Document, micro_benchmark: str) -> Chart:
@@ -109,28 +75,26 @@ def panel_of(
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
-    """Return the figure of a micro-benchmark with the baseline levels."""
-    about, runs = MICRO_BENCHMARKS.get(micro_benchmark), document["micro_benchmarks"]
-    drawing = draw(
-        micro_benchmark,
-        runs.get(micro_benchmark, []),
-        simulated=is_simulated(document),
-        levels=document["baselines_ms"] if about is None or about.levels else None,
-    )
-    return with_numbers(document, micro_benchmark, drawing)
+    """Return the figure of a micro-benchmark with the baseline levels; None without runs."""
+    about = MICRO_BENCHMARKS.get(micro_benchmark)
+    experiments = by_pattern(document["micro_benchmarks"].get(micro_benchmark, []))
+    if not experiments:
+        return None
+    levels = document["baselines_ms"] if about is None or about.levels else None
+    drawn = chart_of(experiments, levels, simulated=is_simulated(document))
+    return with_numbers(document, micro_benchmark, drawn, _describe(experiments))
 
 
 def with_numbers(
-    document: Document, micro_benchmark: str, drawing: Drawing | None, *more: Table
-) -> Figure | None:
-    """Return a drawn micro-benchmark with its tables; None if nothing was drawn."""
-    if drawing is None:
-        return None
+    document: Document, micro_benchmark: str, chart: Chart, description: str, *more: Table
+) -> Figure:
+    """Return the figure of a measured micro-benchmark, with its tables."""
     about, runs = MICRO_BENCHMARKS.get(micro_benchmark), document["micro_benchmarks"]
+    heading = title(micro_benchmark)
     return Figure(
         anchor(micro_benchmark),
-        title(micro_benchmark),
-        drawing,
+        heading,
+        svg.draw(chart, micro_benchmark, heading, description),
         about.how_to_read if about else "",
         data=[
             runs_table(micro_benchmark, runs[micro_benchmark]),
