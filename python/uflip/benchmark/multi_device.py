@@ -418,12 +418,7 @@ def _check(points: Sequence[DeviceTask]) -> set[str | None]:
 
 
 def _check_host(point: DeviceTask) -> None:
-    """Refuse a host without a worker; its device is checked there.
-
-    Raises
-    ------
-    UflipError
-    """
+    """Refuse a host without a worker; its device is checked there."""
     executor = current()
     labels = executor.labels() if isinstance(executor, Remote) else set()
     if point.needs in labels:
@@ -446,12 +441,7 @@ def _check_host(point: DeviceTask) -> None:
 
 
 def _check_tokens(tokens: Sequence[str], used: set[str | None]) -> None:
-    """Refuse permissions to destroy that no device needs.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse permissions to destroy that no device needs."""
     if unused := {*tokens} - used:
         raise UsageError(
             "No device matches this --destroy",

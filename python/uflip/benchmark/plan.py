@@ -365,7 +365,6 @@ def overwrites_for(method: str) -> int:
 
 
 def _repetitions(context: Context, chosen: int | None) -> int:
-    """Return the number of repetitions of each run."""
     if chosen is None:
         return QUICK_REPETITIONS if context.quick else REPETITIONS
     if 1 <= chosen <= MAX_REPETITIONS:
@@ -406,7 +405,6 @@ def _check_target(info: DeviceInfo, target_size: int | None) -> int:
 
 
 def _check_io_size(context: Context) -> None:
-    """Refuse an I/O size that the device does not support."""
     io_size, sector = context.io_size, context.sector
     if 0 < io_size <= context.capacity and io_size % sector == 0:
         return

@@ -25,7 +25,7 @@ from uflip.benchmark.estimate import estimate
 from uflip.benchmark.events import OnEvent, ignore
 from uflip.benchmark.execute import new_benchmark_run
 from uflip.benchmark.plan import plan_single_run
-from uflip.benchmark.prepare import AS_IS, known_state, open_watched, record_of
+from uflip.benchmark.prepare import AS_IS, known_state, record_of
 from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.resume import resume_benchmark
 from uflip.benchmark.session import check_out, folder_name
@@ -146,19 +146,7 @@ def replay(
     estimate(plan)
     with (
         signals.shielded(),
-        open_watched(
-            request.device,
-            info,
-            on_event,
-            size=request.size,
-            buffered=request.buffered,
-            data=request.data,
-            destroy=request.destroy,
-            durability=plan.durability,
-            io_timeout_ns=request.io_timeout_ns,
-            completion=request.completion,
-            writable=writable,
-        ) as device,
+        request.open(info, plan.durability, on_event, writable=writable) as device,
     ):
         refuse_existing(folder)
         plan = replace(plan, device=device.info)

@@ -23,6 +23,12 @@ from uflip.errors import DeviceError, UsageError
 from uflip.microbench.experiment import BASELINE_IO_SIZE
 from uflip.units import format_size
 
+PLAN_SETTINGS = (
+    "suite", "scale", "only", "seed", "io_size", "pause_ns", "repetitions", "method", "state",
+    "target_size", "durability",
+)  # fmt: skip
+"""Fields of a request that a plan file contains."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkRequest:
@@ -79,22 +85,9 @@ class BenchmarkRequest:
         """Refuse options that conflict with the plan file."""
         if self.plan_file is None:
             return
-        settings = {
-            "suite": self.suite,
-            "scale": self.scale,
-            "only": self.only,
-            "seed": self.seed,
-            "io_size": self.io_size,
-            "pause": self.pause_ns,
-            "repetitions": self.repetitions,
-            "method": self.method,
-            "state": self.state,
-            "target_size": self.target_size,
-            "durability": self.durability,
-        }
-        for name, value in settings.items():
-            if value is not None:
-                option = f"--{name.replace('_', '-')}"
+        for name in PLAN_SETTINGS:
+            if getattr(self, name) is not None:
+                option = f"--{name.removesuffix('_ns').replace('_', '-')}"
                 raise UsageError(
                     "The plan file contains this setting",
                     where=option,
@@ -145,8 +138,10 @@ class BenchmarkRequest:
         """Describe the device as it will be; the device is not touched."""
         return inspect_device(self.device, size=self.size, buffered=self.buffered)
 
-    def open(self, info: DeviceInfo, durability: str, on_event: OnEvent) -> Device:
-        """Open the device for writing."""
+    def open(
+        self, info: DeviceInfo, durability: str, on_event: OnEvent, *, writable: bool = True
+    ) -> Device:
+        """Open the device, by default for writing."""
         opened = open_watched(
             self.device,
             info,
@@ -158,6 +153,7 @@ class BenchmarkRequest:
             durability=durability,
             io_timeout_ns=self.io_timeout_ns,
             completion=self.completion,
+            writable=writable,
         )
         opened.looks_inside = self.inside
         return opened

@@ -152,7 +152,6 @@ def check_device(manifest: Manifest, url: str | None) -> None:
 
 
 def _rebuild_plan(manifest: Manifest, device: Device) -> Plan:
-    """Rebuild the plan from the manifest."""
     info = device.info
     request = manifest.state.request
     return Plan(
