@@ -17,8 +17,6 @@ result it was run once, may have measured the start-up of the device, or measure
 runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import exp, lgamma, log, log1p, sqrt
@@ -206,7 +204,7 @@ class ResultComparison:
         counts = ", ".join(f"{number} {name}" for name, number in self.verdicts.items())
         return f"<Comparison of {self.first} and {self.second}: {counts}>"
 
-    def frame(self) -> Table:
+    def frame(self) -> "Table":
         """Return one row per experiment, as an Arrow table; see `uflip.arrow_table`."""
         return frame([asdict(row) for row in self.rows], COLUMNS)
 
