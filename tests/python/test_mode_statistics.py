@@ -10,13 +10,13 @@ import pytest
 from command_line import uflip
 
 import uflip as package
-from uflip import _native
+from uflip import _native, stats
 from uflip.data.spec import MODES
 from uflip.device.opener import open_device
 from uflip.results import Results, columns, run_statistics
 from uflip.results.run_statistics import measured_amount, rates, statistics_of
 from uflip.spec import Spec, baseline, basic, mix, parallel
-from uflip.stats import Distribution, summary
+from uflip.stats import Distribution
 from uflip.web import views
 from uflip.web.open_results import Folders, OpenResults, key_of
 
@@ -212,7 +212,7 @@ def test_large_distribution_is_approximated_within_its_precision(
         random.lognormal(11, 1, 20_000).astype(np.uint64),
         np.array([1, 1, 3 << 40, (1 << 62) + 1], dtype=np.uint64),
     ])  # fmt: skip
-    expected = summary.summarise(times).as_dict()
+    expected = stats.summarise(times).as_dict()
     for most, precision in ((1 << 21, 0.0), (64, 1 / Distribution.PRECISION)):
         monkeypatch.setattr(Distribution, "MAX_VALUES", most)
         monkeypatch.setattr(Distribution, "FEW", 1000)

@@ -601,7 +601,7 @@ def labelled() -> list[Path]:
         "benches/generated_series.py",
         "benches/stop_rules.py",
         "python/uflip/results/key_characteristics.py",
-        "python/uflip/stats/summary.py",
+        "python/uflip/stats.py",
     )
     policies = [*registered("pool/victim"), *registered("pool/alloc")]
     locations = set(sources("crates/engine/src/location/*.rs"))

@@ -38,7 +38,7 @@ from uflip.report.page import ReportPage, Section, render, render_page
 from uflip.report.tables import scale_note, tiles
 from uflip.results.comparison import ResultComparison
 from uflip.results.summary_document import describe_device
-from uflip.stats.summary import SUPPORT
+from uflip.stats import SUPPORT
 from uflip.units import format_count, format_duration_ns, format_size
 
 # Sections: functions (summary, baseline I/Os) → blocks, possibly none.

@@ -37,7 +37,7 @@ from uflip.errors import ResultsError, UnavailableError
 from uflip.results import outputs, result_dir
 from uflip.safe_files import write_file
 from uflip.spec import Functions
-from uflip.stats.summary import STATISTICS
+from uflip.stats import STATISTICS
 from uflip.sweeping.measure_point import Statistics, SweepRow
 from uflip.sweeping.points import SweepPoint
 

@@ -1,4 +1,4 @@
-"""Summary of a run: the paper's four statistics and the percentiles that the sample supports.
+"""Statistics of response times: arrays in, frozen results out, independent of runs.
 
 **Source** Bouganim, Jónsson, Bonnet: "uFLIP: Understanding Flash IO Patterns", CIDR 2009, §4.2:
 each run is represented by min, max, mean and standard deviation of its running phase.
@@ -17,6 +17,7 @@ Series that do not fit into memory are summarised a piece at a time (`Distributi
 numbers, from the frequency of each response time.
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from math import sqrt
 from typing import Any
@@ -294,3 +295,225 @@ def _percentile(ordered: np.ndarray, q: float) -> int | None:
 def _rank(count: int, q: float) -> int:
     """Return the rank of the percentile among a number of sorted values, from 1 on."""
     return int(np.ceil(round(count * q, 6)))
+
+
+def running_mean(x: ArrayLike) -> NDArray[np.float64]:
+    """Return the mean of the first n values, for every n: the lines of the paper's figure 3.
+
+    Parameters
+    ----------
+    x
+        Values (n,), for example response times [ns].
+
+    Returns
+    -------
+    ndarray
+        Means (n,), in the unit of `x`; the last one is the mean of the whole.
+
+    Examples
+    --------
+    >>> running_mean([4, 2, 6]).tolist()
+    [4.0, 3.0, 4.0]
+    """
+    values = np.asarray(x, dtype=np.float64)
+    return np.cumsum(values) / np.arange(1, len(values) + 1)
+
+
+# Response times of neighbouring I/Os depend on one another (garbage collection comes in periods),
+# so the scatter of single I/Os understates the error of a mean. Means of batches longer than a
+# period do not: ten batches for each half.
+BATCHES_PER_HALF = 10
+
+# Shorter batches would be shorter than the periods of the devices in the paper (tens of I/Os).
+MIN_BATCH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Difference between the second and the first half of a run.
+
+    Attributes
+    ----------
+    first_half_ns, second_half_ns : float
+        Means of the halves [ns].
+    change : float
+        (second − first) / first.
+    z : float
+        The difference in units of its standard error.
+    """
+
+    first_half_ns: float
+    second_half_ns: float
+    change: float
+    z: float
+
+
+def drift(response_time_ns: ArrayLike) -> Drift | None:
+    """Compare the halves of a run by means of batches.
+
+    A mean describes a running phase only if it is the same in every part of it. A flash device that
+    has not reached its steady state (free blocks still left, a buffer still filling) has a second
+    half that differs from the first. This check raises a doubt; it does not detect phases.
+
+    Parameters
+    ----------
+    response_time_ns
+        Response times (n,) [ns] in the order of submission, start-up left out.
+
+    Returns
+    -------
+    Drift or None
+        None if the run is too short for `2 * BATCHES_PER_HALF` batches of `MIN_BATCH` I/Os.
+
+    Examples
+    --------
+    >>> drift([100] * 160 + [150] * 160).change
+    0.5
+    >>> drift([100] * 10) is None
+    True
+    """
+    x = np.asarray(response_time_ns, dtype=np.float64)
+    batch = len(x) // (2 * BATCHES_PER_HALF)
+    if batch < MIN_BATCH:
+        return None
+    means = x[: batch * 2 * BATCHES_PER_HALF].reshape(-1, batch).mean(axis=1)
+    first, second = means[:BATCHES_PER_HALF], means[BATCHES_PER_HALF:]
+    difference = float(second.mean() - first.mean())
+    error = float(np.sqrt((first.var(ddof=1) + second.var(ddof=1)) / BATCHES_PER_HALF))
+    return Drift(
+        first_half_ns=float(first.mean()),
+        second_half_ns=float(second.mean()),
+        change=difference / float(first.mean()) if first.mean() > 0 else 0.0,
+        z=_ratio(difference, error),
+    )
+
+
+def _ratio(difference: float, error: float) -> float:
+    """Return a difference in standard errors; constant halves give 0 or infinity."""
+    if error > 0:
+        return difference / error
+    return 0.0 if difference == 0 else float(np.copysign(np.inf, difference))
+
+
+BIN_NS = 300_000
+EXACT_FROM_NS = 1_500_000
+GAP = 1.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatencyClass:
+    """I/Os of similar response times.
+
+    Attributes
+    ----------
+    low_ns, high_ns : int
+        Limits of a bin; shortest and longest response time of a peak [ns].
+    ios : int
+        Number of I/Os.
+    share : float
+        Share of all I/Os.
+    mean_ns : float or None
+        Their mean response time [ns]; None in an empty bin.
+    spacing_ios : float or None
+        Mean distance from one to the next [I/Os]; None for fewer than two.
+    """
+
+    low_ns: int
+    high_ns: int
+    ios: int
+    share: float
+    mean_ns: float | None
+    spacing_ios: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatencyClasses:
+    """All classes of a series.
+
+    Attributes
+    ----------
+    ios : int
+        Number of all I/Os.
+    mean_ns : float
+        Mean response time [ns].
+    bins : tuple of LatencyClass
+        Classes below `EXACT_FROM_NS`, including empty ones.
+    peaks : tuple of LatencyClass
+        Classes from there on, the shortest first.
+    """
+
+    ios: int
+    mean_ns: float
+    bins: tuple[LatencyClass, ...]
+    peaks: tuple[LatencyClass, ...]
+
+
+def latency_classes(response_time_ns: ArrayLike) -> LatencyClasses:
+    """Sort response times into the classes of Myers & Sinclair.
+
+    **Source** Myers & Sinclair, "Measuring Solid-State Drive Behavior" (2010), sections 4 and 5.
+
+    **Faithful** 300 µs bins below 1.5 ms; above it nothing is binned. Share and mean of each class,
+    and how many I/Os lie between two of its members.
+
+    **Simplified** Nothing.
+
+    **Ambiguous** The report separates classes by looking at a figure. Here a class above 1.5 ms
+    ends where the next longer response time is longer by a factor of 1.25 or more; a factor,
+    because peaks of 15 and of 400 ms are equally clear on a logarithmic scale only.
+
+    Parameters
+    ----------
+    response_time_ns : array_like
+        Response times (n,) [ns] in the order of submission, n ≥ 1.
+
+    Returns
+    -------
+    LatencyClasses
+
+    Raises
+    ------
+    ValueError
+        For an empty series.
+
+    Examples
+    --------
+    >>> classes = latency_classes([100_000, 100_000, 15_000_000, 100_000, 15_200_000])
+    >>> [(peak.ios, peak.share, peak.mean_ns, peak.spacing_ios) for peak in classes.peaks]
+    [(2, 0.4, 15100000.0, 2.0)]
+    """
+    times = np.asarray(response_time_ns)
+    if not len(times):
+        raise ValueError("no response times: there are no classes of nothing")
+    edges = range(0, EXACT_FROM_NS, BIN_NS)
+    bins = (
+        _class(times, (times >= low) & (times < low + BIN_NS), (low, low + BIN_NS)) for low in edges
+    )
+    return LatencyClasses(
+        ios=len(times),
+        mean_ns=float(times.mean()),
+        bins=tuple(bins),
+        peaks=tuple(_peaks(times)),
+    )
+
+
+def _peaks(times: NDArray[Any]) -> Iterator[LatencyClass]:
+    long = np.sort(times[times >= EXACT_FROM_NS])
+    if not len(long):
+        return
+    cuts = np.flatnonzero(long[1:] >= GAP * long[:-1]) + 1
+    for members in np.split(long, cuts):
+        low, high = int(members[0]), int(members[-1])
+        yield _class(times, (times >= low) & (times <= high), (low, high))
+
+
+def _class(times: NDArray[Any], member: NDArray[np.bool_], limits: tuple[int, int]) -> LatencyClass:
+    indices = np.flatnonzero(member)
+    return LatencyClass(
+        low_ns=limits[0],
+        high_ns=limits[1],
+        ios=len(indices),
+        share=len(indices) / len(times),
+        mean_ns=float(times[indices].mean()) if len(indices) else None,
+        spacing_ios=float(np.diff(indices).mean()) if len(indices) > 1 else None,
+    )
