@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uflip import _native
-from uflip.analysis.times import in_ns
+from uflip.analysis.series import in_ns
 from uflip.data.document import DocumentKind, read_start
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError, native_errors
 
