@@ -32,7 +32,7 @@ from fault_matrix import FAILS, SHORT
 
 from uflip.benchmark import execute
 from uflip.benchmark.calibration import measure_harness
-from uflip.benchmark.events import Event, RunFinished
+from uflip.benchmark.events import RunEvent, RunFinished
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.plan_file import write_plan
 from uflip.benchmark.request import BenchmarkRequest
@@ -113,7 +113,7 @@ class Case:
         self.random = random.Random(text)
         self.acknowledged: list[str] = []
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Record the runs that the session reports as stored."""
         if isinstance(event, RunFinished):
             self.acknowledged.append(event.run.id)
@@ -226,7 +226,7 @@ def prepared_folder(device: str, kind: str) -> Path:
         begin(BenchmarkRequest(device=device, plan_file=PLAN), OUT, lambda _: None)
     else:
 
-        def stop(event: Event) -> None:
+        def stop(event: RunEvent) -> None:
             if isinstance(event, RunFinished):
                 raise KeyboardInterrupt
 

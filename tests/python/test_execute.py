@@ -11,9 +11,9 @@ import pytest
 from uflip.benchmark import (
     Calibration,
     Choices,
-    Event,
     History,
     Plan,
+    RunEvent,
     RunFinished,
     RunProgress,
     RunStarted,
@@ -71,9 +71,9 @@ def plan(device: Device) -> Plan:
 
 def test_runs_are_made_in_order_and_stored_one_by_one(plan: Plan, device: Device) -> None:
     writer = Writer()
-    events: list[Event] = []
+    events: list[RunEvent] = []
 
-    def watch(event: Event) -> None:
+    def watch(event: RunEvent) -> None:
         events.append(event)
         stored = event.index + isinstance(event, RunFinished)
         assert len(writer.committed) == stored

@@ -18,10 +18,10 @@ from repeated_runs import CASES, PEER_EXPERIMENTS, measure_repeated
 from uflip.benchmark import (
     Calibration,
     Choices,
-    Event,
     History,
     Plan,
     PlanGrew,
+    RunEvent,
     estimate,
     make_plan,
 )
@@ -227,7 +227,7 @@ def interrupt_in_round(folder: Path) -> None:
         )
         grown: list[Plan] = []
 
-        def stop(event: Event) -> None:
+        def stop(event: RunEvent) -> None:
             if isinstance(event, PlanGrew):
                 grown.append(event.plan)
             elif grown and event.run.repetition > plan.repetitions + 1:

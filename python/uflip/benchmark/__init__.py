@@ -43,14 +43,14 @@ from uflip.benchmark.estimate import (
     within_limits,
 )
 from uflip.benchmark.events import (
-    Event,
+    BenchmarkEvent,
     OnEvent,
     PlanGrew,
     ResetProgress,
+    RunEvent,
     RunFinished,
     RunProgress,
     RunStarted,
-    SessionEvent,
     ignore,
 )
 from uflip.benchmark.execute import BenchmarkRun, new_benchmark_run
@@ -70,12 +70,12 @@ from uflip.benchmark.state import (
 )
 
 __all__ = [
+    "BenchmarkEvent",
     "BenchmarkRequest",
     "BenchmarkRun",
     "Calibration",
     "Choices",
     "Enforcement",
-    "Event",
     "History",
     "OnEvent",
     "OnState",
@@ -84,10 +84,10 @@ __all__ = [
     "PlanGrew",
     "ResetProgress",
     "RunEstimate",
+    "RunEvent",
     "RunFinished",
     "RunProgress",
     "RunStarted",
-    "SessionEvent",
     "TimeLeft",
     "begin",
     "check_worth_running",

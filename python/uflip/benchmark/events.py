@@ -55,7 +55,7 @@ class PlanGrew:
     plan: Plan
 
 
-Event = PlanGrew | ResetProgress | RunStarted | RunProgress | RunFinished
+RunEvent = PlanGrew | ResetProgress | RunStarted | RunProgress | RunFinished
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class JobsBegin:
     done: int
 
 
-SessionEvent = (
+BenchmarkEvent = (
     FileBegins
     | FileProgress
     | DeviceBegins
@@ -146,11 +146,11 @@ SessionEvent = (
     | WearReport
     | RunsBegin
     | JobsBegin
-    | Event
+    | RunEvent
 )
 
-OnEvent = Callable[[SessionEvent], None]
+OnEvent = Callable[[BenchmarkEvent], None]
 
 
-def ignore(_event: SessionEvent) -> None:
+def ignore(_event: BenchmarkEvent) -> None:
     """Ignore an event."""

@@ -40,10 +40,10 @@ from uflip.benchmark.calibration import Calibration, measure_harness
 from uflip.benchmark.cost import wear_of
 from uflip.benchmark.estimate import estimate
 from uflip.benchmark.events import (
-    Event,
     OnEvent,
     PlanGrew,
     ResetProgress,
+    RunEvent,
     RunFinished,
     RunProgress,
     RunsBegin,
@@ -222,7 +222,7 @@ def execute(
     plan: Plan,
     device: Device,
     writer: ResultsWriter,
-    on_event: Callable[[Event], None] = ignore,
+    on_event: Callable[[RunEvent], None] = ignore,
     *,
     history: History,
     calibration: Calibration,
@@ -330,7 +330,7 @@ def _groups(
     remaining: list[Numbered],
     writer: ResultsWriter,
     calibration: Calibration,
-    on_event: Callable[[Event], None],
+    on_event: Callable[[RunEvent], None],
     *,
     closed: bool,
 ) -> Iterator[list[Numbered]]:
@@ -469,7 +469,7 @@ def _refresh(plan: Plan, device: Device, history: History, run: PlannedRun, size
 
 def _report(
     kind: type[ResetProgress | RunProgress],
-    on_event: Callable[[Event], None],
+    on_event: Callable[[RunEvent], None],
     index: int,
     run: PlannedRun,
     *progress: int,

@@ -40,6 +40,7 @@ from msgspec import structs
 from uflip import _native
 from uflip.benchmark.estimate import check_worth_running
 from uflip.benchmark.events import (
+    BenchmarkEvent,
     DeviceProgress,
     FileProgress,
     JobsBegin,
@@ -48,7 +49,6 @@ from uflip.benchmark.events import (
     RunFinished,
     RunProgress,
     RunsBegin,
-    SessionEvent,
     StateProgress,
 )
 from uflip.benchmark.request import BenchmarkRequest
@@ -606,7 +606,7 @@ class ProgressReporter:
         self._on_progress, self._clock_s = on_progress, clock_s
         self._total, self._last_s = 0, float("-inf")
 
-    def __call__(self, event: SessionEvent) -> None:
+    def __call__(self, event: BenchmarkEvent) -> None:
         """Handle an event."""
         if isinstance(event, RunsBegin | PlanGrew):
             self._total = len(event.plan.runs)

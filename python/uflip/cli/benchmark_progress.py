@@ -7,11 +7,11 @@ from typing import Self
 
 from uflip.benchmark import (
     Enforcement,
-    Event,
     Plan,
     PlanEstimate,
     PlanGrew,
     ResetProgress,
+    RunEvent,
     RunFinished,
     RunProgress,
     RunStarted,
@@ -19,13 +19,13 @@ from uflip.benchmark import (
     describe_wear,
 )
 from uflip.benchmark.events import (
+    BenchmarkEvent,
     DeviceBegins,
     DeviceProgress,
     FileBegins,
     FileProgress,
     JobsBegin,
     RunsBegin,
-    SessionEvent,
     StateBegins,
     StateProgress,
     WearReport,
@@ -59,7 +59,7 @@ class Watching:
         self._plan: PlanProgress | None = None
         self._state: StateProgressLine | None = None
 
-    def __call__(self, event: SessionEvent) -> None:
+    def __call__(self, event: BenchmarkEvent) -> None:
         """Show an event."""
         if self._quiet:
             return
@@ -103,7 +103,7 @@ class Watching:
             time_left, share = format_duration_ns(event.left_ns), event.done / event.total
             self._draw(share, f"{time_left} left  creating {event.url}  {share:.0%}")
 
-    def _show_job(self, event: SessionEvent) -> None:
+    def _show_job(self, event: BenchmarkEvent) -> None:
         """Show an event of a benchmark of an open-channel device."""
         if isinstance(event, JobsBegin):
             finished = f" ({event.done} of them finished before)" if event.done else ""
@@ -153,7 +153,7 @@ class PlanProgress:
         self._rate = IoRate(simulated=plan.device.simulated)
         self._began_ns = 0
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: RunEvent) -> None:
         """Show an event."""
         if isinstance(event, PlanGrew):
             self._time_left.update_plan(event.plan)

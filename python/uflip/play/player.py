@@ -24,9 +24,9 @@ import msgspec
 
 from uflip import signals
 from uflip.benchmark import (
+    BenchmarkEvent,
     BenchmarkRequest,
     RunProgress,
-    SessionEvent,
     begin,
     new_benchmark_run,
 )
@@ -88,7 +88,7 @@ class ProgressPrinter:
         self._runs = 1
         self._last = ""
 
-    def __call__(self, event: SessionEvent) -> None:
+    def __call__(self, event: BenchmarkEvent) -> None:
         """Report an event."""
         if isinstance(event, RunsBegin):
             self._runs = len(event.plan.runs)
