@@ -132,14 +132,14 @@ def command(
             action="omit the others",
         )
     options["destroy"] = destroy[0] if destroy else None
-    device = devices[0] if devices else None
-    if resume is not None:
-        _check_options_of_resume(out=out, **options)
-        _resume_one(resume, device, quiet=quiet or as_json, **options)
-        _conclude(resume, quiet or as_json, as_json)
+    device, quiet = devices[0] if devices else None, quiet or as_json
+    if resume is None:
+        folder = _begin_one(device, out, quiet=quiet, **options)
     else:
-        folder = _begin_one(device, out, quiet=quiet or as_json, **options)
-        _conclude(folder, quiet or as_json, as_json)
+        _check_options_of_resume(out=out, **options)
+        _resume_one(resume, device, quiet=quiet, **options)
+        folder = resume
+    _conclude(folder, quiet, as_json)
 
 
 def _has_several_devices(folder: Path | None) -> bool:
