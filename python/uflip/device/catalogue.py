@@ -20,7 +20,7 @@ from uflip.data.device import BlockReport, DeviceDetails, DeviceInfo, KnownDevic
 from uflip.device.guard import SMALLEST_SECTOR, check_options
 from uflip.device.handle import Device
 from uflip.device.opener import check_medium, inspect_sim, open_null
-from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
+from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url, with_overrides
 from uflip.errors import DeviceError, UsageError, native_errors
 from uflip.profiles import ConstantSource, profile_names, profile_sources, read_profile
 from uflip.profiles.keys import Key, known_keys
@@ -172,11 +172,12 @@ def with_power_loss(device: str) -> str:
         )
     overrides = dict(target.overrides)
     if overrides.keys() & POWER_LOSS.keys():
-        return _with_overrides(target, {k: v for k, v in POWER_LOSS.items() if k not in overrides})
+        missing = {key: value for key, value in POWER_LOSS.items() if key not in overrides}
+        return with_overrides(target.text, missing)
     profile = inspect_device(device, any_interface=True).details.profile or {}
     if "power_loss" in profile:
         return device
-    named = _with_overrides(target, POWER_LOSS)
+    named = with_overrides(target.text, POWER_LOSS)
     if target.name.endswith(SNAPSHOT):
         raise UsageError(
             "The device does not track the contents of its flash",
@@ -197,12 +198,6 @@ def with_power_loss(device: str) -> str:
             action="correct the overrides in its name, or choose another device",
         ) from error
     return named
-
-
-def _with_overrides(target: DeviceUrl, more: Mapping[str, str]) -> str:
-    """Return the name of a simulated device with further overrides."""
-    added = "&".join(f"{key}={value}" for key, value in more.items())
-    return f"{target.text}{'&' if target.overrides else '?'}{added}" if added else target.text
 
 
 def known_devices() -> list[KnownDevice]:

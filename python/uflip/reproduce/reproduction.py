@@ -239,7 +239,7 @@ def compare_printed(
     what : str, optional
         Name of the row, if several rows compare with one value.
     device : str, optional
-        As of `evidence.fitted_by`.
+        As of `fitted_by`.
     wider : Wider, optional
         A wider tolerance.
     note : str
