@@ -288,10 +288,16 @@ def check_remote_file(workspace: Workspace, part: str) -> None:
     assert (folder / "a").exists(), "the worker keeps its copy"
 
 
+def digest_and_size(path: Path) -> tuple[str, int]:
+    """What a client says of a file before it sends it."""
+    offered = site_client._digested(path.parent, path.name)
+    return offered.digest, offered.bytes
+
+
 def check_upload(workspace: Workspace, part: str) -> None:
     path = workspace.folder / "file"
     path.write_bytes(b"content")
-    digest, size = site_client._digest(path)
+    digest, size = digest_and_size(path)
     content = b"bontent" if part == CONTENT else b"content"
     sent = FilePart(flip_hex(digest) if part == DIGEST else digest, 0, content)
     blobs = Blobs(workspace.folder / "site")
@@ -304,7 +310,7 @@ def check_upload(workspace: Workspace, part: str) -> None:
 def check_download(workspace: Workspace, part: str) -> None:
     path = workspace.folder / "file"
     path.write_bytes(b"content")
-    digest, size = site_client._digest(path)
+    digest, size = digest_and_size(path)
     names = ["manifest.json", "ledger.jsonl"]
     offered = flip_hex(digest) if part == DIGEST else digest
     files = [{"path": name, "digest": offered, "bytes": size} for name in names]
@@ -331,7 +337,7 @@ def check_bucket_object(workspace: Workspace, part: str) -> None:
 
     path = workspace.folder / "file"
     path.write_bytes(b"content")
-    digest, _ = site_client._digest(path)
+    digest, _ = digest_and_size(path)
     bucket = object.__new__(Bucket)
     bucket._url, bucket._failed, bucket._store = "s3://bucket", BaseError, MemoryStore()
     offered = flip_hex(digest) if part == DIGEST else digest

@@ -13,7 +13,7 @@ the tables of a hybrid FTL: its memory is unknown.
 """
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from uflip.data.device import DeviceInfo
@@ -88,10 +88,6 @@ class SweepRow:
         """Response times by mode, for modes with I/Os, in the order of `MODES`."""
         every = {"read": self.reads, "write": self.writes, **self.others}
         return {mode: times for mode in MODES if (times := every.get(mode))}
-
-    def as_dict(self) -> Table:
-        """Return plain data, in the order of the fields."""
-        return asdict(self)
 
 
 def measure(point: SweepPoint, *, warm_up: float, timed: bool) -> SweepRow:
