@@ -36,8 +36,8 @@ from uflip.microbench.experiment import PlannedRun
 from uflip.units import format_count, format_duration_ns, format_size
 
 
-class Watching:
-    """Shows the events of a session; `with Watching(quiet=quiet) as watch: ...`.
+class BenchmarkProgress:
+    """Shows the events of a session; `with BenchmarkProgress(quiet=quiet) as progress: ...`.
 
     Parameters
     ----------

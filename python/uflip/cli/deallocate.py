@@ -131,12 +131,12 @@ def _deallocate(
     """Run the trims, and store a snapshot if requested; return their response times [ns]."""
     from uflip import signals
     from uflip.benchmark.prepare import open_watched, valid_record
-    from uflip.cli.benchmark_progress import Watching
+    from uflip.cli.benchmark_progress import BenchmarkProgress
 
     with (
-        Watching(quiet=quiet) as watch,
+        BenchmarkProgress(quiet=quiet) as progress,
         signals.shielded(),
-        open_watched(device, info, watch, **opening) as opened,
+        open_watched(device, info, progress, **opening) as opened,
     ):
         record = valid_record(opened.info, device)
         traces = [opened.run(each) for each in trims]

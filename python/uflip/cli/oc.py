@@ -126,7 +126,7 @@ def run(
 ) -> None:
     """Run the four micro-benchmarks of uFLIP-OC on DEVICE, and store the results."""
     from uflip.benchmark import BenchmarkRequest, begin
-    from uflip.cli.benchmark_progress import Watching
+    from uflip.cli.benchmark_progress import BenchmarkProgress
     from uflip.oc.device import open_flash_device
 
     request = BenchmarkRequest(
@@ -134,8 +134,8 @@ def run(
     )
     if not request.is_open_channel:
         open_flash_device(device)  # raises an error for a device of another kind
-    with Watching(quiet=quiet or as_json) as watch:
-        folder = begin(request, out, watch)
+    with BenchmarkProgress(quiet=quiet or as_json) as progress:
+        folder = begin(request, out, progress)
     show_results(folder, quiet=True, as_json=as_json)
     if not (quiet or as_json):
         echo(f"\nResults are in {folder}. Next:")

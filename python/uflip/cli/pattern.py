@@ -159,7 +159,7 @@ def command(
         check_target(device, opening)
     from uflip import signals
     from uflip.benchmark.prepare import open_watched
-    from uflip.cli.benchmark_progress import Watching
+    from uflip.cli.benchmark_progress import BenchmarkProgress
     from uflip.cli.progress import run_display
     from uflip.device.catalogue import inspect_device
     from uflip.device.identity import check_target as check_unchanged
@@ -175,8 +175,8 @@ def command(
     check_saving(info, save, force=force)
     _warn_about_seed(complete := resolve(spec, info).spec, info)
     with signals.shielded():
-        with Watching(quiet=quiet or as_json) as watch:
-            opened = open_watched(device, info, watch, **opening)
+        with BenchmarkProgress(quiet=quiet or as_json) as progress:
+            opened = open_watched(device, info, progress, **opening)
         with opened, run_display(quiet=quiet or as_json, simulated=info.simulated) as show:
             info = opened.info
             if preset is not None:

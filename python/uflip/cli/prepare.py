@@ -96,7 +96,7 @@ def command(
     from uflip.benchmark import describe_wear, plan_state, wear_of
     from uflip.benchmark import prepare as session
     from uflip.benchmark.plan import check_has_states
-    from uflip.cli.benchmark_progress import Watching, announce_state
+    from uflip.cli.benchmark_progress import BenchmarkProgress, announce_state
     from uflip.device.catalogue import inspect_device
 
     info = inspect_device(device, size=opening["size"], buffered=opening["buffered"])
@@ -119,12 +119,12 @@ def command(
         if save is not None:
             save_device(opened, save, force=force)
 
-    with Watching(quiet=quiet) as watch:
+    with BenchmarkProgress(quiet=quiet) as progress:
         prepared = session.prepare(
             device,
             info,
             enforcement,
-            watch,
+            progress,
             record=record,
             again=again,
             afterwards=save_if_requested,

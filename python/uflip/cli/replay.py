@@ -67,7 +67,7 @@ def command(
     opens the device for reading only.
     """
     from uflip.benchmark import BenchmarkRequest, replay
-    from uflip.cli.benchmark_progress import Watching
+    from uflip.cli.benchmark_progress import BenchmarkProgress
 
     fit = {option.field: options.pop(option.field) for option in FIT}
     replay_request = replay.ReplayRequest(trace=trace, **fit)
@@ -79,20 +79,20 @@ def command(
             "--resume FOLDER, with DEVICE, --format, --fit, --speed, "
             "--queue-depth, --destroy, --io-timeout, --quiet, --json",
         )
-        with Watching(quiet=quiet or as_json) as watch:
+        with BenchmarkProgress(quiet=quiet or as_json) as progress:
             replay.resume(
                 resume,
                 replay_request,
                 device=device,
                 destroy=destroy,
                 io_timeout_ns=io_timeout_ns,
-                on_event=watch,
+                on_event=progress,
             )
         show_results(resume, quiet=quiet, as_json=as_json, hints=False)
         return
     if device is None:
         raise no_device("replay")
     request = BenchmarkRequest(device=device, **options)
-    with Watching(quiet=quiet or as_json) as watch:
-        folder = replay.replay(request, replay_request, out, watch)
+    with BenchmarkProgress(quiet=quiet or as_json) as progress:
+        folder = replay.replay(request, replay_request, out, progress)
     show_results(folder, quiet=quiet, as_json=as_json, hints=False)

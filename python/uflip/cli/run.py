@@ -152,11 +152,11 @@ def _has_several_devices(folder: Path | None) -> bool:
 
 def _resume_one(folder: Path, device: str | None, *, quiet: bool, **options: Any) -> None:
     from uflip.benchmark import resume as resume_benchmark
-    from uflip.cli.benchmark_progress import Watching
+    from uflip.cli.benchmark_progress import BenchmarkProgress
 
     values = {name: options[name] for name in RESUME_FIELDS}
-    with Watching(quiet=quiet) as watch:
-        resume_benchmark(folder, device=device, on_event=watch, **values)
+    with BenchmarkProgress(quiet=quiet) as progress:
+        resume_benchmark(folder, device=device, on_event=progress, **values)
 
 
 def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: Any) -> Path:
@@ -164,11 +164,11 @@ def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: 
         raise no_device("run")
     check_target(device, options)
     from uflip.benchmark import BenchmarkRequest, begin
-    from uflip.cli.benchmark_progress import Watching
+    from uflip.cli.benchmark_progress import BenchmarkProgress
 
     request = BenchmarkRequest(device=device, **options)
-    with Watching(quiet=quiet) as watch:
-        return begin(request, out, watch)
+    with BenchmarkProgress(quiet=quiet) as progress:
+        return begin(request, out, progress)
 
 
 def _check_options_of_resume(**options: Any) -> None:

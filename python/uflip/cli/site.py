@@ -222,7 +222,7 @@ def seed(
     A device that fails is reported, and does not stop the others. After Ctrl-C, or a kill, the same
     command continues.
     """
-    from uflip.cli.benchmark_progress import Watching
+    from uflip.cli.benchmark_progress import BenchmarkProgress
     from uflip.site.seed import check, default_devices
     from uflip.site.seed import seed as seeded
 
@@ -232,9 +232,9 @@ def seed(
     try:
         for device in devices or default_devices():
             try:
-                with Watching(quiet=quiet or as_json) as watch:
+                with BenchmarkProgress(quiet=quiet or as_json) as progress:
                     (published,) = seeded(
-                        site, [device], scale=scale, only=only or None, on_event=watch
+                        site, [device], scale=scale, only=only or None, on_event=progress
                     )
             except DeviceError as error:  # it wore out; measure the others
                 failed.append((device, error))

@@ -507,7 +507,7 @@ class FindingOptions:
 
 
 @dataclass(frozen=True)
-class Best:
+class BestPoint:
     """The best row by a measure, and its value; None if no row can be ranked."""
 
     by: str
@@ -519,7 +519,7 @@ class Best:
 class SweepFindings:
     """The best row, the indices of the rows on the front, and the shares of a variance."""
 
-    best: Best | None
+    best: BestPoint | None
     front: tuple[tuple[str, ...], list[int]] | None
     sensitivity: "tuple[str, Sequence[SobolIndex]] | None"
     doubt: str | None = None
@@ -623,14 +623,14 @@ def print_findings(findings: SweepFindings, rows: "list[SweepRow]", names: list[
         echo(_best_line(findings.best))
 
 
-def _best(rows: "list[SweepRow]", by: str) -> Best:
+def _best(rows: "list[SweepRow]", by: str) -> BestPoint:
     from uflip.sweeping.ranking import best, measured
 
     row = best(rows, by)
-    return Best(by, row, None if row is None else measured(row, by))
+    return BestPoint(by, row, None if row is None else measured(row, by))
 
 
-def _best_line(best: Best) -> str:
+def _best_line(best: BestPoint) -> str:
     """Return a line about the best point."""
     by, row, value = best.by, best.row, best.value
     if row is None or value is None:
