@@ -44,17 +44,13 @@ class RunEstimate:
 
 
 @dataclass(frozen=True)
-class PlanEstimate:
+class PlanEstimate(RunEstimate):
     """The most that a plan does; `fewest` is the least.
 
     `each` holds the most for every run, in order.
     """
 
     runs: int
-    ios: int
-    bytes_read: int
-    bytes_written: int
-    time_ns: int
     fewest: RunEstimate
     assumptions: str
     each: tuple[RunEstimate, ...]
@@ -83,13 +79,9 @@ def estimate(plan: Plan) -> PlanEstimate:
         for run, ns in with_pauses
     )
     fewest = [_estimate_run(plan, run, shortest(run.spec), cost, ns) for run, ns in with_pauses]
-    most = _sum(each)
     return PlanEstimate(
+        **vars(_sum(each)),
         runs=len(each),
-        ios=most.ios,
-        bytes_read=most.bytes_read,
-        bytes_written=most.bytes_written,
-        time_ns=most.time_ns,
         fewest=_sum(fewest),
         assumptions=cost.describe(),
         each=each,

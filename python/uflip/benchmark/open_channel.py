@@ -16,7 +16,7 @@ from uflip.benchmark.events import JobsBegin, OnEvent, RunFinished, RunProgress,
 from uflip.benchmark.execute import Tally, store_outcome
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.request import BenchmarkRequest
-from uflip.benchmark.resume import ReplayCheck, check_device, planned_runs
+from uflip.benchmark.resume import ReplayCheck, check_same_device, planned_runs
 from uflip.benchmark_options import SCALE
 from uflip.durability import open_channel_durability
 from uflip.errors import ResultsError, UsageError, unknown_name
@@ -147,7 +147,7 @@ def resume_jobs(writer: ResultsWriter, device: str | None, on_event: OnEvent) ->
     """
     try:
         manifest = writer.manifest
-        check_device(manifest, device)
+        check_same_device(manifest, device)
         opened = open_flash_device(manifest.device.url)
         if opened.geometry != manifest.device.geometry:
             raise ResultsError(

@@ -127,7 +127,7 @@ def read_plan(path: Path, info: DeviceInfo) -> Plan:
     )
 
 
-def check_device(path: Path, info: DeviceInfo) -> None:
+def check_plan_device(path: Path, info: DeviceInfo) -> None:
     """Check that a plan is for a device.
 
     Parameters

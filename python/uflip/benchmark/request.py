@@ -7,7 +7,7 @@ from pathlib import Path
 from uflip.benchmark.estimate import within_limits
 from uflip.benchmark.events import OnEvent
 from uflip.benchmark.plan import Choices, Plan, make_plan, method_for, overwrites_for
-from uflip.benchmark.plan_file import check_device, read_plan
+from uflip.benchmark.plan_file import check_plan_device, read_plan
 from uflip.benchmark.prepare import open_watched, record_of, used_bytes
 from uflip.benchmark.state import default_state, plan_state
 from uflip.benchmark_options import SCALE, SEED, SUITE
@@ -197,7 +197,7 @@ class BenchmarkRequest:
             )
         if self.plan_file is not None:
             # The content of a file is known only when it is open.
-            check_device(self.plan_file, info)
+            check_plan_device(self.plan_file, info)
         return replace(plan, device=info)
 
     def _choices(self, info: DeviceInfo) -> Choices:

@@ -85,7 +85,7 @@ def resume_benchmark(
 
 def _reopen(manifest: Manifest, url: str | None, destroy: str | None, io_timeout_ns: int) -> Device:
     measured = manifest.device
-    check_device(manifest, url)
+    check_same_device(manifest, url)
     buffered = measured.buffered
     size = measured.capacity_bytes if measured.null else None
     current = inspect_device(measured.url, size=size, buffered=buffered)
@@ -138,7 +138,7 @@ def _check_medium(measured: DeviceInfo, current: DeviceInfo) -> None:
         )
 
 
-def check_device(manifest: Manifest, url: str | None) -> None:
+def check_same_device(manifest: Manifest, url: str | None) -> None:
     """Refuse a named device other than the measured one."""
     measured_url = manifest.device.url
     if url is not None and url != measured_url:
