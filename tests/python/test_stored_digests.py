@@ -29,7 +29,7 @@ from uflip.errors import ResultsError, UsageError
 from uflip.results import Results, outputs
 from uflip.results.device_log import read_device_log
 from uflip.results.integrity import examine
-from uflip.results.summary_cache import SummaryCache
+from uflip.results.run_summary import SummaryCache
 from uflip.site import client as site_client
 from uflip.site.accounts import account_of, new_token
 from uflip.site.backup import back_up, restore_from
@@ -417,7 +417,7 @@ PLACES = (
         "test_device_log.py::test_damaged_device_log_leaves_the_run_readable", check_device_log,
     ),
     StoredDigest("summary", ("data/run_summary.py",), check_summary, check_summary),
-    StoredDigest("pyramid", ("results/summary_cache.py",), check_pyramid, check_pyramid),
+    StoredDigest("pyramid", ("results/run_summary.py",), check_pyramid, check_pyramid),
     StoredDigest(
         "replayed list", ("crates/engine/src/list.rs",), check_replayed_list, check_replayed_list,
     ),

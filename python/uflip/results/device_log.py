@@ -30,7 +30,7 @@ from uflip.results.result_dir import RUN_SUFFIX
 
 if TYPE_CHECKING:
     from uflip.results.reader import StoredRun
-    from uflip.results.summary_cache import Log
+    from uflip.results.run_summary import Log
 
 
 # Flash operations of every die and channel:

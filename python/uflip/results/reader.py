@@ -33,8 +33,13 @@ from uflip.results.columns import as_array, measured_column
 from uflip.results.integrity import FolderVerification, examine, read_log
 from uflip.results.pyramid import Pyramid, pyramid_of
 from uflip.results.result_dir import run_file
-from uflip.results.run_summary import RepetitionPart, experiment_of, job_summary, merge_repetitions
-from uflip.results.summary_cache import SummaryCache
+from uflip.results.run_summary import (
+    RepetitionPart,
+    SummaryCache,
+    experiment_of,
+    job_summary,
+    merge_repetitions,
+)
 from uflip.results.warnings import Examiner, FlashExaminer
 
 

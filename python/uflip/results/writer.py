@@ -48,7 +48,7 @@ from uflip.results.result_dir import (
     refuse_existing,
     run_file,
 )
-from uflip.results.summary_cache import ENDINGS, Log, SummaryWriter
+from uflip.results.run_summary import ENDINGS, Log, SummaryWriter
 
 
 class PlannedRunLike(Protocol):
