@@ -29,8 +29,7 @@ from uflip.benchmark.rounds import GROWTH, repetitions_for
 from uflip.benchmark.run_lengths import longest
 from uflip.data.summary import MeanSummary, Together
 from uflip.executors import on_all
-from uflip.results.convergence import opening_ns
-from uflip.results.repetitions import AGREEMENT, plan_certainty
+from uflip.results.convergence import AGREEMENT, opening_ns, plan_certainty
 
 SHORTEST, FIRST, MAX_RUNS = 1024, 3, 100
 BANK = 400

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from uflip.executors import on_all
 from uflip.results.comparison import ComparedExperiment, compare_experiment, slower_than
+from uflip.results.convergence import combined_mean, peers_among
 from uflip.results.repetition_scatter import MIN_REPETITIONS
-from uflip.results.repetitions import combined_mean, peers_among
 
 Means = NDArray[np.float64]
 Law = Callable[[np.random.Generator, int, int, int], tuple[Means, Means]]

@@ -15,9 +15,7 @@ from uflip.benchmark.rounds import CONFIDENCE, repetitions_for
 from uflip.benchmark.target_spaces import draw_target
 from uflip.device.opener import open_device
 from uflip.results import Results, summary
-from uflip.results.convergence import run_convergence
-from uflip.results.repetition_scatter import averaged_half_width
-from uflip.results.repetitions import (
+from uflip.results.convergence import (
     AGREEMENT,
     CLAIM_CONFIDENCE,
     claim_half_width,
@@ -25,7 +23,9 @@ from uflip.results.repetitions import (
     disagreement,
     peers_among,
     repetition_certainty,
+    run_convergence,
 )
+from uflip.results.repetition_scatter import averaged_half_width
 from uflip.spec import baseline, mix
 
 CAPACITY = 1 << 32

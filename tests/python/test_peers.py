@@ -6,6 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from uflip.results.convergence import (
+    CLAIM_CONFIDENCE,
+    claim_half_width,
+    combined_mean,
+    own_half_width,
+    peers_among,
+    student_half_width,
+)
 from uflip.results.repetition_scatter import (
     MAX_NEEDED,
     MIN_PEERS,
@@ -18,14 +26,6 @@ from uflip.results.repetition_scatter import (
     pool_scatter,
     pooled_half_width,
     sort_correlation,
-)
-from uflip.results.repetitions import (
-    CLAIM_CONFIDENCE,
-    claim_half_width,
-    combined_mean,
-    own_half_width,
-    peers_among,
-    student_half_width,
 )
 
 ALLOWED = 5.0

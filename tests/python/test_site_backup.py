@@ -15,6 +15,7 @@ from site_server import postgres, small_result
 from sqlalchemy import event, select
 
 from uflip.errors import ResultsError
+from uflip.safe_files import temporary_file
 from uflip.site import blob_refs
 from uflip.site.backup import BackupCounts, back_up, restore_from
 from uflip.site.blobs import Blobs
@@ -208,7 +209,9 @@ def test_startup_removes_orphaned_files(
     other = prepare(small_result(tmp_path / "other"), tmp_path / "sent")
     upload = upload_files(any_site, other)
     stray, young = (any_site.blobs.path(letter * 64) for letter in "ab")
-    begun = stray.with_name(f".{stray.name}-0123abcd")
+    stray.parent.mkdir(exist_ok=True)
+    with temporary_file(stray) as begun:
+        pass  # only its name is needed
     foreign = stray.with_name("notes")
     for path in (stray, young, begun, foreign):
         path.parent.mkdir(exist_ok=True)

@@ -158,7 +158,7 @@ class Together(TypedDict):
 
 
 class Certainty(Together):
-    """Adds the values that decide on more repetitions: `uflip.results.repetitions`."""
+    """Adds the values that decide on more repetitions: `uflip.results.convergence`."""
 
     allowed_ns: float | None
     expected_ns: float | None

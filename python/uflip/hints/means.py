@@ -12,7 +12,7 @@ bytes, pages filled to 70 %; its size is best where utility over the time of a r
 G. Graefe, "The five-minute rule twenty years later, and how flash memory changes the rules" (DaMoN
 2007), which uFLIP §5.3 applies.
 **Faithful** The comparisons that the paper's sentences make. An interval is that of all repetitions
-of an experiment (`results.repetitions`). The utility, and the break-even interval: pages that are
+of an experiment (`results.convergence`). The utility, and the break-even interval: pages that are
 read again sooner than it belong in memory.
 **Simplified** Two means are assumed to be independent. The cost of an I/O over its size is assumed
 to be a line, t = a + s/r, as Figure 6 shows for reads. Only sizes that were measured are compared.

@@ -42,8 +42,8 @@ from uflip.hints.means import (
     unaligned,
 )
 from uflip.microbench.labels import PATTERN_NAMES, format_ratio
+from uflip.results.convergence import AGREEMENT
 from uflip.results.key_characteristics import LIKE_FACTOR, MIN_AREA_BYTES, areas, is_smallest
-from uflip.results.repetitions import AGREEMENT
 from uflip.results.startup_check import MARKED
 from uflip.units import format_duration_ns, format_size
 

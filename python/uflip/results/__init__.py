@@ -1,25 +1,34 @@
 """Results on disk: a folder that survives a failed run and stays readable for years.
 
-=================  ===========================================================================
-`writer`           creates a folder and commits one run at a time
-`files`            writes ledger, manifest and run files; records each digest before the rename
-`ledger`           appends the line with a file's digest, before the file has its name
-`integrity`        verifies every file against the ledger
-`store`            reads a folder back and reports damage
-`provenance`       describes the host
-`run_warnings`     checks that every run goes through
-`warnings`         warnings about the data, as stored values with a next step
-`benchmark_warnings`  warnings about the benchmark as a whole
-`comparability`    decides whether two results may be compared
-`comparison`       compares results, experiment by experiment
-`merged_statistics`  statistics of all I/Os of all repetitions
-`summary_cache`    caches the statistics of runs beside them
-`pyramid`          response times, aggregated at every scale
-`summarise`        the whole folder as one document: `uflip show --json`
-`export`           tidy tables for other programs
-`state_record`     records the device state beside the results
-`lock`             detects a running or a killed writer
-=================  ===========================================================================
+======================  ============================================================================
+`writer`                makes a folder; commits runs, ledger lines and manifest in safe order
+`reader`                reads a folder back: finished and missing runs, warnings
+`integrity`             verifies every file against the ledger
+`result_dir`            makes a folder whole or not at all, and locks it
+`initial_manifest`      the manifest before the first run, with the host
+`device_log`            samples and flash operations from inside a simulated device
+`state_record`          records the device state beside the results
+`columns`               columns of a trace, whole or a piece at a time
+`run_statistics`        statistics and throughput of a run, by mode
+`run_summary`           the summary of a run and its repetitions, and its cache
+`pyramid`               response times, aggregated at every scale
+`convergence`           the interval of the mean of a run, and of an experiment
+`repetition_scatter`    how repetitions scatter, from all experiments of a sort
+`steady_state`          steady state of random writes (SNIA)
+`startup_check`         runs that measured the start-up, or never left the write cache
+`consistency`           whether repeats of a baseline agree within a benchmark
+`key_characteristics`   the ten numbers of the paper's Table 3
+`summary_document`      the whole folder as one document: `uflip show --json`
+`run_warnings`          checks that every run goes through
+`rate_limit`            a rate limit, a trend, ticks of a timer of the host
+`warnings`              gathers the warnings about runs, with numbers and a next step
+`benchmark_warnings`    warnings about device, host, path to the disk, files
+`comparability`         decides whether two results may be compared
+`comparison`            compares results, experiment by experiment, and gives verdicts
+`outputs`               files that users name: replaced only where nothing is lost
+`export`                tidy tables for other programs
+`fio_job`               runs as fio jobs
+======================  ============================================================================
 
 The folder::
 

@@ -4,7 +4,7 @@
 ratio of two means is that of Fieller, "Some Problems in Interval Estimation", J. R. Stat. Soc. B 16
 (1954), for independent estimates.
 **Faithful** An experiment is the same where micro-benchmark, pattern, parameter and value are, and
-of a replay its I/Os; the interval of each mean is that of `repetitions.combined_mean`, from the
+of a replay its I/Os; the interval of each mean is that of `convergence.combined_mean`, from the
 intervals of the runs and the scatter of repetitions.
 **Simplified** Means decide; percentiles are shown beside them, without an interval.
 **Ambiguous** When two means differ. Here: the interval of their ratio does not hold 1, and the
@@ -44,7 +44,7 @@ from uflip.results.comparability import (
     window_warnings,
 )
 from uflip.results.consistency import worst_repeatability
-from uflip.results.repetitions import AGREEMENT, CONFIDENCE
+from uflip.results.convergence import AGREEMENT, CONFIDENCE
 from uflip.results.summary_document import describe_device, experiments_of
 from uflip.units import parse_number
 

@@ -26,8 +26,8 @@ from uflip.data.summary import (
     CharacteristicVerdict,
     KeyCharacteristics,
 )
+from uflip.results.convergence import AGREEMENT
 from uflip.results.key_characteristics import LIKE_FACTOR
-from uflip.results.repetitions import AGREEMENT
 
 BASELINE = "baseline"
 LENGTHS = ("cache_cliff",)

@@ -33,10 +33,17 @@ from uflip.results.consistency import (
     repeatability,
     withdraw_unrepeatable,
 )
-from uflip.results.convergence import COLD_READS, DEVICE_CHANGED, FREE_SPACE_LEFT, Mark
+from uflip.results.convergence import (
+    AGREEMENT,
+    COLD_READS,
+    DEVICE_CHANGED,
+    FREE_SPACE_LEFT,
+    Mark,
+    combined_mean,
+    peers_by_sort,
+)
 from uflip.results.key_characteristics import REQUIRED_EXPERIMENTS, characteristics, rests_on
 from uflip.results.reader import Results, repeated
-from uflip.results.repetitions import AGREEMENT, combined_mean, peers_by_sort
 from uflip.results.startup_check import has_free_space, mark_of, marks_of
 from uflip.results.steady_state import steadiness
 from uflip.results.warnings import READS, WRITES, drifting_kinds

@@ -32,9 +32,8 @@ from uflip.results.consistency import (
     inconsistent_results,
     repeatability,
 )
-from uflip.results.convergence import run_convergence
+from uflip.results.convergence import AGREEMENT, combined_mean, disagreement, run_convergence
 from uflip.results.rate_limit import RunRate, Trend, find_rate_limit, find_trend, steady_rate
-from uflip.results.repetitions import AGREEMENT, combined_mean, disagreement
 from uflip.results.run_warnings import CHECKS, Numbers, RunArrays, RunCheck
 from uflip.results.startup_check import (
     BASELINE,

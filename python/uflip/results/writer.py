@@ -37,10 +37,10 @@ from uflip.data.summary import Certainty, WarningSummary
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import device_log, result_dir
 from uflip.results.benchmark_warnings import benchmark_warnings, plan_warnings
+from uflip.results.convergence import Experiments, RepetitionStatistics
 from uflip.results.initial_manifest import utc_now
 from uflip.results.integrity import FolderVerification, examine, read_log
 from uflip.results.reader import examiner_of
-from uflip.results.repetitions import Experiments, RepetitionStatistics
 from uflip.results.result_dir import (
     RUN_SUFFIX,
     check_not_moved,
