@@ -9,7 +9,7 @@ Summaries are cached beside the runs, so that results are shown without reading 
 
 The cache holds derived data only and proves nothing: its files can be removed, and a file that does
 not match the run files in the ledger is ignored (`uflip.data.run_summary`). So its files are not
-synced, and a failed write does not stop the benchmark. What is not cached is computed from the run
+synced, and a failed write does not stop the benchmark. A missing summary is computed from the run
 files, with the same result.
 
 A run of an open-channel device is a job over physical addresses. Its file has a row per command,
