@@ -406,14 +406,22 @@ def test_rules_match_documentation() -> None:
 
 
 @pytest.mark.parametrize("name", REPRODUCTIONS)
-def test_reproduction_module_documents_its_reading_of_the_paper(name: str) -> None:
-    module = importlib.import_module(REPRODUCTIONS[name].rows.__module__)
-    assert REPRODUCTIONS[name] in vars(module).values()
-    labels = [re.search(rf"^\*\*{label}\*\*", module.__doc__ or "", re.M) for label in LABELS]
-    assert all(labels), "the four labelled lines"
-    assert [match.start() for match in labels if match] == sorted(
-        match.start() for match in labels if match
-    )
+def test_reproduction_documents_its_reading_of_the_paper(name: str) -> None:
+    """Its section of the file begins with the four labelled lines: no other one ends in between."""
+    rows = REPRODUCTIONS[name].rows
+    module = importlib.import_module(rows.__module__)
+    names = {key for key, each in vars(module).items() if each in REPRODUCTIONS.values()}
+    assert REPRODUCTIONS[name] in [vars(module)[key] for key in names]
+    source = Path(module.__file__).read_text(encoding="utf-8")
+    section = source[: source.index(f"def {rows.__name__}(")]
+    found = [
+        [match.end() for match in re.finditer(rf"^(?:# )?\*\*{label}\*\*", section, re.M)]
+        for label in LABELS
+    ]
+    assert all(found), "the four labelled lines"
+    reading = [ends[-1] for ends in found]
+    assert reading == sorted(reading)
+    assert not re.search(rf"^(?:{'|'.join(names)}) =", section[reading[0] :], re.M)
 
 
 def test_reproductions_are_listed_and_documented() -> None:
