@@ -368,7 +368,7 @@ from uflip.cli.main import main
 try:
     main(sys.argv[1:])
 except SystemExit as end:
-    work = {"numpy", "uflip.benchmark", "uflip.results", "uflip.benchmark"}
+    work = {"numpy", "uflip.benchmark", "uflip.results"}
     # A pattern is read before anything is opened, and is a document.
     work |= set() if sys.argv[1] == "pattern" else {"msgspec"}
     loaded = work & sys.modules.keys()
