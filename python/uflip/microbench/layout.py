@@ -20,7 +20,7 @@ from uflip.units import format_size
 LABELS = tuple(BASELINES)
 ROUNDS = 16
 """I/Os of a run per I/O in flight: filling the queue and emptying it are a sixteenth each, and
-so are the I/Os that are half done when counting begins (`results.throughput`)."""
+so are the I/Os that are half done when counting begins (`results.run_statistics`)."""
 SEQUENTIAL_LABELS = tuple(
     label for label, (_, location) in BASELINES.items() if location == "sequential"
 )
