@@ -216,7 +216,7 @@ def random_requests(
 
     Examples
     --------
-    >>> [run] = random("read", page_bytes=4096, outstanding=3, ios=10, seed=1)
+    >>> [run] = random_requests("read", page_bytes=4096, outstanding=3, ios=10, seed=1)
     >>> run.queue_depth, run.io_count, run.seed
     (3, 10, 1)
     """
@@ -255,10 +255,10 @@ def sequential_requests(
 
     Examples
     --------
-    >>> runs = list(
-    ...     sequential("read", logical_pages=20, page_bytes=1, outstanding=4, ios=24, run_ios=8)
+    >>> requests = sequential_requests(
+    ...     "read", logical_pages=20, page_bytes=1, outstanding=4, ios=24, run_ios=8
     ... )
-    >>> [(run.target_offset, run.io_count) for run in runs]
+    >>> [(run.target_offset, run.io_count) for run in requests]
     [(0, 8), (8, 8), (16, 4), (0, 4)]
     """
     first = 0
@@ -291,7 +291,7 @@ def mixed_requests(
 
     Examples
     --------
-    >>> run = mixed(75, page_bytes=4096, outstanding=2, ios=80, seed=1)
+    >>> run = mixed_requests(75, page_bytes=4096, outstanding=2, ios=80, seed=1)
     >>> run.first.mode, run.first_percent, run.io_count
     ('read', 75, 80)
     """
