@@ -126,8 +126,12 @@ def test_folder_of_another_site_is_refused_on_postgresql(
 
 def test_only_uflip_names_are_swept(site: tuple[Path, str, str]) -> None:
     folder, database, result = site
-    retained = ("thesis", ".git", "0123456789ab-x", "0123456789AB", ".0123456789ab-thesis", result)
-    removed = ("0123456789ab", ".0123456789ab-01234567", f".{result}-89abcdef")
+    name_of_result = "0123456789abcdef" * 2
+    retained = (
+        "thesis", ".git", "0123456789ab", f"{name_of_result}-x", name_of_result.upper(),
+        f".{name_of_result}-thesis", result,
+    )  # fmt: skip
+    removed = (name_of_result, f".{name_of_result}-01234567", f".{result}-89abcdef")
     for name in {*retained, *removed} - {result}:
         (folder / "folders" / name).mkdir()
         (folder / "folders" / name / "t.txt").write_text("mine")
