@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 
 from uflip import _native
-from uflip.data.document import DocumentKind, read_text
 from uflip.errors import DeviceError, native_errors, unknown_name
 
 # The largest built-in profile has 7 KB.
@@ -96,17 +95,17 @@ def read_profile(name: str) -> tuple[str, str, str]:
         For a path that cannot be read.
     """
     if name.endswith(".toml"):
+        # Imported here: a refusal of a command does not wait for msgspec.
+        from uflip.data.document import DocumentKind, read_text
+
         path = Path(name)
-        return path.stem, read_text(path, _kind()), str(path)
+        action = f"check the path, or use a built-in profile: {', '.join(profile_names())}"
+        kind = DocumentKind("profile", MAX_PROFILE_BYTES, action, DeviceError)
+        return path.stem, read_text(path, kind), str(path)
     if name not in profile_names():
         raise unknown_name("profile", name, profile_names(), where=f"sim:{name}")
     file = _FOLDER / f"{name}.toml"
     return name, file.read_text(encoding="utf-8"), f"profiles/{name}.toml"
-
-
-def _kind() -> DocumentKind:
-    action = f"check the path, or use a built-in profile: {', '.join(profile_names())}"
-    return DocumentKind("profile", MAX_PROFILE_BYTES, action, DeviceError)
 
 
 def profile_sources(name: str) -> dict[str, ConstantSource]:
