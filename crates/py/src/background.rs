@@ -25,19 +25,38 @@ const SLICE_S: f64 = 0.05;
 /// The time limit for stopping such a wait: a thread blocked in the kernel cannot respond.
 const STOP_TIMEOUT_S: f64 = 1.0;
 
-struct Shared<T> {
+/// Work on another thread, whatever its result.
+struct Work {
     control: Control,
     total: u64,
     /// The watch on the outstanding I/O, if the device has one.
     watch: Option<DeviceWatch>,
-    outcome: Mutex<Option<Result<T>>>,
+    is_over: Mutex<bool>,
     ended: Condvar,
+}
+
+impl Work {
+    /// Block at most `timeout_s` without the interpreter lock; return whether the work is over.
+    fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool {
+        let timeout = Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0));
+        py.detach(|| {
+            let is_over = self.is_over.lock().expect("the lock is not poisoned");
+            let waited = self.ended.wait_timeout_while(is_over, timeout, |is_over| !*is_over);
+            *waited.expect("the lock is not poisoned").0
+        })
+    }
+
+    fn end(&self) {
+        *self.is_over.lock().expect("the lock is not poisoned") = true;
+        self.ended.notify_all();
+    }
 }
 
 /// The Python handle of work on a device.
 #[pyclass(frozen)]
 pub struct Handle {
-    work: Box<dyn AnyJob>,
+    work: Arc<Work>,
+    take: Box<dyn Fn(Python<'_>) -> PyResult<Py<PyAny>> + Send + Sync>,
 }
 
 #[pymethods]
@@ -52,70 +71,29 @@ impl Handle {
         self.work.wait(py, timeout_s)
     }
 
+    /// Return the I/Os done, the I/Os in total, and the last response time [ns].
     fn progress(&self) -> (u64, u64, u64) {
-        self.work.progress()
+        let (done, last_response_ns) = self.work.control.progress();
+        (done, self.work.total, last_response_ns)
     }
 
     fn cancel(&self) {
-        self.work.cancel();
+        self.work.control.cancel();
     }
 
     fn overdue(&self, limit_ns: u64) -> PyResult<()> {
-        self.work.overdue(Nanos(limit_ns)).map_or(Ok(()), |error| Err(raise(&error)))
+        let overdue = self.work.watch.as_ref().and_then(|watch| watch.overdue(Nanos(limit_ns)));
+        overdue.map_or(Ok(()), |error| Err(raise(&error)))
     }
 
     fn check_target(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.work.truncation_error()).map_or(Ok(()), |error| Err(raise(&error)))
+        let watch = self.work.watch.as_ref();
+        let truncated = py.detach(|| watch.and_then(DeviceWatch::truncation_error));
+        truncated.map_or(Ok(()), |error| Err(raise(&error)))
     }
 
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.work.result(py)
-    }
-}
-
-/// Work in progress.
-trait AnyJob: Send + Sync {
-    fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool;
-    fn progress(&self) -> (u64, u64, u64);
-    fn cancel(&self);
-    fn overdue(&self, limit: Nanos) -> Option<Error>;
-    fn truncation_error(&self) -> Option<Error>;
-    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>>;
-}
-
-/// Work with a result `T`, and its conversion for Python.
-struct ConvertedJob<T, F> {
-    job: BackgroundJob<T>,
-    convert: F,
-}
-
-impl<T, F> AnyJob for ConvertedJob<T, F>
-where
-    T: Send + 'static,
-    F: Fn(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + Sync,
-{
-    fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool {
-        self.job.wait(py, timeout_s)
-    }
-
-    fn progress(&self) -> (u64, u64, u64) {
-        self.job.progress()
-    }
-
-    fn cancel(&self) {
-        self.job.cancel();
-    }
-
-    fn overdue(&self, limit: Nanos) -> Option<Error> {
-        self.job.shared.watch.as_ref().and_then(|watch| watch.overdue(limit))
-    }
-
-    fn truncation_error(&self) -> Option<Error> {
-        self.job.shared.watch.as_ref().and_then(DeviceWatch::truncation_error)
-    }
-
-    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        (self.convert)(py, self.job.take(py)?)
+        (self.take)(py)
     }
 }
 
@@ -127,7 +105,9 @@ pub(crate) trait Watchable {
 
 /// Work in progress with the result `T`.
 pub(crate) struct BackgroundJob<T> {
-    shared: Arc<Shared<T>>,
+    work: Arc<Work>,
+    /// `None` until the end, and after the result was taken.
+    outcome: Arc<Mutex<Option<Result<T>>>>,
 }
 
 impl<T: Send + 'static> BackgroundJob<T> {
@@ -139,7 +119,7 @@ impl<T: Send + 'static> BackgroundJob<T> {
         total: u64,
         work: impl FnOnce(&mut D, &Control) -> Result<T> + Send + 'static,
     ) -> BackgroundJob<T> {
-        BackgroundJob::begin(control, total, device.watch(), move |control| {
+        BackgroundJob::make(control, total, device.watch(), move |control| {
             match catch_unwind(AssertUnwindSafe(|| work(&mut device, control))) {
                 Ok(outcome) => {
                     slot.put_back(device);
@@ -162,33 +142,28 @@ impl<T: Send + 'static> BackgroundJob<T> {
         watch: Option<DeviceWatch>,
         work: impl FnOnce(&Control) -> Result<T> + Send + 'static,
     ) -> BackgroundJob<T> {
-        BackgroundJob::begin(control, total, watch, work)
-    }
-
-    fn begin(
-        control: Control,
-        total: u64,
-        watch: Option<DeviceWatch>,
-        work: impl FnOnce(&Control) -> Result<T> + Send + 'static,
-    ) -> BackgroundJob<T> {
-        let (outcome, ended) = (Mutex::new(None), Condvar::new());
         let control = control.with_memory(uflip_core::available_bytes);
-        let shared = Arc::new(Shared { control, total, watch, outcome, ended });
-        let thread_shared = Arc::clone(&shared);
+        let (is_over, ended) = (Mutex::new(false), Condvar::new());
+        let job = BackgroundJob {
+            work: Arc::new(Work { control, total, watch, is_over, ended }),
+            outcome: Arc::default(),
+        };
+        let (thread_work, outcome) = (Arc::clone(&job.work), Arc::clone(&job.outcome));
         let thread = std::thread::Builder::new().spawn(move || {
-            let outcome = catch_unwind(AssertUnwindSafe(|| work(&thread_shared.control)));
-            let outcome = outcome.unwrap_or_else(|panic| Err(panic_error(&panic)));
-            *thread_shared.outcome.lock().expect("the lock is not poisoned") = Some(outcome);
-            thread_shared.ended.notify_all();
+            let result = catch_unwind(AssertUnwindSafe(|| work(&thread_work.control)));
+            let result = result.unwrap_or_else(|panic| Err(panic_error(&panic)));
+            *outcome.lock().expect("the lock is not poisoned") = Some(result);
+            thread_work.end();
         });
         if let Err(error) = thread {
             let error = Error::new(ErrorKind::Unavailable, "No thread can be started")
                 .at("the run")
                 .got(error.to_string())
                 .action("raise the limit of processes or memory (ulimit -u, -v)");
-            *shared.outcome.lock().expect("the lock is not poisoned") = Some(Err(error));
+            *job.outcome() = Some(Err(error));
+            job.work.end();
         }
-        BackgroundJob { shared }
+        job
     }
 
     /// Return its handle; `convert` converts the result for Python.
@@ -196,43 +171,24 @@ impl<T: Send + 'static> BackgroundJob<T> {
         self,
         convert: impl Fn(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
     ) -> Handle {
-        Handle { work: Box::new(ConvertedJob { job: self, convert }) }
+        Handle {
+            work: Arc::clone(&self.work),
+            take: Box::new(move |py| convert(py, self.take(py)?)),
+        }
     }
 
-    /// Cancel the work.
-    pub(crate) fn cancel(&self) {
-        self.shared.control.cancel();
-    }
-
-    /// Block at most `timeout_s` without the interpreter lock; return whether the work is over.
-    pub(crate) fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool {
-        let timeout = Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0));
-        py.detach(|| {
-            let outcome = self.shared.outcome.lock().expect("the lock is not poisoned");
-            let (outcome, _) = self
-                .shared
-                .ended
-                .wait_timeout_while(outcome, timeout, |outcome| outcome.is_none())
-                .expect("the lock is not poisoned");
-            outcome.is_some()
-        })
-    }
-
-    /// Return the I/Os done, the I/Os in total, and the last response time [ns].
-    fn progress(&self) -> (u64, u64, u64) {
-        let (done, last_response_ns) = self.shared.control.progress();
-        (done, self.shared.total, last_response_ns)
+    fn outcome(&self) -> MutexGuard<'_, Option<Result<T>>> {
+        self.outcome.lock().expect("the lock is not poisoned")
     }
 
     /// Wait for the end and take the result; an error can be taken repeatedly, a result only once.
-    pub(crate) fn take(&self, py: Python<'_>) -> PyResult<T> {
-        while !self.wait(py, 3600.0) {}
-        let outcome = self.shared.outcome.lock().expect("the lock is not poisoned").take();
-        match outcome {
+    fn take(&self, py: Python<'_>) -> PyResult<T> {
+        while !self.work.wait(py, 3600.0) {}
+        let mut outcome = self.outcome();
+        match outcome.take() {
             Some(Ok(result)) => Ok(result),
             Some(Err(error)) => {
-                let repeated = Some(Err(error.clone()));
-                *self.shared.outcome.lock().expect("the lock is not poisoned") = repeated;
+                *outcome = Some(Err(error.clone()));
                 Err(raise(&error))
             }
             None => Err(raise(&Error::new(
@@ -251,10 +207,10 @@ pub(crate) fn interruptible<T: Send + 'static>(
 ) -> PyResult<T> {
     let job =
         BackgroundJob::make(Control::new(1), 1, None, |control| work(&|| control.is_cancelled()));
-    while !job.wait(py, SLICE_S) {
+    while !job.work.wait(py, SLICE_S) {
         if let Err(signal) = py.check_signals() {
-            job.cancel();
-            job.wait(py, STOP_TIMEOUT_S);
+            job.work.control.cancel();
+            job.work.wait(py, STOP_TIMEOUT_S);
             return Err(signal);
         }
     }
