@@ -5,7 +5,7 @@
 //! provides them. In memory an I/O takes 12 bytes, and 8 more with an arrival time.
 
 use serde::{Deserialize, Serialize};
-use uflip_core::{Bytes, Error, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN};
+use uflip_core::{Bytes, Error, Io, Mode, Nanos, Result};
 
 use crate::drive::{NextRequest, When};
 
@@ -248,11 +248,5 @@ impl ListSummary {
             return Err(inconsistent("span", self.span.unwrap_or(0), "less than a hundred years"));
         }
         Ok(())
-    }
-
-    /// Return whether all offsets and sizes are whole sectors of some device.
-    #[must_use]
-    pub fn is_sector_aligned(&self) -> bool {
-        self.align >= SECTOR_BYTES_MIN
     }
 }

@@ -14,7 +14,6 @@
 mod requests;
 mod spec;
 mod trace;
-mod wear;
 
 use uflip_core::{Breakdown, Device, FlashIo, FlashStatus, Nanos, Result};
 
@@ -22,11 +21,10 @@ use crate::drive::{Control, Submitter};
 use crate::recorder::{RecordingPlan, not_enough_memory};
 use crate::run::drive_all;
 
-pub use requests::FlashRequests;
-pub use requests::FlashTotals;
+pub use requests::{FlashRequests, FlashTotals};
+
 pub use spec::{FlashJob, FlashSpec, ITERATIONS, JOB_KINDS, JobKind};
-pub use trace::FlashTrace;
-pub use wear::WearLog;
+pub use trace::{FlashTrace, WearLog};
 
 /// Longer than any work of a LUN after its completion, so that the device is idle after
 /// preparation.
