@@ -14,6 +14,7 @@ from uflip.results.initial_manifest import utc_now
 from uflip.site.accounts import log_action
 from uflip.site.rows import DeviceIdentity
 from uflip.site.tables import Account, DeviceRecord, ResultRecord
+from uflip.site.upload_files import COMPLETE
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -57,7 +58,8 @@ def update_device(session: "Session", device: int) -> None:
         select(DeviceRecord.id).where(DeviceRecord.id == device).with_for_update(key_share=True)
     )
     published = ResultRecord.device_id == device, ResultRecord.published_utc.is_not(None)
-    newest = select(ResultRecord.id).where(*published).order_by(*REPRESENTATIVE_ORDER).limit(1)
+    complete = (*published, ResultRecord.status == COMPLETE)
+    newest = select(ResultRecord.id).where(*complete).order_by(*REPRESENTATIVE_ORDER).limit(1)
     counted = select(func.count()).where(*published).scalar_subquery()
     session.execute(
         update(DeviceRecord)
