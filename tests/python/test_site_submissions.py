@@ -18,12 +18,11 @@ from forged_results import forge_results
 from site_server import SiteServer, site_server
 
 from uflip.errors import ResultsError
-from uflip.site import publishing
 from uflip.site.client import Client, PreparedResult
 from uflip.site.intake import _existing_result
 from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site
-from uflip.site.tables import Audit, DeviceRecord, ResultRecord
+from uflip.site.tables import Audit, ResultRecord
 from uflip.site.upload_files import UploadFile
 
 DEVICE = "sim:demo?blocks_per_die=64"
@@ -264,24 +263,6 @@ def test_unfinished_result_is_neither_sent_nor_accepted(
         "interrupted",
     )
     assert not [*(server.folder / "folders").iterdir()]
-
-
-def test_only_complete_result_represents_device(server: SiteServer, result_dir: Path) -> None:
-    """A site of before may have results that were not finished when they were submitted."""
-    made = output_of(submit(server, result_dir, "alice", "--publish", "--json"))
-    site = open_site(server.folder)
-    with site.sessions.begin() as session:
-        first = session.get_one(ResultRecord, made["id"])
-        columns = {name: getattr(first, name) for name in ResultRecord.__table__.columns.keys()}  # noqa: SIM118
-        columns |= {"id": "ffffffffffff", "created_utc": "2999-01-01T00:00:00Z"}
-        session.add(ResultRecord(**columns | {"status": "interrupted", "scale": "standard"}))
-        device = first.device_id
-        publishing.update_device(session, device)
-        assert session.get_one(DeviceRecord, device).newest_id == made["id"]
-        first.status = "interrupted"
-        publishing.update_device(session, device)
-    assert server.client().get("/api/v1/devices").json() == []
-    site.close()
 
 
 def test_submit_names_the_damaged_file(result_dir: Path, tmp_path: Path) -> None:
