@@ -88,8 +88,6 @@ def __getattr__(name: str) -> "Any":
     """Import a public name on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module 'uflip' has no attribute {name!r}")
-    if name != "__version__":
-        import_module("uflip.trace")  # gives traces their statistics
     return getattr(import_module(f"uflip.{_HOMES[name]}"), name)
 
 

@@ -1,7 +1,6 @@
-"""`Trace`: every I/O of a run. Columns are native; statistics and the plot are added here.
+"""The statistics and the plot of a `Trace`; its native methods call these functions.
 
-They need numpy and the figures of the report, which the native module does not know. The front of
-the package imports this module with the first public name, so that every trace has them.
+They need numpy and the figures of the report, which the native module does not import.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from uflip.stats import Distribution
 
-__all__ = ["Trace"]
+__all__ = ["Trace", "mean", "percentiles", "plot"]
 
 
 def _response_times(trace: Trace) -> "Distribution":
@@ -30,14 +29,14 @@ def _response_times(trace: Trace) -> "Distribution":
     return times
 
 
-def _mean(self: Trace) -> float:
-    """Mean response time without the start-up (`io_ignore`) [ns]."""
-    statistics = _response_times(self).summary()
+def mean(trace: Trace) -> float:
+    """Return the mean response time without the start-up (`io_ignore`) [ns]."""
+    statistics = _response_times(trace).summary()
     assert statistics is not None, "a run has I/Os behind its start-up"
     return statistics.mean_ns
 
 
-def _percentiles(self: Trace, percent: Sequence[float]) -> "NDArray[np.float64]":
+def percentiles(trace: Trace, percent: Sequence[float]) -> "NDArray[np.float64]":
     """Return observed percentiles of the response time without the start-up.
 
     Parameters
@@ -68,11 +67,11 @@ def _percentiles(self: Trace, percent: Sequence[float]) -> "NDArray[np.float64]"
     from uflip.units import parse_number
 
     shares = [parse_number(each, "percentiles", 0, 100) / 100 for each in percent]
-    times = _response_times(self)
+    times = _response_times(trace)
     return np.array([times.percentile(share) for share in shares], dtype=np.float64)
 
 
-def _plot(self: Trace, ax: "Axes | None" = None) -> "Axes":
+def plot(trace: Trace, ax: "Axes | None" = None) -> "Axes":
     """Plot every I/O in the order of submission, as the report does.
 
     Parameters
@@ -97,14 +96,11 @@ def _plot(self: Trace, ax: "Axes | None" = None) -> "Axes":
     from uflip.report.figures.traces import draw_on
     from uflip.results.columns import as_array
 
-    words = " / ".join(f"{part.location} {part.mode}" for part in read_spec(self.spec_json).parts)
+    words = " / ".join(f"{part.location} {part.mode}" for part in read_spec(trace.spec_json).parts)
     labels = {name: label for label, name in PATTERN_NAMES.items()}
-    response_time_ms, ignored = as_array(self, "response_time_ns") / 1e6, as_array(self, "ignored")
+    response_time_ms, ignored = (
+        as_array(trace, "response_time_ns") / 1e6,
+        as_array(trace, "ignored"),
+    )
     ios = BaselineTrace(labels.get(words, words), response_time_ms, ignored != 0)
     return draw_on(ax, ios)
-
-
-for _name, _member in {
-    "mean": property(_mean), "percentiles": _percentiles, "plot": _plot
-}.items():  # fmt: skip
-    setattr(Trace, _name, _member)

@@ -52,11 +52,14 @@ impl Work {
     }
 }
 
+/// Returns the result of ended work, or its error.
+type TakeResult = dyn Fn(Python<'_>) -> PyResult<Py<PyAny>> + Send + Sync;
+
 /// The Python handle of work on a device.
 #[pyclass(frozen)]
 pub struct Handle {
     work: Arc<Work>,
-    take: Box<dyn Fn(Python<'_>) -> PyResult<Py<PyAny>> + Send + Sync>,
+    take: Box<TakeResult>,
 }
 
 #[pymethods]

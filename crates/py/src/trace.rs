@@ -28,6 +28,31 @@ impl PyTrace {
         self.trace.len()
     }
 
+    // Statistics and the plot need numpy and the figures of the report: they are in `uflip.trace`.
+
+    /// The mean response time without the start-up [ns].
+    #[getter]
+    fn mean<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("uflip.trace")?.call_method1("mean", (slf,))
+    }
+
+    /// Return percentiles of the response time without the start-up [ns].
+    fn percentiles<'py>(
+        slf: &Bound<'py, Self>,
+        percent: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("uflip.trace")?.call_method1("percentiles", (slf, percent))
+    }
+
+    /// Plot every I/O and the running average with matplotlib.
+    #[pyo3(signature = (ax=None))]
+    fn plot<'py>(
+        slf: &Bound<'py, Self>,
+        ax: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("uflip.trace")?.call_method1("plot", (slf, ax))
+    }
+
     /// The number of I/Os, their pattern, and the bytes read and written.
     fn __repr__(&self) -> String {
         let pattern = self.trace.pattern();
