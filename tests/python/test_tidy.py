@@ -426,6 +426,24 @@ def rust_functions(path: Path) -> Iterator[tuple[str, int]]:
         yield head[2], last - first + 1
 
 
+PACKAGES_WITH_CONTENTS = [
+    path
+    for path in PACKAGED
+    if path.name == "__init__.py"
+    # These list micro-benchmarks by their names on the command line.
+    and "microbench" not in path.parts
+    and re.search(r"^====+ +====+$", text_of(path), re.M)
+]
+
+
+@of_each(PACKAGES_WITH_CONTENTS)
+def test_package_lists_its_modules(path: Path) -> None:
+    listed = {name.strip("/") for name in re.findall(r"^`([\w/]+)`", text_of(path), re.M)}
+    modules = {file.stem for file in path.parent.glob("*.py") if not file.stem.startswith("_")}
+    folders = {folder.name for folder in path.parent.iterdir() if folder.is_dir()}
+    assert modules <= listed <= modules | folders
+
+
 def test_functions_are_short() -> None:
     lengths: dict[str, int] = {}
     for path in [*PYTHON, *RUST]:

@@ -4,8 +4,7 @@ The native part (`crates/method`) does the work, with the same functions that de
 whether it is long enough. This package returns its results as frozen values.
 
 ============  ============================================================
-`analyse`     response times in, `Analysis` out
-`run_length`  the length at which the engine's stop rule would have ended a run
+`series`      response times in, `Analysis` out; the length at which a stop rule would end a run
 `files`       response times of a CSV or Parquet column, a fio latency log, a stored run
 ============  ============================================================
 """

@@ -3,13 +3,13 @@
 ================  ============================================================================
 `document`        files into typed values: bounded, of one version, checked as a whole
 `spec`            the request for one run: a pattern, a mix, parallel patterns, a replay, a job
+`locations`       locations of a pattern and their parameters, as Rust reports them
 `device`          properties and capabilities of a device; its zones; a power loss; reports
 `manifest`        everything about a benchmark but the response times
 `ledger`          a line for every file of a result folder, each linked to the one before
 `run`             metadata stored with the numbers of a run; a single run as a document
 `run_summary`     cached statistics of runs
 `summary`         a result folder as one document: `uflip show --json`
-`comparison`      two results as one document: `uflip compare --json`
 `plan`            the keys of a plan file
 `state_record`    the state of a device after its last run
 `multi_device`    the devices of one benchmark, and their folders

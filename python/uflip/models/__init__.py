@@ -5,6 +5,7 @@
 `relocation`              valid pages in a collected block against the spare factor (OFC)
 `write_amplification`     page-mapped devices: FIFO, greedy, d-choices, random
 `hot_cold`                the same with hot and cold pages, mixed or separated
+`reliability`             read retries of flash that wears out
 `bast`                    block-mapped devices with log blocks that belong to data blocks (BAST)
 `merges`                  Myers & Sinclair's equations: the time of one merge of FAST
 `hybrid`                  block-mapped devices with a shared log: FAST

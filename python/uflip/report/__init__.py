@@ -7,6 +7,7 @@
 `data`        input of figures beyond the summary: the I/Os of the baseline runs
 `figures`     static figures as SVG in the page's light or dark colours
 `tables`      tables, and key figures: summary, data of the figures, every run, provenance
+`key_row`     key characteristics as a row of the paper's Table 3
 `blocks`      the building blocks of a page, as values
 `page`        the layout, and the templates that make HTML of blocks
 `comparison`  results next to each other: on a terminal, and as a page

@@ -7,6 +7,8 @@
 `open_results`      the result folders below the given ones, and open results
 `open_run`          an open run: its I/Os, and its blocks in memory
 `views`             the list, a result, a run, a comparison, …: as plain data
+`api_types`         results, runs, lists and comparisons, as the page receives them
+`api_io_types`      pictures, slow I/Os and operations, as the page receives them
 `window`            the picture of a part of a run
 `slow_ios`          the slowest I/Os, and their common traits
 `gantt`             the operations of dies and channels
