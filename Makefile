@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The native module is rebuilt when any of these changes.
 NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml $(wildcard python/uflip/profiles/keys/*.toml)
-# What lists declare (`policies!`, `allocators!`, `ftls!`): no formatter follows a macro.
+# Modules that a macro declares (`policies!`, `allocators!`, `ftls!`): cargo fmt does not find them.
 LISTED := --edition 2024 $(wildcard crates/sim/src/pool/victim/*.rs crates/sim/src/pool/victim/*/*.rs crates/sim/src/pool/alloc/*.rs crates/sim/src/ftl/*.rs crates/sim/src/ftl/*/*.rs crates/sim/src/ftl/*/*/*.rs)
 
 .PHONY: help demo setup test check check-rust check-python format test-rust test-python fuzz soak bench instructions web docs wheel pins clean
@@ -20,8 +20,8 @@ demo: .venv/run.stamp  ## uFLIP on a simulated SSD of 2008 (Mtron): key figures 
 
 setup: .venv/run.stamp  ## environment and native build; leaves .venv/bin/uflip
 
-# Side by side, for each leaves a processor idle now and then; what they say comes one after the other.
-test:  ## everything that must hold, in a fresh clone too
+# Rust and Python run in parallel, as neither keeps two processors busy; their output is printed one after the other.
+test:  ## all checks and tests; works in a fresh clone
 	@$(PYTHON) tools/side_by_side.py "check-rust test-rust" "check-python test-python"
 
 check: check-rust check-python  ## formatters, linters, types
@@ -47,12 +47,11 @@ format: .venv/dev.stamp  ## run the formatters
 test-rust:
 	cargo test --workspace --locked -q
 
-# One more than there are processors: a test that waits for a disk, a server or a kill leaves its own to another.
+# One worker more than processors: some tests wait for a disk, a server or a kill.
 WORKERS ?= $(shell expr $$(nproc) + 1)
 
-# Byte code is kept, whatever the environment says: tests start hundreds of processes, and each that
-# compiles the package and its libraries again takes a second for what is read in a tenth. It is made
-# before there are several processes that would each make it. And no thread of numpy's spins beside them.
+# Tests start hundreds of processes. With stored byte code each starts in a tenth of the time, so it is written
+# before the first test, even if the environment forbids it. One thread of OpenBLAS: more would compete with the tests.
 test-python .venv/byte-code.stamp: export PYTHONDONTWRITEBYTECODE =
 test-python: export OPENBLAS_NUM_THREADS = 1
 test-python: .venv/dev.stamp .venv/byte-code.stamp
@@ -70,7 +69,7 @@ fuzz: .venv/dev.stamp  ## every parser, native and Python, under libFuzzer, FUZZ
 SOAK_CASES ?= 20000
 SOAK_SECONDS ?= 3600
 
-soak: .venv/dev.stamp  ## property tests at length, ten million operations on every merging FTL, random devices of every kind and changed snapshots, mutated files and command lines for an hour, libFuzzer for an hour; a failure prints the seed
+soak: .venv/dev.stamp  ## long tests: property tests, ten million operations on every merging FTL, random devices, kills, mutated files and command lines, libFuzzer; a failure prints the seed
 	PROPTEST_CASES=$(SOAK_CASES) cargo test --release --locked -q -p uflip-sim --lib
 	cargo test --release --locked -q -p uflip-sim --lib ten_million -- --ignored --nocapture
 	UFLIP_POWER_CUTS=$$((20 * $(SOAK_CASES))) UFLIP_POWER_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \
@@ -83,18 +82,18 @@ soak: .venv/dev.stamp  ## property tests at length, ten million operations on ev
 	$(BIN)/python tests/python/campaign.py --seconds $(SOAK_SECONDS)
 	tools/fuzz.sh $$(($(SOAK_SECONDS) / 6))
 
-bench: .venv/dev.stamp  ## what it costs, against bare loops; writes build/bench.json
+bench: .venv/dev.stamp  ## benchmarks of uflip against bare loops; writes build/bench.json
 	cargo build --release --locked -q -p uflip-bench
 	$(BIN)/python benches/bench.py
 
-instructions:  ## where the instructions of a simulated write go; needs valgrind
+instructions:  ## instructions of a simulated write by part of the simulator; needs valgrind
 	CARGO_PROFILE_RELEASE_DEBUG=line-tables-only cargo build --release --locked -q -p uflip-bench
 	$(PYTHON) benches/instructions.py
 
-web:  ## the explorer's page, made of web/ into the package; needs Node, which nothing else does
+web:  ## build the explorer's page from web/ into the package; the only target that needs Node
 	cd web && npm ci --silent && npm run --silent build
 
-docs: .venv/dev.stamp  ## renew what is generated: the command reference, the papers, what examples print
+docs: .venv/dev.stamp  ## regenerate the command reference, the papers page, and the output of examples
 	$(BIN)/python tools/gen_cli_reference.py
 	$(BIN)/python tools/gen_papers.py
 	$(BIN)/python tools/gen_schemas.py
@@ -105,13 +104,13 @@ docs: .venv/dev.stamp  ## renew what is generated: the command reference, the pa
 	$(BIN)/python tools/run_notebook.py --update docs/how-to/notebook.ipynb
 	$(BIN)/python tools/doc_examples.py --update README.md docs/*.md docs/*/*.md
 
-wheel: .venv/run.stamp  ## a wheel for every Python from 3.11 on; installs it into an empty environment without Rust, and runs the demo there
+wheel: .venv/run.stamp  ## build a wheel for Python 3.11 and later, install it into an empty environment without Rust, run the demo
 	rm -rf build/wheels
 	$(BIN)/maturin build --release --locked -q --out build/wheels
 	tools/try_wheel.sh build/wheels/*.whl
 
-# Versions and hashes of everything that the packages in requirements/*.in need themselves. What is pinned
-# in one file has the same version in the others.
+# Pins the packages in requirements/*.in and their dependencies, with hashes. A package has the same version in
+# every file.
 pins:  ## pin Python packages anew, with hashes
 	@cd requirements && for each in dev run build site fuzz; do \
 	  test $$each = dev && fixed= || fixed="-c dev.txt"; \
@@ -119,7 +118,7 @@ pins:  ## pin Python packages anew, with hashes
 	    --custom-compile-command "make pins" $$fixed $$each.in -o $$each.txt || exit 1; \
 	done
 
-clean:  ## remove everything that was built
+clean:  ## remove all build products
 	rm -rf build target .venv report.html python/uflip/*.so
 
 .venv/run.stamp: $(NATIVE) requirements/run.txt tools/setup.sh

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Give every target of crates/fuzz, and every parser of the Python part, to libFuzzer, each for $1
-# seconds. What it finds is left in build/fuzz/TARGET; the corpus in the repository is only read. Works
-# on stable Rust: the coverage that libFuzzer needs is a pass of LLVM, no sanitizer.
+# Run libFuzzer on every target of crates/fuzz and every Python parser, each for $1 seconds. New inputs are in
+# build/fuzz/TARGET; the corpus in the repository is only read. Works on stable Rust: the coverage that libFuzzer
+# needs is an LLVM pass, not a sanitizer.
 set -eu
 seconds=${1:-20}
 seed=${UFLIP_FUZZ_SEED:-$(date +%s)}
@@ -9,7 +9,7 @@ host=$(rustc -vV | sed -n 's/host: //p')
 coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
   -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
   -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing -Ccodegen-units=1"
-# For the host by name: without it the flags would hold for build scripts too.
+# Name the host target: otherwise the flags also apply to build scripts.
 RUSTFLAGS=$(echo $coverage) cargo build --manifest-path fuzz/Cargo.toml --target-dir target/fuzz \
     --release --locked -q --target "$host"
 for target in $(ls crates/fuzz/corpus); do

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Make the environment: check the machine, create .venv, install pinned packages, build the native
 # module. `tools/setup.sh run` for using uflip, `tools/setup.sh dev` for working on it.
-# Fetching Python packages and compiling Rust go side by side: one waits for the network, the other
-# for the processor.
+# Fetch Python packages and compile Rust in parallel: the first waits for the network, the second for the
+# processor.
 set -eu
 cd "$(dirname "$0")/.."
 kind=${1:-run}
@@ -30,10 +30,10 @@ fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 with_pip() {
-  # Byte code is made when a module is first used, and only of those that are.
+  # No byte code: it is written when a module is first imported.
   $venv/bin/python -m pip install -q --no-compile --disable-pip-version-check --require-hashes "$@"
 }
-# pip is used if uv finds nothing: for a mirror, say, that only pip is configured for.
+# Use pip if uv finds no package, for example if only pip is configured for a mirror.
 install() {
   "$uv" pip install -q --python $venv/bin/python --require-hashes "$@" 2>/dev/null || with_pip "$@"
 }
@@ -52,6 +52,6 @@ if ! wait $build; then
   cat "$log" >&2
   exit 1
 fi
-# Built already: this only puts it into the environment.
+# The module is built; this installs it into the environment.
 $venv/bin/maturin develop --release --locked -q >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 echo "ready: $venv/bin/uflip"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Install a wheel where there is nothing else, and use it: tools/try_wheel.sh FILE.whl
-# An environment of its own in a folder of its own, without Rust and without what lies in this one:
-# whatever the wheel forgot is missing there.
+# Install a wheel into an empty environment, and use it: tools/try_wheel.sh FILE.whl
+# A separate environment in a separate folder, without Rust and without the repository: a file that the wheel
+# lacks is missing there.
 set -eu
 wheel=$(realpath "$1")
 here=$(mktemp -d)
@@ -16,7 +16,7 @@ esac
 "${PYTHON:-python3}" -m venv plain
 plain/bin/python -m pip install -q --disable-pip-version-check "$wheel"
 
-# No home, no cargo, no module path: what is needed is in the wheel or in what it depends on.
+# No home, cargo or module path: everything is in the wheel or its dependencies.
 run() {
   env -i PATH="$here/plain/bin:/usr/bin:/bin" HOME="$here" UFLIP_CACHE_DIR="$here/cache" "$@"
 }
@@ -32,7 +32,7 @@ run uflip devices >devices.txt
 grep -q '^sim:demo' devices.txt
 run uflip profile new sim:tlc-nvme mine.toml
 run uflip profile check mine.toml
-# What an extra brings is asked for by its name, and is no traceback.
+# A missing extra is reported by its name, without a traceback.
 code=0
 run uflip site token site alice 2>said.txt || code=$?
 [ "$code" = 6 ] && grep -q "pip install 'uflip\[site\]'" said.txt

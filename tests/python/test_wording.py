@@ -36,7 +36,8 @@ AVOIDED = {
 PATTERNS = {re.compile(phrase, re.M): instead for phrase, instead in AVOIDED.items()}
 
 GLOBS = (
-    "*.md", "benches/*.py", "crates/*/**/*.rs", "docs/**/*.md", "python/uflip/**/*.py",
+    "*.md", "Makefile", "Cargo.toml", "pyproject.toml", ".ci/run", "deploy/*", "requirements/*.in",
+    "benches/*.py", "crates/*/**/*.rs", "docs/**/*.md", "python/uflip/**/*.py",
     "python/uflip/**/*.pyi", "python/uflip/**/*.html", "python/uflip/**/*.toml",
     "tests/python/*.py", "tools/*.py", "tools/*.sh", "web/src/**/*.ts",
 )  # fmt: skip
