@@ -509,7 +509,7 @@ def pattern(
     Examples
     --------
     >>> trace = pattern("sim:demo", pattern="RW", io_size="4k", io_count=100)
-    >>> len(trace), trace.mean > trace.percentiles([50])[0] > 0
+    >>> len(trace), bool(trace.mean > trace.percentiles([50])[0] > 0)
     (100, True)
     >>> trace = pattern("file:new.bin", "RW", size="1MiB", buffered=True, io_count=10)
     """

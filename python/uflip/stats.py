@@ -25,6 +25,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = [
+    "PERCENTILES",
+    "Distribution",
+    "Drift",
+    "LatencyClass",
+    "LatencyClasses",
+    "SeriesStatistics",
+    "drift",
+    "latency_classes",
+    "running_mean",
+    "summarise",
+    "supports",
+]
+
 # A percentile is stated only if at least this many I/Os lie on its thinner side. With fewer, its
 # sampling error is of the order of the number itself: p99 of 100 I/Os is decided by a single one.
 SUPPORT = 10

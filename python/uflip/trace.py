@@ -37,23 +37,7 @@ def mean(trace: Trace) -> float:
 
 
 def percentiles(trace: Trace, percent: Sequence[float]) -> "NDArray[np.float64]":
-    """Return observed percentiles of the response time without the start-up.
-
-    Parameters
-    ----------
-    percent : sequence of float
-        The percentiles (n,), each between 0 and 100.
-
-    Returns
-    -------
-    numpy.ndarray
-        For each the smallest response time that this share of the I/Os does not exceed (n,) [ns];
-        NaN where fewer than ten I/Os lie on its thinner side.
-
-    Raises
-    ------
-    UsageError
-        For a number that is not between 0 and 100.
+    """Return the percentiles of `Trace.percentiles` (n,) [ns].
 
     Examples
     --------
@@ -72,24 +56,7 @@ def percentiles(trace: Trace, percent: Sequence[float]) -> "NDArray[np.float64]"
 
 
 def plot(trace: Trace, ax: "Axes | None" = None) -> "Axes":
-    """Plot every I/O in the order of submission, as the report does.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes drawn on: response times [ms] on a logarithmic scale with their running average,
-        the start-up marked.
-
-    Raises
-    ------
-    UnavailableError
-        If matplotlib is not installed.
-    """
+    """Draw the plot of `Trace.plot`."""
     from uflip.data.spec import read_spec
     from uflip.microbench.labels import PATTERN_NAMES
     from uflip.report.data import BaselineTrace

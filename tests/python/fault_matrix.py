@@ -203,7 +203,7 @@ def clear() -> None:
 def benchmark() -> None:
     """Make the file, its state and the runs of the plan."""
     uflip.run(
-        f"file:{TARGET}", OUT, plan_file=PLAN, size=SIZE, buffered=True, io_timeout=PATIENCE_NS,
+        f"file:{TARGET}", OUT, plan=PLAN, size=SIZE, buffered=True, io_timeout=PATIENCE_NS,
     )  # fmt: skip
 
 

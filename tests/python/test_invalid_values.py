@@ -66,6 +66,6 @@ def test_zone_number_must_be_an_integer() -> None:
 def test_until_converged_must_be_a_boolean(switch: Any) -> None:
     with pytest.raises(UsageError) as raised:
         uflip.pattern("null", "RR", until_converged=switch, max_ios=1000)
-    assert (raised.value.where, raised.value.allowed) == ("until_converged", "True, False")
+    assert (raised.value.where, raised.value.allowed) == ("until_converged", "True or False")
     assert len(uflip.pattern("null", "RR", until_converged=False, io_count=10)) == 10
     assert len(uflip.pattern("null", "RR", until_converged=True, max_ios=1000)) == 1000

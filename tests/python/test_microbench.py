@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import stored
 
-from uflip.benchmark_options import SCALES
+from uflip.benchmark_options import SCALES, SUITES
 from uflip.data.device import DeviceInfo, Geometry
 from uflip.data.document import plain
 from uflip.data.manifest import entry_of
@@ -375,7 +375,7 @@ def test_micro_benchmark_of_other_device_kind_is_refused(name: str, device: Addr
 
 
 def test_device_kinds_partition_micro_benchmarks() -> None:
-    suites = [micro_benchmarks_for("sectors", suite) for suite in ("uflip", "today", "zones")]
+    suites = [micro_benchmarks_for("sectors", suite) for suite in SUITES]
     every = {name: one for each in suites for name, one in each.items()} | micro_benchmarks_for(
         "physical"
     )

@@ -107,7 +107,7 @@ def test_suites_share_only_the_baselines() -> None:
         (["queue_depth"], "sectors", "uflip", "--suite today"),
         (["queue_deep"], "sectors", "today", "queue_depth"),
         (None, "physical", "today", "does not support this kind of device"),
-        (None, "sectors", "tomorrow", "uflip, today, zones"),
+        (None, "sectors", "tomorrow", "uflip, today, iq, zones"),
     ],
 )
 def test_plan_belongs_to_one_suite(only: Any, addresses: Any, suite: str, message: str) -> None:
@@ -428,7 +428,7 @@ def test_plan_file_keeps_suite_and_scale(tmp_path: Path) -> None:
     outcome = uflip("plan", EIGHT_DIES, "--suite", "today", "--scale", "quick", "--out", path)
     assert outcome.code == 0, outcome.err
     expected = package.plan(EIGHT_DIES, suite="today", scale="quick")
-    read = package.plan(EIGHT_DIES, plan_file=path)
+    read = package.plan(EIGHT_DIES, plan=path)
     assert [run.id for run in read.runs] == [run.id for run in expected.runs]
     assert any(isinstance(run.spec, Mix) for run in read.runs)
     refused = uflip("run", EIGHT_DIES, "--suite", "today", "--plan", path)

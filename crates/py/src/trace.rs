@@ -36,7 +36,23 @@ impl PyTrace {
         slf.py().import("uflip.trace")?.call_method1("mean", (slf,))
     }
 
-    /// Return percentiles of the response time without the start-up [ns].
+    /// Return observed percentiles of the response time without the start-up.
+    ///
+    /// Parameters
+    /// ----------
+    /// percent : sequence of float
+    ///     The percentiles (n,), each between 0 and 100.
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray
+    ///     For each the smallest response time that this share of the I/Os does not exceed (n,) [ns];
+    ///     NaN if fewer than ten I/Os lie on its thinner side.
+    ///
+    /// Raises
+    /// ------
+    /// UsageError
+    ///     For a number that is not between 0 and 100.
     fn percentiles<'py>(
         slf: &Bound<'py, Self>,
         percent: &Bound<'py, PyAny>,
@@ -44,7 +60,23 @@ impl PyTrace {
         slf.py().import("uflip.trace")?.call_method1("percentiles", (slf, percent))
     }
 
-    /// Plot every I/O and the running average with matplotlib.
+    /// Plot every I/O in the order of submission with matplotlib, as the report does.
+    ///
+    /// Parameters
+    /// ----------
+    /// ax : matplotlib.axes.Axes, optional
+    ///     Axes to draw on; by default of a new figure.
+    ///
+    /// Returns
+    /// -------
+    /// matplotlib.axes.Axes
+    ///     The axes drawn on: response times [ms] on a logarithmic scale with their running average,
+    ///     the start-up marked.
+    ///
+    /// Raises
+    /// ------
+    /// UnavailableError
+    ///     If matplotlib is not installed.
     #[pyo3(signature = (ax=None))]
     fn plot<'py>(
         slf: &Bound<'py, Self>,

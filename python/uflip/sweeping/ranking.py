@@ -206,7 +206,7 @@ def pareto_front(rows: Sequence[SweepRow], objectives: Sequence[str]) -> list[in
     ...     {"spare_factor": [0.15, 0.3], "gc": ["greedy", "random"]},
     ...     timed=False,
     ... )
-    >>> [rows[index].values for index in front(rows, ["spare_bytes", "write_amplification"])]
+    >>> [rows[index].values for index in pareto_front(rows, ["spare_bytes", "write_amplification"])]
     [{'spare_factor': 0.15, 'gc': 'greedy'}, {'spare_factor': 0.3, 'gc': 'greedy'}]
     """
     scored = [
