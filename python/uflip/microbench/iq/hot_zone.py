@@ -13,7 +13,7 @@ page map does not see the difference.
 
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import PATTERN, describe_result, long_writes
+from uflip.microbench.iq.long_writes import PATTERN, describe_results, long_writes
 from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
@@ -40,11 +40,7 @@ def _describe(context: Context, _pattern: str, hot_io_percent: int) -> Spec:
 
 def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
     """Return the sentence with rate and write amplification of each share."""
-    parts = [
-        f"{run['value']}/{100 - run['value']}: {describe_result(run)}"
-        for run in measured.get(PATTERN, ())
-    ]
-    return "; ".join(parts) + "." if parts else ""
+    return describe_results(measured, lambda percent: f"{percent}/{100 - percent}")
 
 
 MICRO_BENCHMARK = MicroBenchmark(

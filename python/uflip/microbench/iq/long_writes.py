@@ -11,11 +11,13 @@ verdict needs twice the device (`uflip.startup.steady_bytes`) and a flat last ha
 less, and have none.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from uflip.microbench.experiment import Context
-from uflip.microbench.finding import Run
+from uflip.microbench.finding import Experiments, Run
 from uflip.microbench.layout import baseline_spec
+from uflip.microbench.today.steady_state import MIN_IOS, QUICK_BYTES, QUICK_TIME_NS
 from uflip.spec import Spec, until_converged
 from uflip.startup import steady_bytes
 from uflip.units import format_count
@@ -23,11 +25,8 @@ from uflip.units import format_count
 PATTERN = "RW"
 IO_SIZE = 4 << 10
 DEPTH = 256
-# Limit of a quick run, and least number of I/Os.
-QUICK_BYTES = 256 << 20
-MIN_IOS = 512
-# Time limits of a run: an hour, or ten seconds.
-MAX_TIME_NS, QUICK_TIME_NS = 3_600_000_000_000, 10_000_000_000
+# Time limit of a run: an hour. Quick runs have the limits of `steady_state`.
+MAX_TIME_NS = 3_600_000_000_000
 
 
 def long_writes(context: Context, **changes: Any) -> Spec:
@@ -45,7 +44,14 @@ def long_writes(context: Context, **changes: Any) -> Spec:
     )
 
 
-def describe_result(run: Run) -> str:
+def describe_results(measured: Experiments, label: Callable[[int], str]) -> str:
+    """Return the sentence with rate and write amplification of each value, after its label."""
+    runs = measured.get(PATTERN, ())
+    parts = [f"{label(int(run['value']))}: {_describe_result(run)}" for run in runs]
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _describe_result(run: Run) -> str:
     """Return rate and write amplification of the last half of a run, in words."""
     verdict = run.get("steadiness")
     if verdict is None:

@@ -14,7 +14,7 @@ collection separates them only as long as it moves the pages that are only read;
 
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import IO_SIZE, PATTERN, describe_result, long_writes
+from uflip.microbench.iq.long_writes import IO_SIZE, PATTERN, describe_results, long_writes
 from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
@@ -37,10 +37,7 @@ def _describe(context: Context, _pattern: str, read_only_percent: int) -> Spec:
 
 def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
     """Return the sentence with rate and write amplification of each share."""
-    parts = [
-        f"{run['value']} % only read: {describe_result(run)}" for run in measured.get(PATTERN, ())
-    ]
-    return "; ".join(parts) + "." if parts else ""
+    return describe_results(measured, lambda percent: f"{percent} % only read")
 
 
 MICRO_BENCHMARK = MicroBenchmark(

@@ -9,7 +9,7 @@ the same θ.
 
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import PATTERN, describe_result, long_writes
+from uflip.microbench.iq.long_writes import PATTERN, describe_results, long_writes
 from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
@@ -33,10 +33,7 @@ def _describe(context: Context, _pattern: str, skew_percent: int) -> Spec:
 
 def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
     """Return the sentence with rate and write amplification of each exponent."""
-    parts = [
-        f"θ = {run['value'] / 100:g}: {describe_result(run)}" for run in measured.get(PATTERN, ())
-    ]
-    return "; ".join(parts) + "." if parts else ""
+    return describe_results(measured, lambda percent: f"θ = {percent / 100:g}")
 
 
 MICRO_BENCHMARK = MicroBenchmark(
