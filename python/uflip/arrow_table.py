@@ -22,24 +22,6 @@ def frame(rows: Sequence[Row], columns: Columns) -> "Table":
     The type of a column does not depend on its values, so that tables of several results can be
     concatenated: a percentile is a number even if no sample was large enough for one.
 
-    Parameters
-    ----------
-    rows : sequence of mapping
-        Plain values by name, of the types in `columns`.
-    columns : mapping
-        Name -> str, int, float or bool.
-
-    Returns
-    -------
-    arro3.core.Table
-        An object with `__arrow_c_stream__`, accepted by `pandas.DataFrame.from_arrow`,
-        `polars.DataFrame`, `pyarrow.table` and `duckdb.sql`.
-
-    Raises
-    ------
-    ResultsError
-        For a fraction in a column of integers.
-
     Examples
     --------
     >>> rows = [{"pattern": "SR", "mean_ns": 1.5}, {"pattern": "RW", "mean_ns": None}]

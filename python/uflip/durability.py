@@ -27,11 +27,6 @@ def durability_or_default(durability: str | None, *, buffered: bool = False) -> 
     buffered : bool
         Writes go through the page cache: unless each is durable, only memory is measured.
 
-    Raises
-    ------
-    UsageError
-        For any other form.
-
     Examples
     --------
     >>> durability_or_default(None), durability_or_default(None, buffered=True)

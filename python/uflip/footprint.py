@@ -110,10 +110,6 @@ def written_sequentially(spec: Spec) -> Extents:
         With target and length: as a plan has it, or as the engine fills it in. For a run that ends
         when its mean is known, the footprint is an upper bound.
 
-    Returns
-    -------
-    Extents
-
     Examples
     --------
     >>> from uflip.spec import basic

@@ -48,13 +48,6 @@ def run_native(
         Maximum time of an I/O on a real device [ns]; 0: no limit.
     measures : bool
         Whether it is an error if the target file is truncated meanwhile: the measurement is void.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C, or another signal that ends the process.
-    UflipError
-        The operation failed, an I/O does not end, or the target was truncated.
     """
     # No signal may arrive between the start of the operation and the wait.
     with signals.shielded(), native_errors():

@@ -70,13 +70,7 @@ def publish(temporary: Path, path: Path) -> None:
 
 
 def publish_new(temporary: Path, path: Path) -> None:
-    """Give a complete, synced file a name that must be free, durably.
-
-    Raises
-    ------
-    FileExistsError
-        If there is something of this name.
-    """
+    """Give a complete, synced file a name that must be free, durably."""
     # A hard link fails if the name exists; a rename would replace the file. A file system without
     # hard links needs a check beforehand.
     try:
@@ -114,11 +108,6 @@ def write_file(path: Path, content: bytes, *, durable: bool = True) -> None:
     """Replace `path` by `content`; a failure leaves the old file and no temporary one.
 
     Without `durable`, nothing is synced: for what can be made again.
-
-    Raises
-    ------
-    OSError
-        From the operating system (no space, no permission).
     """
     with replaced_file(path, durable=durable) as temporary, temporary.open("wb") as file:
         file.write(content)
@@ -157,13 +146,7 @@ def temporary_file(path: Path, mode: int | None = None) -> Iterator[Path]:
 
 
 def write_new_file(path: Path, content: bytes) -> None:
-    """Write a file whose name must be free.
-
-    Raises
-    ------
-    OSError
-        From the operating system; a FileExistsError if there is something of this name.
-    """
+    """Write a file whose name must be free."""
     with temporary_file(path) as temporary:
         temporary.write_bytes(content)
         sync_path(temporary)
@@ -176,11 +159,6 @@ def new_folder(path: Path) -> Iterator[Path]:
 
     After an interruption, the name is either free or a whole folder. Hidden folders of `path` that
     killed processes left are removed first.
-
-    Raises
-    ------
-    OSError
-        From the operating system; if something has this name at the end.
     """
     make_folders(path.parent)
     _remove_abandoned(path)

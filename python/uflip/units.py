@@ -25,22 +25,10 @@ UNSIGNED = 2**64 - 1
 def parse_size(value: str | SupportsIndex, where: str = "") -> int:
     """Parse a size.
 
-    Parameters
-    ----------
-    value : str or int
-        The size as fio users write it, or a number of bytes, as a Python or numpy integer.
-    where : str
-        The option or key it came from, for the error.
-
     Returns
     -------
     int
         Size [bytes], at least 0.
-
-    Raises
-    ------
-    UsageError
-        If it is not a size, is negative, not a whole number of bytes, or beyond 64 bits.
 
     Examples
     --------
@@ -53,23 +41,10 @@ def parse_size(value: str | SupportsIndex, where: str = "") -> int:
 def parse_duration(value: str | SupportsIndex, where: str = "") -> int:
     """Parse a duration.
 
-    Parameters
-    ----------
-    value : str or int
-        The duration with its unit, or a number of nanoseconds. A string without a unit is an
-        error, because it is ambiguous.
-    where : str
-        The option or key it came from, for the error.
-
     Returns
     -------
     int
         Duration [ns], at least 0.
-
-    Raises
-    ------
-    UsageError
-        If it is not a duration, is negative, or not a whole number of nanoseconds.
 
     Examples
     --------
@@ -130,11 +105,6 @@ def parse_count(
     least, most : int
         The range that is allowed.
 
-    Raises
-    ------
-    UsageError
-        If it is not a whole number, or outside of `least` to `most`.
-
     Examples
     --------
     >>> parse_count("1024"), parse_count("100k"), parse_count("1.5M"), parse_count("-3", least=-10)
@@ -158,11 +128,6 @@ def parse_count(
 def parse_path(value: object, where: str) -> Path:
     """Return the path of a file or folder, given as text or path object.
 
-    Raises
-    ------
-    UsageError
-        If it is neither a text nor a path.
-
     Examples
     --------
     >>> parse_path("results/demo", "out").name
@@ -183,11 +148,6 @@ def parse_number(
     value: str | float, where: str = "", least: float = 0.0, most: float = 1e9
 ) -> float:
     """Parse a number with a fraction, or a text of one; reject infinity and NaN.
-
-    Raises
-    ------
-    UsageError
-        If it is not a number, or outside of `least` to `most`.
 
     Examples
     --------

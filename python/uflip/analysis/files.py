@@ -57,14 +57,6 @@ def read_times(path: Path, column: str | None = None, unit: str | None = None) -
     -------
     ndarray
         Response times (n,) [ns].
-
-    Raises
-    ------
-    UsageError
-        No such file, column or unit; another unit than that of a run; a value that is not a number;
-        several runs in one table; all response times equal.
-    UnavailableError
-        A Parquet table that is not ours, without pyarrow.
     """
     start = read_start(path, KIND, MAX_LINE_BYTES)
     times = (

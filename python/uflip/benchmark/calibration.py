@@ -35,17 +35,7 @@ REPETITIONS = 5
 
 
 class Calibration:
-    """Phases and pause of the device of a plan.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan that is executed.
-    writer : ResultsWriter
-        Source of finished runs, and storage of findings.
-    lingering : mapping or None
-        A stored interference result.
-    """
+    """Phases and pause of the device of a plan."""
 
     def __init__(
         self,

@@ -93,17 +93,7 @@ class _NativeWear(msgspec.Struct, frozen=True):
 
 
 def wear_of(info: DeviceInfo) -> DeviceWear:
-    """Return the wear of a device. Nothing is written.
-
-    Parameters
-    ----------
-    info : DeviceInfo
-        The device.
-
-    Returns
-    -------
-    DeviceWear
-    """
+    """Return the wear of a device. Nothing is written."""
     if info.simulated:
         return wear_from_profile(info.profile)
     if info.null:

@@ -57,21 +57,7 @@ class PlanEstimate(RunEstimate):
 
 
 def estimate(plan: Plan) -> PlanEstimate:
-    """Count the I/Os of a plan and estimate its duration. The device is not touched.
-
-    Parameters
-    ----------
-    plan : Plan
-
-    Returns
-    -------
-    PlanEstimate
-
-    Raises
-    ------
-    UsageError
-        If the native part refuses one of the specifications.
-    """
+    """Count the I/Os of a plan and estimate its duration. The device is not touched."""
     cost = cost_of(plan.device.kind)
     with_pauses = list(zip(plan.runs, _pauses_ns(plan), strict=True))
     each = tuple(
@@ -150,13 +136,6 @@ class TimeLeft:
     """Corrects an estimate by finished runs, and by the current one, pattern by pattern.
 
     Reads come first in a plan, and their pace does not predict writes, so each pattern has its own.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan that is executed.
-    estimated : PlanEstimate
-        Its estimate.
     """
 
     def __init__(self, plan: Plan, estimated: PlanEstimate) -> None:
@@ -230,10 +209,6 @@ def within_limits(plan: Plan, max_bytes_written: int | None, max_time_ns: int | 
         Of all runs and resets [bytes]; the state before the first run not included.
     max_time_ns : int or None
         By the estimate [ns]. During execution the clock decides, see `execute`.
-
-    Returns
-    -------
-    Plan
     """
     if max_bytes_written is None and max_time_ns is None:
         return plan
@@ -269,13 +244,7 @@ def within_limits(plan: Plan, max_bytes_written: int | None, max_time_ns: int | 
 
 
 def check_worth_running(plan: Plan) -> None:
-    """Refuse a plan that would end at once, or never.
-
-    Raises
-    ------
-    UsageError
-        If no run is left, or the pause before each run is longer than a day.
-    """
+    """Refuse a plan that would end at once, or never."""
     if not plan.runs:
         raise _nothing_left(plan)
     if plan.pause_ns > LONGEST_PAUSE_NS:

@@ -106,13 +106,7 @@ class BenchmarkRun:
     replay: Callable[[PlannedRun, Trace], None] | None = None
 
     def carry_out(self, max_time_ns: int | None = None, on_event: OnEvent = ignore) -> None:
-        """Make the missing runs, and store them one by one.
-
-        Raises
-        ------
-        UflipError
-            From `uflip.benchmark.execute`.
-        """
+        """Make the missing runs, and store them one by one."""
         done = self.writer.done
         if self.device.info.real:
             self.writer.at_end = partial(final_state, self.device.info, processor_time())
@@ -158,11 +152,6 @@ def new_benchmark_run(
         Wear of the device, if it is known already.
     command : sequence of str, optional
         The command line to store; without it, that of this process.
-
-    Raises
-    ------
-    ResultsError
-        If the folder exists, or cannot be made.
     """
     wear_before = wear_of(plan.device) if wear is None else wear
     host = host_provenance(sys.argv if command is None else command) | {
@@ -196,13 +185,7 @@ def new_benchmark_run(
 
 
 def store_run(device: Device, plan: Plan, trace: Trace, folder: Path) -> None:
-    """Make a result folder for a finished run.
-
-    Raises
-    ------
-    ResultsError
-        If the folder exists, or cannot be written.
-    """
+    """Make a result folder for a finished run."""
     writer = new_benchmark_run(device, plan, folder, AS_IS).writer
     writer.commit(plan.runs[0], trace)
     writer.finish("complete")
@@ -254,13 +237,6 @@ def execute(
     replay : callable, optional
         For a rebuilt device: stored runs are repeated on it in their order and passed to this
         function, which checks that they are the same. Without it stored runs are skipped.
-
-    Raises
-    ------
-    InterruptedRun
-        After Ctrl-C. Finished runs are stored.
-    UflipError
-        From the device or the writer. Finished runs are stored.
     """
     tally, started_ns = Tally(len(done), lambda: calibration.planned), time.monotonic_ns()
     refresh_due: int | None = None
@@ -514,24 +490,7 @@ class Tally:
 
 @contextmanager
 def store_outcome(writer: ResultsWriter, tally: Tally, runs: str = "runs") -> Iterator[None]:
-    """Store the outcome of the enclosed work, and add the finished runs to an error message.
-
-    Parameters
-    ----------
-    writer : ResultsWriter
-        `finish` is called on it in every case.
-    tally : Tally
-        Updated by the work.
-    runs : str
-        The word for its runs.
-
-    Raises
-    ------
-    InterruptedRun
-        After Ctrl-C.
-    UflipError
-        The error of the work, with a note on the finished runs.
-    """
+    """Store the outcome of the enclosed work, and add the finished runs to an error message."""
     try:
         yield
     except (KeyboardInterrupt, InterruptedRun):

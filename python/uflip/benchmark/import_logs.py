@@ -57,16 +57,6 @@ def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
         Files of `write_lat_log`: `*_lat.*.log` or `*_clat.*.log`.
     out : Path
         An unused name.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Raises
-    ------
-    ResultsError
-        If a file is not such a log, or the folder exists.
     """
     check_out(out)
     logs = [_read(path) for path in paths]

@@ -277,13 +277,7 @@ def pause_before(
 
 
 def longest_gap_ns(parts: Sequence[tuple[int, Trace]]) -> int:
-    """Return the longest time from the end of a batch to the begin of the next [ns].
-
-    Parameters
-    ----------
-    parts : sequence of (int, Trace)
-        From `Device.run_series`.
-    """
+    """Return the longest time from the end of a batch to the begin of the next [ns]."""
     gaps, end = [0], None
     for began_ns, trace in parts:
         submit = np.asarray(trace.column("submit_ns")).astype(np.int64) + began_ns

@@ -218,19 +218,6 @@ def begin_all(
         Measure real devices of this machine at the same time, too.
     on_progress : callable
         Receives the progress of each device.
-
-    Returns
-    -------
-    folder : Path
-    outcomes : list of DeviceOutcome
-        In the order of the devices.
-
-    Raises
-    ------
-    InterruptedRun
-        After Ctrl-C; finished runs are stored, and `resume_all` makes the others.
-    UflipError
-        From the checks before the first benchmark.
     """
     folder = Path("results") / folder_name("devices") if out is None else out
     names = [*devices]
@@ -271,11 +258,6 @@ def resume_all(
         As for `begin_all`.
     max_time_ns : int, optional
         After this time no run begins [ns].
-
-    Raises
-    ------
-    UflipError
-        From `begin_all`; if another process works in the folder.
     """
     manifest = document.read(folder)
     points = _points(manifest, folder, tokens, max_time_ns)
@@ -390,17 +372,7 @@ def _points(
 
 
 def _check(points: Sequence[DeviceTask]) -> set[str | None]:
-    """Check all devices before anything is created or written.
-
-    Returns
-    -------
-    set of str
-        The used permissions to destroy.
-
-    Raises
-    ------
-    UflipError
-    """
+    """Check all devices before anything is created or written."""
     used: set[str | None] = set()
     for point in points:
         if point.needs:
@@ -453,12 +425,7 @@ def _check_tokens(tokens: Sequence[str], used: set[str | None]) -> None:
 
 
 def check_names(devices: list[str]) -> None:
-    """Refuse an empty list, too many devices, repeated and invalid names.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse an empty list, too many devices, repeated and invalid names."""
     twice = next((name for name in devices if devices.count(name) > 1), None)
     if twice is not None or not 0 < len(devices) <= MAX_DEVICES:
         raise UsageError(
@@ -505,13 +472,7 @@ def folder_names(devices: Sequence[str]) -> list[str]:
 
 
 def run_task(point: DeviceTask) -> DeviceOutcome:
-    """Begin or resume the benchmark of a device.
-
-    Raises
-    ------
-    InterruptedRun
-        After Ctrl-C, or if no client waits for it any more.
-    """
+    """Begin or resume the benchmark of a device."""
     try:
         request = replace(point.request, destroy=destroy_for(point))
         watch = ProgressReporter(
@@ -559,13 +520,7 @@ def status_of(folder: Path) -> str:
 
 
 def destroy_for(point: DeviceTask) -> str | None:
-    """Find the permission to destroy for this device; None if it needs none.
-
-    Raises
-    ------
-    RefusedError
-        If the device needs one, and none of them fits.
-    """
+    """Find the permission to destroy for this device; None if it needs none."""
     if parse_url(point.request.device).kind not in {"file", "block"}:
         return None
     refused: UflipError | None = None
@@ -590,13 +545,7 @@ def _unexpected(point: DeviceTask, error: Exception) -> UflipError:
 
 
 class ProgressReporter:
-    """Converts the events of a session into a finished share, and reports it now and then.
-
-    Parameters
-    ----------
-    on_progress : callable
-        Called with (finished share, current activity).
-    """
+    """Converts the events of a session into a finished share, and reports it now and then."""
 
     def __init__(
         self,
@@ -637,13 +586,7 @@ class ProgressReporter:
 
 
 def fetch_results(executor: Executor, outcome: DeviceOutcome, point: DeviceTask) -> DeviceOutcome:
-    """Fetch the results of a device that was measured on another machine.
-
-    Raises
-    ------
-    WorkerGoneError
-        If its worker does not answer; the task is then repeated, and finds the folder.
-    """
+    """Fetch the results of a device that was measured on another machine."""
     if outcome.remote_folder is None or not isinstance(executor, Remote):
         return outcome
     try:
@@ -673,16 +616,7 @@ def list_remote_folder(folder: Path) -> RemoteFolder:
 
 
 def fetch(executor: Remote, remote: RemoteFolder, out: Path) -> None:
-    """Fetch a folder, whole or not at all, and remove it on the worker.
-
-
-    Raises
-    ------
-    WorkerGoneError
-        If its worker does not answer.
-    ResultsError
-        If the data was damaged in transit, or cannot be written.
-    """
+    """Fetch a folder, whole or not at all, and remove it on the worker."""
     with create_atomically(out) as hidden:
         for name, size, digest in remote.files:
             _fetch_file(executor, remote, hidden, (name, size, digest))

@@ -81,13 +81,7 @@ def batch(number: int, *, batch_ios: int = BATCH_IOS, seed: int = 42) -> Basic:
 
 
 def findings(response_time_ns: NDArray[np.uint64]) -> Findings:
-    """Find start-up, steady state and classes in a series of response times (ios,) [ns].
-
-    Raises
-    ------
-    UsageError
-        For fewer than 32 response times.
-    """
+    """Find start-up, steady state and classes in a series of response times (ios,) [ns]."""
     analysis = analyse(response_time_ns)
     end = analysis.startup_ios
     return Findings(
@@ -121,15 +115,6 @@ def run(
         Receives each finished batch, to write it out.
     on_progress : callable, optional
         As for `uflip.device.handle.Device.run`, counted over all batches.
-
-    Returns
-    -------
-    Findings
-
-    Raises
-    ------
-    UsageError, DeviceError, InterruptedRun
-        As for `uflip.device.handle.Device.run`.
 
     Examples
     --------

@@ -50,20 +50,6 @@ def begin_jobs(
         Receives events about everything that takes time.
     command : sequence of str, optional
         The command line to store; without it, that of this process.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Raises
-    ------
-    InterruptedRun
-        After Ctrl-C; finished jobs are stored, and `uflip.benchmark.resume` makes the others.
-    RefusedError
-        If the block to sacrifice is in use, or none is named for a real device.
-    UflipError
-        All checks precede everything that is created or written.
     """
     device, plan = plan_jobs(request)
     device.looks_inside = request.inside
@@ -86,23 +72,7 @@ def begin_jobs(
 
 
 def plan_jobs(request: BenchmarkRequest) -> tuple[FlashDevice, Plan]:
-    """Lay out the jobs of a benchmark; nothing is executed.
-
-    Parameters
-    ----------
-    request : BenchmarkRequest
-        As for `begin_jobs`.
-
-    Returns
-    -------
-    tuple
-        The device, and its plan: `runs` are jobs, and nothing is skipped.
-
-    Raises
-    ------
-    RefusedError, UsageError
-        From `begin_jobs`.
-    """
+    """Lay out the jobs of a benchmark; nothing is executed."""
     request.check_jobs()
     scale = request.scale or SCALE
     if scale not in SCALES:
@@ -138,13 +108,7 @@ def plan_jobs(request: BenchmarkRequest) -> tuple[FlashDevice, Plan]:
 
 
 def resume_jobs(writer: ResultsWriter, device: str | None, on_event: OnEvent) -> None:
-    """Make the missing jobs of a folder.
-
-    Raises
-    ------
-    ResultsError
-        If the device does not repeat its earlier jobs.
-    """
+    """Make the missing jobs of a folder."""
     try:
         manifest = writer.manifest
         check_same_device(manifest, device)

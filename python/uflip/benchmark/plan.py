@@ -198,15 +198,6 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
         Seed of all random patterns; each run gets its own from it.
     choices : Choices, optional
         The user's other choices.
-
-    Returns
-    -------
-    Plan
-
-    Raises
-    ------
-    UsageError
-        For an unknown scale, micro-benchmark or state, or unsupported sizes.
     """
     chosen = Choices() if choices is None else choices
     if scale not in SCALES:

@@ -82,25 +82,7 @@ def write_plan(plan: Plan) -> str:
 
 
 def read_plan(path: Path, info: DeviceInfo) -> Plan:
-    """Read a plan and check it against the device.
-
-    Parameters
-    ----------
-    path : Path
-        A file from `write_plan`, edited or not.
-    info : DeviceInfo
-        The device.
-
-    Returns
-    -------
-    Plan
-
-    Raises
-    ------
-    UsageError
-        If it is not a plan, has an unknown key or a value of a wrong type, is for another device,
-        has an unsupported run, or overlapping sequential writes without a reset.
-    """
+    """Read a plan and check it against the device."""
     head = _read_head(path)
     _check_names(head, path)
     _check_device(head.device, info, path)
@@ -128,20 +110,7 @@ def read_plan(path: Path, info: DeviceInfo) -> Plan:
 
 
 def check_plan_device(path: Path, info: DeviceInfo) -> None:
-    """Check that a plan is for a device.
-
-    Parameters
-    ----------
-    path : Path
-        A file for `read_plan`.
-    info : DeviceInfo
-        The device.
-
-    Raises
-    ------
-    UflipError
-        If it is for another device, or another medium.
-    """
+    """Check that a plan is for a device."""
     _check_device(_read_head(path).device, info, path)
 
 

@@ -37,19 +37,7 @@ MAX_TRIM_BYTES = 128 << 20
 
 
 def open_watched(url: str, info: DeviceInfo, on_event: OnEvent, **options: Any) -> Device:
-    """Open a device like `open_device`, and report progress if it takes long.
-
-    Parameters
-    ----------
-    url : str
-        The device.
-    info : DeviceInfo
-        From `inspect_device`, with the same options.
-    on_event : callable
-        Receives the events.
-    **options
-        For `open_device`.
-    """
+    """Open a device like `open_device`, and report progress if it takes long."""
     if parse_url(url).kind == "sim":
         return open_device(url, on_progress=CreationProgress(_reporting(url, on_event)), **options)
     missing = info.details.to_be_written_bytes
@@ -78,13 +66,7 @@ def _reporting(url: str, on_event: OnEvent) -> Report:
 
 
 def record_of(info: DeviceInfo, url: str, record_path: Path | None) -> StateRecord | None:
-    """Open the record of a device; return None if the device ends with the process.
-
-    Raises
-    ------
-    UsageError
-        If a record was named for such a device.
-    """
+    """Open the record of a device; return None if the device ends with the process."""
     if not info.outlives_process:
         if record_path is not None:
             raise UsageError(
@@ -107,13 +89,7 @@ def valid_record(info: DeviceInfo, url: str) -> StateRecord | None:
 def known_state(
     info: DeviceInfo, enforcement: Enforcement | None, record: StateRecord | None
 ) -> DeviceState | None:
-    """Return the current state of a device.
-
-    Returns
-    -------
-    DeviceState or None
-        None if the wanted state has to be enforced.
-    """
+    """Return the current state of a device."""
     if info.simulated:
         return _state_of_simulated(info, enforcement)
     if enforcement is None:
@@ -224,10 +200,6 @@ def prepare(
         Called with the device after the state was enforced.
     **opening
         See `Opening`.
-
-    Returns
-    -------
-    PreparedDevice
     """
     record_of(info, url, record)  # an invalid record must be an error before anything is written
     with (
@@ -259,11 +231,6 @@ def split_into_trims(info: DeviceInfo, begin: int, size: int | None) -> list[Bas
         Begin of the range [bytes].
     size : int or None
         Length of the range [bytes]; None: up to the end of the device.
-
-    Raises
-    ------
-    UsageError
-        If the device cannot deallocate, or has no such range.
 
     Examples
     --------

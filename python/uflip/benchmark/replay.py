@@ -118,16 +118,6 @@ def replay(
         Receives events about everything that takes time.
     command : sequence of str, optional
         The command line to store; without it, that of this process.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Raises
-    ------
-    UflipError
-        All checks precede everything that is created, written or opened for writing.
     """
     recording = read_recording(replay_request.trace, replay_request.format)
     summary: Recorded = json.loads(recording.summary_json())
@@ -182,16 +172,6 @@ def resume(
         As for `uflip.open_device`.
     on_event : callable
         Receives events about everything that takes time.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Raises
-    ------
-    UflipError
-        From `replay` and `uflip.benchmark.resume`; if the I/Os differ from those in the results.
     """
     recording = read_recording(replay_request.trace, replay_request.format)
     with signals.shielded():
@@ -362,11 +342,6 @@ def read_recording(path: Path, trace_format: str | None = None) -> _native.Recor
     -------
     Recording
         The I/Os, in the order of their times.
-
-    Raises
-    ------
-    UflipError
-        If it cannot be read, or is not a trace.
     """
     try:
         with native_errors():

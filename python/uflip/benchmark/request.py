@@ -102,13 +102,7 @@ class BenchmarkRequest:
         return target.kind == "sim" and interface_of(target) == OPEN_CHANNEL
 
     def check_jobs(self) -> None:
-        """Refuse options that do not apply to an open-channel device.
-
-        Raises
-        ------
-        UsageError
-            For the first such option.
-        """
+        """Refuse options that do not apply to an open-channel device."""
         applies = {"device", "scale", "only", "sacrifice", "inside"}
         for field in fields(self):
             if field.name not in applies and getattr(self, field.name) != field.default:
@@ -173,20 +167,7 @@ class BenchmarkRequest:
         return within_limits(plan, self.max_bytes_written, self.max_time_ns)
 
     def finalize_plan(self, plan: Plan, info: DeviceInfo) -> Plan:
-        """Return the plan for the device, now that it is open.
-
-        Parameters
-        ----------
-        plan : Plan
-            The plan from before.
-        info : DeviceInfo
-            The open device.
-
-        Raises
-        ------
-        UflipError
-            If the device, or its medium, differs from that of the plan.
-        """
+        """Return the plan for the device, now that it is open."""
         if model_identity(info) != model_identity(plan.device):
             raise DeviceError(
                 "The device changed during the start",

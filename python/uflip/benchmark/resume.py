@@ -53,13 +53,7 @@ def resume_benchmark(
     io_timeout_ns: int,
     on_event: OnEvent,
 ) -> BenchmarkRun:
-    """Open the device of an interrupted benchmark, and find the remainder of its plan.
-
-    Raises
-    ------
-    DeviceError
-        If the device has changed.
-    """
+    """Open the device of an interrupted benchmark, and find the remainder of its plan."""
     try:
         manifest = writer.manifest
         opened = _reopen(manifest, device, destroy, io_timeout_ns)
@@ -178,13 +172,7 @@ def planned_runs(manifest: Manifest) -> list[PlannedRun]:
 
 
 def _state_record(manifest: Manifest, info: DeviceInfo, named: Path | None) -> StateRecord | None:
-    """Open the record of the device; a path that only the results contain is never written.
-
-    Raises
-    ------
-    UsageError
-        If the record is at another than the default path, and the user did not name it.
-    """
+    """Open the record of the device; a path that only the results contain is never written."""
     if manifest.state.record is None:
         return None
     recorded = Path(manifest.state.record)
@@ -219,22 +207,7 @@ def _resume_real_device(
 
 
 def remaining_plan(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan:
-    """Return the plan for resuming on a real device.
-
-    Parameters
-    ----------
-    plan : Plan
-        The original plan.
-    done : collection of str
-        Ids of the finished runs.
-    just_reset : bool
-        Whether the state was enforced again after the last of them.
-
-    Returns
-    -------
-    Plan
-        All of its runs; the first remaining one has an unused space, or a reset before it.
-    """
+    """Return the plan for resuming on a real device."""
     remaining = [number for number, run in enumerate(plan.runs) if run.id not in done]
     if not remaining:
         return plan
@@ -278,13 +251,7 @@ def _runs_between_resets(
 
 
 class ReplayCheck:
-    """Checks that a rebuilt simulated device repeats its earlier runs.
-
-    Parameters
-    ----------
-    writer : ResultsWriter
-        Has the earlier runs.
-    """
+    """Checks that a rebuilt simulated device repeats its earlier runs."""
 
     def __init__(self, writer: ResultsWriter) -> None:
         self._writer = writer

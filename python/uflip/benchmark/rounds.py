@@ -239,13 +239,7 @@ def _candidates(
 
 
 def repetitions_for(certainty: Certainty, made: int) -> int | None:
-    """Return the repetitions that an experiment needs, by its own scatter and that of its peers.
-
-    Returns
-    -------
-    int or None
-        The current number if no more are needed; None if more than `MAX_REPETITIONS`.
-    """
+    """Return the repetitions that an experiment needs, by its own scatter and that of its peers."""
     expected, allowed = certainty["expected_ns"], certainty["allowed_ns"]
     if (
         certainty["certainly_converged"]
@@ -271,21 +265,6 @@ def repetitions_for(certainty: Certainty, made: int) -> int | None:
 
 def needed_repetitions(made: int, excess: float, peer_degrees: float = 0.0) -> int | None:
     """Return the repetitions that narrow an interval enough, by the scatter so far.
-
-    Parameters
-    ----------
-    made : int
-        Repetitions, two or more.
-    excess : float
-        Half width over allowed half width. If it is not above one, the reason for doubt is
-        another one, which shows from `FEWEST` on.
-    peer_degrees : float
-        Degrees of freedom of the scatter that come from peers.
-
-    Returns
-    -------
-    int or None
-        None if more than `MAX_REPETITIONS` would be needed.
 
     Examples
     --------

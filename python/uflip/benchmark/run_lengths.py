@@ -121,11 +121,6 @@ def find_phases(
         Label -> every response time (n,) [ns] of the long run, start-up included.
     again : mapping, optional
         Runs of the same patterns after a longer rest: they count for the bound of the start-up.
-
-    Returns
-    -------
-    Phases
-        A pattern that cannot be analysed (zeros, too few I/Os) is left out.
     """
     patterns, others = _analyse_patterns(response_time_ns), _analyse_patterns(again or {})
     every = [*patterns.values(), *others.values()]

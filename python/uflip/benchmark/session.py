@@ -40,18 +40,6 @@ def begin(
         Receives events about everything that takes time.
     command : sequence of str, optional
         The command line to store; without it, that of this process.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Raises
-    ------
-    InterruptedRun
-        After Ctrl-C; finished runs are stored, and `resume` makes the others.
-    UflipError
-        All checks precede everything that is created, written or opened for writing.
     """
     is_open_channel = request.is_open_channel
     if not is_open_channel:
@@ -110,12 +98,6 @@ def resume(
         After this time no run begins [ns].
     on_event : callable
         Receives events about everything that takes time.
-
-    Raises
-    ------
-    UflipError
-        From `begin`; if the folder is complete, foreign, or open in another process; if the device
-        or its medium has changed.
     """
     with signals.shielded():
         writer = ResultsWriter.resume(folder)

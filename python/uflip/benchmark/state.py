@@ -96,16 +96,6 @@ def plan_state(
         Seed of the random writes.
     overwrites : int
         Amount of random writes, in multiples of the target size.
-
-    Returns
-    -------
-    Enforcement or None
-        None for "as-is".
-
-    Raises
-    ------
-    UsageError
-        For an unknown state, or a target that does not fit the device or the writes.
     """
     if state not in STATES:
         raise unknown_name("state", state, STATES, where="--state")
@@ -125,13 +115,7 @@ def plan_state(
 
 
 def plan_request(info: DeviceInfo, requested: Mapping[str, object]) -> Enforcement:
-    """Return the same as `plan_state`, for a request that may also contain sizes and a seed.
-
-    Raises
-    ------
-    UsageError
-        If it does not make sense, or does not fit the device.
-    """
+    """Return the same as `plan_state`, for a request that may also contain sizes and a seed."""
     request, totals = resolve_state(requested, info)
     ios, written = totals.total_ios, totals.bytes_written
     return Enforcement(request, ios, written, cost_of(info.kind).state_ns(ios, written))
@@ -144,28 +128,7 @@ def enforce_state(
     done_ios: int = 0,
     on_state: OnState | None = None,
 ) -> None:
-    """Enforce a state on a device; store the progress, even if it fails.
-
-    Parameters
-    ----------
-    device : Device
-        Open for writing.
-    enforcement : Enforcement
-        From `plan_state`.
-    record : StateRecord or None
-        Receives the progress now and then, and at the end.
-    done_ios : int
-        Writes of an earlier attempt, which are not repeated.
-    on_state : callable, optional
-        Called about ten times a second.
-
-    Raises
-    ------
-    InterruptedRun
-        After Ctrl-C; the progress so far is stored, and counts.
-    DeviceError
-        If a write fails.
-    """
+    """Enforce a state on a device; store the progress, even if it fails."""
     made, saved_at = done_ios, time.monotonic()
 
     def progress(done: int, _total: int, _response_ns: int) -> None:
@@ -229,15 +192,7 @@ def next_state_id(
 
 
 def state_of_profile(profile: Mapping[str, object], snapshot: str | None = None) -> str:
-    """Return the name of the state in which a simulated device is opened.
-
-    Parameters
-    ----------
-    profile : mapping
-        The profile, which determines the state of a new device.
-    snapshot : str, optional
-        The name of the restored state.
-    """
+    """Return the name of the state in which a simulated device is opened."""
     return _digest({"profile": profile} | ({"snapshot": snapshot} if snapshot else {}))
 
 
@@ -265,13 +220,7 @@ class History:
     def enforce(
         self, device: Device, enforcement: Enforcement, on_state: OnState | None = None
     ) -> None:
-        """Enforce a state on the device, continuing an interrupted attempt.
-
-        Raises
-        ------
-        UflipError
-            From `enforce_state`; the writes made so far are recorded.
-        """
+        """Enforce a state on the device, continuing an interrupted attempt."""
         record = self._record
         done_ios = record.begin(enforcement.request, enforcement.total_ios) if record else 0
         self.state_id = None

@@ -39,11 +39,6 @@ from uflip.units import format_count, format_duration_ns, format_size
 class BenchmarkProgress:
     """Shows the events of a session; `with BenchmarkProgress(quiet=quiet) as progress: ...`.
 
-    Parameters
-    ----------
-    quiet : bool
-        Show nothing.
-
     Raises
     ------
     UsageError
@@ -135,17 +130,7 @@ class BenchmarkProgress:
 
 
 class PlanProgress:
-    """Draw the events of a plan as a status line.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan being executed.
-    estimated : Estimate
-        Its estimate, for the time left.
-    sink : Sink
-        The progress display.
-    """
+    """Draw the events of a plan as a status line."""
 
     def __init__(self, plan: Plan, estimated: PlanEstimate, sink: Sink) -> None:
         self._time_left = TimeLeft(plan, estimated)

@@ -240,13 +240,6 @@ def on_executor(
     """Run the points of this block on the executor that the options select.
 
     With `wait_on_cancel`, threads of this process are waited for when they are cancelled.
-
-    Raises
-    ------
-    UsageError
-        If more than one is given.
-    UnavailableError
-        If Dask, its scheduler or its workers are missing.
     """
     options = {"--jobs": jobs, "--workers": workers, "--scheduler": scheduler}
     chosen = [f"{option} {value}" for option, value in options.items() if value is not None]

@@ -517,13 +517,7 @@ def trace_output_path(path: Path, force: bool) -> "OutputPath":
 
 
 def write_trace(trace: Trace, output: "OutputPath") -> None:
-    """Write every I/O of a run, all columns, as CSV or Parquet.
-
-    Raises
-    ------
-    ResultsError
-        If the file cannot be written; no partial file is left.
-    """
+    """Write every I/O of a run, all columns, as CSV or Parquet."""
     from uflip.results import outputs
 
     with outputs.output_file(output) as temporary:

@@ -284,11 +284,6 @@ def _show_jobs(request: BenchmarkRequest, *, out: object, list_runs: bool, as_js
         List every job.
     as_json : bool
         Print JSON.
-
-    Raises
-    ------
-    UflipError
-        As `uflip run` would.
     """
     if out is not None:
         raise UsageError(

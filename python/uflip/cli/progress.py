@@ -37,15 +37,7 @@ class Sink(Protocol):
 
 
 def display(total: int, *, quiet: bool) -> AbstractContextManager[Sink]:
-    """Select a progress display: a bar, a line, lines, or none.
-
-    Parameters
-    ----------
-    total : int
-        Total number of runs.
-    quiet : bool
-        Show nothing.
-    """
+    """Select a progress display: a bar, a line, lines, or none."""
     if quiet:
         return nullcontext(_Nothing())
     if not sys.stderr.isatty():
@@ -58,25 +50,13 @@ def display(total: int, *, quiet: bool) -> AbstractContextManager[Sink]:
 
 
 def check_interval() -> None:
-    """Check the interval before any work is done.
-
-    Raises
-    ------
-    UsageError
-        As `interval_s`, if lines are shown.
-    """
+    """Check the interval before any work is done."""
     if not sys.stderr.isatty():
         interval_s()
 
 
 def interval_s() -> float:
-    """Return the seconds between two lines from the environment.
-
-    Raises
-    ------
-    UsageError
-        If the value is not a number in range.
-    """
+    """Return the seconds between two lines from the environment."""
     return parse_number(os.environ.get(INTERVAL, str(INTERVAL_S)), INTERVAL, 0, MAX_INTERVAL_S)
 
 
@@ -114,15 +94,7 @@ def with_time_left(
 
 @contextmanager
 def run_display(*, quiet: bool, simulated: bool) -> Iterator[OnProgress]:
-    """Show the progress of a single run.
-
-    Parameters
-    ----------
-    quiet : bool
-        Show nothing.
-    simulated : bool
-        As for `IoRate`.
-    """
+    """Show the progress of a single run."""
     rate = IoRate(simulated=simulated)
     with display(1, quiet=quiet) as sink:
 

@@ -250,15 +250,6 @@ def _devices_in(folder: Path) -> int:
 class DevicesProgress:
     """Combined progress of several devices, and the devices at work; callable on any thread.
 
-    Parameters
-    ----------
-    sink : Sink
-        The progress display.
-    total : int
-        Number of devices.
-    names : sequence of str
-        Their names, if known.
-
     Examples
     --------
     >>> class Paper(list):

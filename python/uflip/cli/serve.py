@@ -471,13 +471,7 @@ def _print_unrecorded(document: ServedDocument, record: Path, *, err: bool) -> N
 
 
 def run_command(program: str, uri: str, *, to_stderr: bool) -> None:
-    """Run a command with $UFLIP_URI set to `uri`, until it ends or a signal arrives.
-
-    Raises
-    ------
-    DeviceError
-        If the command fails.
-    """
+    """Run a command with $UFLIP_URI set to `uri`, until it ends or a signal arrives."""
     process = subprocess.Popen(
         program,
         shell=True,

@@ -546,13 +546,7 @@ class SweepFindings:
 
 
 def check_finding_options(requested: FindingOptions, planned: "PlannedSweep") -> None:
-    """Reject findings that the rows of a sweep cannot support, before any work is done.
-
-    Raises
-    ------
-    UsageError
-    UnavailableError
-    """
+    """Reject findings that the rows of a sweep cannot support, before any work is done."""
     from uflip.sweeping.ranking import check_measure, check_objectives, check_sensitivity
 
     design = planned.design

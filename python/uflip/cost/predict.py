@@ -52,11 +52,6 @@ class Prediction:
 def parameters(capacity: int, **options: int | None) -> Parameters:
     """Return parameters; missing ones are chosen by the size of the device [bytes].
 
-    Raises
-    ------
-    UsageError
-        If they do not fit each other, or the device.
-
     Examples
     --------
     >>> parameters(4 << 30).data >> 20, parameters(128 << 20, growth=8).data >> 20
@@ -113,12 +108,7 @@ def _check(chosen: Parameters, capacity: int) -> None:
 
 
 def check_priced(document: Summary, where: str) -> None:
-    """Reject results that have no price for any workload.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Reject results that have no price for any workload."""
     prices = Prices.from_summary(document)
     if not any(map(prices.has_price, BASELINES)):
         raise UsageError(
@@ -143,11 +133,6 @@ def predict(
         Parameters of the workloads.
     names : sequence of str, optional
         Names of workloads; by default all.
-
-    Raises
-    ------
-    UsageError
-        For an unknown name.
     """
     prices = Prices.from_summary(document)
     for name in names or ():

@@ -117,13 +117,7 @@ class ZoneReport(Struct, frozen=True):
 
 
 def read_zones(text: str) -> ZoneReport:
-    """Read the zones of a device from the native part.
-
-    Parameters
-    ----------
-    text : str
-        JSON.
-    """
+    """Read the zones of a device from the native part."""
     return msgspec.json.decode(text, type=ZoneReport)
 
 
@@ -401,13 +395,6 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
 
 def read_info(text: str, **changes: Any) -> DeviceInfo:
     """Read the properties of a device from the native part.
-
-    Parameters
-    ----------
-    text : str
-        JSON.
-    **changes
-        Fields to replace.
 
     Examples
     --------

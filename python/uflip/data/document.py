@@ -59,13 +59,7 @@ class DocumentKind:
     version: int = 1
 
     def check_format(self, path: Path, name: object, version: object, writer: str = "?") -> None:
-        """Refuse a document of another format or version; `writer` is the uflip that wrote it.
-
-        Raises
-        ------
-        UflipError
-            Of the class `error`.
-        """
+        """Refuse a document of another format or version; `writer` is the uflip that wrote it."""
         if name != self.format:
             raise self.unreadable(path, f"format {_shortened(name)}", f"format {self.format!r}")
         if version != self.version:
@@ -95,25 +89,7 @@ def _shortened(value: object) -> str:
 
 
 def read_document(path: Path, kind: DocumentKind) -> bytes:
-    """Read a whole file.
-
-    Parameters
-    ----------
-    path : Path
-        A regular file, or a link to one.
-    kind : DocumentKind
-        The expected kind.
-
-    Returns
-    -------
-    bytes
-        At most `kind.limit_bytes`.
-
-    Raises
-    ------
-    UflipError
-        Of the class in `kind`: no such file, not a regular one, too large, unreadable.
-    """
+    """Read a whole file."""
     content = read_if_exists(path, kind)
     if content is None:
         raise _missing_file_error(path, kind)
@@ -121,13 +97,7 @@ def read_document(path: Path, kind: DocumentKind) -> bytes:
 
 
 def read_if_exists(path: Path, kind: DocumentKind) -> bytes | None:
-    """Read a whole file like `read_document`; return None if it is missing.
-
-    Raises
-    ------
-    UflipError
-        From `read_document`.
-    """
+    """Read a whole file like `read_document`; return None if it is missing."""
     # The file may grow meanwhile: the size of the content decides.
     content = _read_at_most(path, kind, kind.limit_bytes + 1)
     if content is not None:
@@ -136,24 +106,12 @@ def read_if_exists(path: Path, kind: DocumentKind) -> bytes | None:
 
 
 def read_text(path: Path, kind: DocumentKind) -> str:
-    """Read a whole file of UTF-8.
-
-    Raises
-    ------
-    UflipError
-        From `read_document`; or if it is not UTF-8.
-    """
+    """Read a whole file of UTF-8."""
     return decode_text(path, kind, read_document(path, kind))
 
 
 def read_start(path: Path, kind: DocumentKind, max_bytes: int) -> bytes:
-    """Read the beginning of a file that another reader reads as a whole.
-
-    Raises
-    ------
-    UflipError
-        From `read_document`.
-    """
+    """Read the beginning of a file that another reader reads as a whole."""
     content = _read_at_most(path, kind, max_bytes)
     if content is None:
         raise _missing_file_error(path, kind)
@@ -180,13 +138,7 @@ def _missing_file_error(path: Path, kind: DocumentKind) -> UflipError:
 
 
 def decode_text(path: Path, kind: DocumentKind, content: bytes) -> str:
-    """Convert the bytes of a document to text.
-
-    Raises
-    ------
-    UflipError
-        Of the class in `kind`, if they are not UTF-8.
-    """
+    """Convert the bytes of a document to text."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -296,11 +248,6 @@ def decode(
 
     `dec_hook` converts fields of types that msgspec does not support, see `uflip.data.spec`. The
     format and version of `kind` are checked before any other key.
-
-    Raises
-    ------
-    UflipError
-        Of the class in `kind`, with the fault and its position in the document.
     """
     if kind.format and shape is not _Head:
         head = decode(path, kind, content, _Head)
@@ -316,13 +263,7 @@ def decode(
 
 
 def check(path: Path, kind: DocumentKind, name: str, content: object, shape: type[T]) -> T:
-    """Check plain data inside a document; ignore keys that the type lacks.
-
-    Raises
-    ------
-    UflipError
-        From `decode`.
-    """
+    """Check plain data inside a document; ignore keys that the type lacks."""
     try:
         return msgspec.convert(content, shape)
     except msgspec.ValidationError as error:
@@ -395,16 +336,6 @@ def read_toml(path: Path, kind: DocumentKind) -> Table:
 
     Python's own parser follows every dot of a key from its beginning, and takes seconds for a
     megabyte; the native one takes milliseconds.
-
-    Returns
-    -------
-    dict
-        Texts, whole numbers of 64 bits, finite numbers, booleans, lists and tables.
-
-    Raises
-    ------
-    UflipError
-        Of the class in `kind`: not a regular file, too large, not UTF-8, not TOML or too deep.
     """
     text = read_text(path, kind).removeprefix("\ufeff")  # as some editors begin a file
     try:

@@ -143,13 +143,7 @@ def line(entry: Entry, previous_link: str) -> tuple[bytes, str]:
 
 
 def parse(path: Path, content: bytes) -> Ledger:
-    """Read a ledger; omit damaged lines, and list their numbers.
-
-    Raises
-    ------
-    ResultsError
-        If it is of another version.
-    """
+    """Read a ledger; omit damaged lines, and list their numbers."""
     entries: list[Entry] = []
     damaged: list[int] = []
     stored = computed = before = ""

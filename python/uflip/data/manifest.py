@@ -169,13 +169,7 @@ def _check_windows(interference: Interference | None) -> None:
 
 
 def entry_of(run: object) -> PlanEntry:
-    """Return the entry of a planned run, an object with the same fields.
-
-    Raises
-    ------
-    ValueError
-        If a field is invalid.
-    """
+    """Return the entry of a planned run, an object with the same fields."""
     return msgspec.convert(run, PlanEntry, from_attributes=True, dec_hook=spec_hook)
 
 
@@ -340,13 +334,7 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def parse(path: Path, content: bytes) -> Manifest:
-    """Convert the bytes of `manifest.json` to a manifest.
-
-    Raises
-    ------
-    ResultsError
-        If it is not JSON, not ours, of another version, or contains an invalid value.
-    """
+    """Convert the bytes of `manifest.json` to a manifest."""
     manifest = decode(path, KIND, content, Manifest, spec_hook)
     for name, shape in SHAPES.items():
         check(path, KIND, name, getattr(manifest, name), shape)
@@ -354,12 +342,7 @@ def parse(path: Path, content: bytes) -> Manifest:
 
 
 def refuse_results(path: Path, kind: str, where: str) -> None:
-    """Refuse a name inside a result folder, also through links.
-
-    Raises
-    ------
-    RefusedError
-    """
+    """Refuse a name inside a result folder, also through links."""
     # `Path.resolve` raises something other than OSError for a link that leads to itself.
     parent = Path(os.path.realpath(path.absolute().parent))
     for folder in (parent, *parent.parents):

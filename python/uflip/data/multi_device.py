@@ -96,13 +96,7 @@ class MultiDeviceManifest(Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 def read(folder: Path) -> MultiDeviceManifest:
-    """Read the list of devices in a folder.
-
-    Raises
-    ------
-    ResultsError
-        If it is missing, or not one that this version reads.
-    """
+    """Read the list of devices in a folder."""
     path = folder / FILE_NAME
     manifest = decode(path, KIND, read_document(path, KIND), MultiDeviceManifest)
     names = [entry.folder for entry in manifest.devices]

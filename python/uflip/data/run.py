@@ -75,24 +75,12 @@ class StopRecord(Struct, frozen=True):
 
 
 def metadata_of(path: Path, text: str) -> RunMetadata:
-    """Read the stored metadata of a trace; empty for one that was not stored.
-
-    Raises
-    ------
-    ResultsError
-        If it is not valid metadata.
-    """
+    """Read the stored metadata of a trace; empty for one that was not stored."""
     return decode(path, KIND, (text or "{}").encode(), RunMetadata)
 
 
 def ended_of(path: Path, text: str | None) -> StopRecord | None:
-    """Read the end of a run with a stop rule; None for a run of fixed length.
-
-    Raises
-    ------
-    ResultsError
-        If it is not a valid record.
-    """
+    """Read the end of a run with a stop rule; None for a run of fixed length."""
     return None if text is None else decode(path, KIND, text.encode(), StopRecord)
 
 

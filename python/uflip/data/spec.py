@@ -181,11 +181,6 @@ class Spec:
         **changes
             Field -> its value; None: not given.
 
-        Raises
-        ------
-        UsageError
-            For an unknown field.
-
         Examples
         --------
         >>> from uflip.spec import basic
@@ -564,13 +559,7 @@ def table_of(spec: Spec) -> Table:
 
 
 def typed_spec(content: object) -> Spec:
-    """Convert plain data to a specification.
-
-    Raises
-    ------
-    ValueError
-        If it is not a specification.
-    """
+    """Convert plain data to a specification."""
     if isinstance(content, Spec):
         return content
     kinds = ("basic", "mix", "parallel", "replay")
@@ -587,20 +576,6 @@ def spec_hook(kind: type, content: object) -> Spec:
 
 def read_spec(content: str | bytes | Mapping[str, object]) -> Pattern:
     """Read a specification over sectors from an external source.
-
-    Parameters
-    ----------
-    content : str, bytes or mapping
-        JSON, or decoded JSON.
-
-    Returns
-    -------
-    Basic, Mix, Parallel or Replay
-
-    Raises
-    ------
-    UsageError
-        With the fault as reported by the native part.
 
     Examples
     --------

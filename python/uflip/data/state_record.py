@@ -97,13 +97,7 @@ def encode(record: StateDocument) -> bytes:
 
 
 def read(path: Path) -> StateDocument | None:
-    """Read a record; return None if the file is missing.
-
-    Raises
-    ------
-    ResultsError
-        If the file is something else, of another version, or contains an invalid value.
-    """
+    """Read a record; return None if the file is missing."""
     content = read_if_exists(path, KIND)
     if content is None:
         return None

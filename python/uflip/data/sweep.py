@@ -59,12 +59,7 @@ class Range(Struct, frozen=True, forbid_unknown_fields=True):
     logarithmic: bool = False
 
     def check(self, name: str) -> None:
-        """Refuse an empty range.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refuse an empty range."""
         if not self.low < self.high or (self.logarithmic and self.low <= 0):
             raise UsageError(
                 "The end of the range must exceed its beginning",
@@ -174,13 +169,7 @@ class SweepManifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def read(folder: Path) -> SweepManifest:
-    """Read the manifest of a sweep.
-
-    Raises
-    ------
-    ResultsError
-        If it is missing, or not one that this version reads.
-    """
+    """Read the manifest of a sweep."""
     path = folder / FILE_NAME
     manifest = decode(path, KIND, read_document(path, KIND), SweepManifest, spec_hook)
     if not isinstance(manifest.design.spec, Basic | Mix | Parallel):

@@ -99,13 +99,7 @@ def folder() -> Path:
 
 
 def limit_bytes() -> int:
-    """Return the size limit of the cache; 0: no cache [bytes].
-
-    Raises
-    ------
-    UsageError
-        If the variable is not a size.
-    """
+    """Return the size limit of the cache; 0: no cache [bytes]."""
     return 0 if is_switched_off() else parse_size(os.environ.get(SIZE) or DEFAULT_SIZE, SIZE)
 
 
@@ -124,17 +118,7 @@ def cache_key(*content: Any) -> str:
 def cached_device(
     name: str, make: Callable[[], _native.Device], on_progress: OnProgress | None = None
 ) -> _native.Device:
-    """Return the device of a name: from the cache, or created and cached.
-
-    Parameters
-    ----------
-    name : str
-        From `cache_key`.
-    make : callable
-        Creates the device if it is missing.
-    on_progress : callable, optional
-        Called about ten times a second while the file is read or written.
-    """
+    """Return the device of a name: from the cache, or created and cached."""
     limit = limit_bytes()
     if limit == 0:
         return make()
@@ -160,14 +144,7 @@ def entries() -> list[CacheEntry]:
 
 
 def clear() -> tuple[list[CacheEntry], list[Path]]:
-    """Remove the cached devices.
-
-    Returns
-    -------
-    removed : list of CacheEntry
-    remaining : list of Path
-        The remaining files: not ours, or not removable.
-    """
+    """Remove the cached devices."""
     removed = []
     for entry in entries():
         with suppress(OSError):

@@ -70,20 +70,7 @@ SOFTWARE = {"loop": "a loop device", "zram": "memory (zram)", "ram": "memory", "
 
 
 def disk_below(info: DeviceInfo, system: Path = Path("/sys")) -> Disk | None:
-    """Describe the disk of a file or block device; None without one, or if nothing is known.
-
-    Parameters
-    ----------
-    info : DeviceInfo
-        The device, open or inspected.
-    system : Path
-        The sysfs mount.
-
-    Returns
-    -------
-    Disk or None
-        I/Os longer than its `io_bytes_max` are split; `unknown` lists missing values.
-    """
+    """Describe the disk of a file or block device; None without one, or if nothing is known."""
     number = device_number(info)
     sysfs = None if number is None else sysfs_path(*number, system)
     if sysfs is None:
@@ -150,29 +137,13 @@ def _temperature(disk: Path) -> float | None:
 
 
 def virtual_disk_of(info: DeviceInfo, system: Path = Path("/sys")) -> str | None:
-    """Return what the disk of a device is in reality; None without evidence for a virtual one.
-
-    Parameters
-    ----------
-    info : DeviceInfo
-        The device, open or inspected.
-    system : Path
-        The sysfs mount.
-    """
+    """Return what the disk of a device is in reality; None without evidence for a virtual one."""
     number = device_number(info)
     return None if number is None else virtual_disk_kind(*number, system)
 
 
 def virtual_disk_kind(major: int, minor: int, system: Path = Path("/sys")) -> str | None:
-    """Return what a virtual disk is in reality; None without evidence for a virtual one.
-
-    Parameters
-    ----------
-    major, minor : int
-        Number of a block device, or of the one below a file system.
-    system : Path
-        The sysfs mount.
-    """
+    """Return what a virtual disk is in reality; None without evidence for a virtual one."""
     disk_path = sysfs_path(major, minor, system)
     if disk_path is None:
         return None

@@ -35,13 +35,7 @@ def check_options(
     completion: str | None = None,
     io_timeout_ns: int = IO_TIMEOUT_NS,
 ) -> int | None:
-    """Check options before any device is touched; return the size [bytes].
-
-    Raises
-    ------
-    UsageError
-        For options that do not apply to the device, or an impossible size.
-    """
+    """Check options before any device is touched; return the size [bytes]."""
     if data not in DATA:
         raise unknown_name("data", data, DATA, where="--data")
     if completion is not None and completion not in COMPLETIONS:
@@ -117,13 +111,7 @@ def check_target_allowed(
     destroy: str | None,
     completion: str | None = None,
 ) -> None:
-    """Refuse a target that must not be written to, before any other check.
-
-    Raises
-    ------
-    UflipError
-        From `open_device`, for options that do not fit the device, and for protected targets.
-    """
+    """Refuse a target that must not be written to, before any other check."""
     target = parse_url(url)
     check_options(target, size, data, destroy, buffered=buffered, completion=completion)
     with native_errors():
@@ -137,12 +125,7 @@ def check_target_allowed(
 
 
 def check_free_space(path: str, size: int | None) -> None:
-    """Refuse a file that exceeds the free space of its file system.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a file that exceeds the free space of its file system."""
     if size is None:
         return
     with suppress(OSError):
@@ -163,13 +146,7 @@ def check_free_space(path: str, size: int | None) -> None:
 
 
 def check_simulated(device: str) -> None:
-    """Refuse a device without a device log.
-
-    Raises
-    ------
-    UsageError
-        If it is a real device.
-    """
+    """Refuse a device without a device log."""
     if parse_url(device).kind != "sim":
         raise UsageError(
             "--inside needs a simulated device",

@@ -71,18 +71,6 @@ def medium(info: DeviceInfo) -> Identity:
 def medium_difference(earlier: Mapping[str, object], now: DeviceInfo) -> tuple[str, str] | None:
     """Return the difference between the earlier and the current medium of a device.
 
-    Parameters
-    ----------
-    earlier : mapping
-        The earlier result of `medium`.
-    now : DeviceInfo
-        The current device.
-
-    Returns
-    -------
-    (str, str) or None
-        The current and the expected one; None for the same medium, or if nothing is known.
-
     Examples
     --------
     >>> from uflip.device.opener import open_device
@@ -132,13 +120,7 @@ WRITTEN = frozenset({"closed_by_writers", "modified"})
 
 
 def check_target(before: TargetStatus | None, after: TargetStatus | None, url: str) -> None:
-    """Refuse a run whose target has changed.
-
-    Raises
-    ------
-    DeviceError
-        If it is gone, shorter, or another one has its name.
-    """
+    """Refuse a run whose target has changed."""
     if before is None or after is None:
         return
     got = ""
@@ -159,13 +141,7 @@ def check_target(before: TargetStatus | None, after: TargetStatus | None, url: s
 
 
 def check_not_shrunk(status: TargetStatus | None, info: DeviceInfo) -> None:
-    """Refuse a target that has become shorter since it was opened.
-
-    Raises
-    ------
-    DeviceError
-        If it has.
-    """
+    """Refuse a target that has become shorter since it was opened."""
     if status is None or status["size_bytes"] >= info.capacity_bytes:
         return
     raise DeviceError(
@@ -207,12 +183,6 @@ def count_disturbances(
         Whether the I/Os go through a page cache.
     since : TargetStatus, optional
         The status at the end of the previous run; without it, activity in between is omitted.
-
-    Returns
-    -------
-    dict
-        opened, closed_by_writers: by others; sectors_read, sectors_written: of 512 bytes, beyond
-        those of the run; modified: number of changes that were not made by uflip.
     """
     if before is None or after is None:
         return {}

@@ -23,23 +23,6 @@ class Resolved(NamedTuple):
 def resolve(spec: Spec, info: DeviceInfo) -> Resolved:
     """Check a specification against a device and fill in the defaults; nothing is touched.
 
-    Parameters
-    ----------
-    spec : Spec
-        From `uflip.spec`.
-    info : DeviceInfo
-        The device.
-
-    Returns
-    -------
-    Resolved
-        The complete specification, and its totals.
-
-    Raises
-    ------
-    UsageError
-        If it is invalid, or does not fit the device.
-
     Examples
     --------
     >>> from uflip.device.opener import open_device
@@ -128,16 +111,6 @@ def resolve_state(state: Mapping[str, object], info: DeviceInfo) -> ResolvedStat
         random_bytes [bytes], seed.
     info : DeviceInfo
         The device.
-
-    Returns
-    -------
-    ResolvedState
-        The complete state, and its totals: `total_ios`, `bytes_written`.
-
-    Raises
-    ------
-    UsageError
-        If it is invalid, or does not fit the device.
 
     Examples
     --------

@@ -48,15 +48,7 @@ class Export:
 
 
 def check_data(data: Path, size_bytes: int, destroy: str | None, *, read_only: bool) -> None:
-    """Refuse a file that must not hold the data of a device of this size [bytes].
-
-    Raises
-    ------
-    RefusedError
-        If it does not fit, is in use, is in a result folder, or holds foreign data.
-    DeviceError
-        If it cannot be created, read or written.
-    """
+    """Refuse a file that must not hold the data of a device of this size [bytes]."""
     if not read_only:
         refuse_results(data, "file", str(data))
     with native_errors():
@@ -64,29 +56,13 @@ def check_data(data: Path, size_bytes: int, destroy: str | None, *, read_only: b
 
 
 def listen_unix(path: Path) -> _native.Listener:
-    """Create a UNIX socket for this user only; it is removed when it is released.
-
-    Raises
-    ------
-    RefusedError
-        If the name exists.
-    UsageError
-        If the name is too long for a socket.
-    """
+    """Create a UNIX socket for this user only; it is removed when it is released."""
     with native_errors():
         return _native.Listener.unix(str(path))
 
 
 def listen_tcp(address: str) -> _native.Listener:
-    """Listen on a port of this machine, for local clients of all users.
-
-    Raises
-    ------
-    UsageError
-        If it is not an address, or not a loopback address.
-    DeviceError
-        If the port is in use.
-    """
+    """Listen on a port of this machine, for local clients of all users."""
     host, colon, port = address.rpartition(":")
     number = host.removeprefix("[").removesuffix("]")
     try:
@@ -128,18 +104,6 @@ def serve(
         A client that connects there gets the statistics so far, as `server_result` returns them.
     record : Path, optional
         A new file for every read and write, including write zeroes, in the MSR Cambridge format.
-
-    Returns
-    -------
-    Handle
-        Its result is the statistics, see `server_result`.
-
-    Raises
-    ------
-    UsageError
-        If two exports have one name, or a device is a real one.
-    RefusedError
-        From `check_data`.
     """
     names = [export.name for export in exports]
     repeated = sorted({name for name in names if names.count(name) > 1})

@@ -43,11 +43,6 @@ class DeviceUrl:
 def parse_url(url: str) -> DeviceUrl:
     """Parse a device URL without looking at any device.
 
-    Raises
-    ------
-    UsageError
-        If its form is unknown.
-
     Examples
     --------
     >>> parse_url("sim:demo?spare_factor=0.2").overrides
@@ -159,13 +154,7 @@ def read_override(key: str, value: str) -> str | int | float | bool:
 
 
 def check_snapshot_name(path: str | Path) -> None:
-    """Refuse a name that does not identify a snapshot.
-
-    Raises
-    ------
-    UsageError
-        If it does not end in ".snapshot".
-    """
+    """Refuse a name that does not identify a snapshot."""
     if not str(path).endswith(SNAPSHOT):
         raise UsageError(
             "The name of a snapshot must end in .snapshot",

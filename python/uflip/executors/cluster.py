@@ -136,13 +136,7 @@ class Cluster:
         return {label for worker in workers.values() for label in worker["resources"]}
 
     def ask(self, worker: str, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call a short function in a worker now, while its tasks run.
-
-        Raises
-        ------
-        Exception
-            The exception of the function; or an error if the worker is gone.
-        """
+        """Call a short function in a worker now, while its tasks run."""
         answers = self._client.run(function, *arguments, workers=[worker])
         answer: Result = answers[worker]
         return answer
@@ -217,18 +211,7 @@ class Cluster:
 
 @contextmanager
 def local(workers: int) -> Iterator[Cluster]:
-    """Start worker processes on this machine, and stop them at the end of the block.
-
-    Parameters
-    ----------
-    workers : int
-        Number of processes, each with one thread.
-
-    Raises
-    ------
-    UnavailableError
-        If Dask, or its library for TLS, is not installed.
-    """
+    """Start worker processes on this machine, and stop them at the end of the block."""
     with ExitStack() as stack:
         distributed = stack.enter_context(library())
         folder = stack.enter_context(
@@ -262,11 +245,6 @@ def connect(scheduler: str) -> Iterator[Cluster]:
     ----------
     scheduler : str
         Its address, as in tls://host:8786.
-
-    Raises
-    ------
-    UnavailableError
-        If it does not answer, or has no worker.
     """
     with library() as distributed, client_of(distributed, scheduler) as client:
         try:
@@ -420,13 +398,7 @@ class Bundles:
 
 @contextmanager
 def client_of(distributed: Any, where: Any) -> "Iterator[Client]":
-    """Connect to a scheduler within this block.
-
-    Raises
-    ------
-    UnavailableError
-        If it does not answer.
-    """
+    """Connect to a scheduler within this block."""
     problem = ""
     try:
         client = distributed.Client(where, timeout=CONNECT_S, set_as_default=False)
@@ -465,13 +437,7 @@ def library() -> Iterator[Any]:
 
 
 def temporary_security(distributed: Any) -> Any:
-    """Return a key and certificates for one cluster; they exist only in memory.
-
-    Raises
-    ------
-    UnavailableError
-        If the library for certificates is not installed.
-    """
+    """Return a key and certificates for one cluster; they exist only in memory."""
     try:
         import cryptography  # noqa: F401 -- check that it is installed
     except ImportError as error:

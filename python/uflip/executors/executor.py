@@ -61,13 +61,7 @@ class Executor(Protocol):
     def outcomes(
         self, work: Callable[[Any], Result], points: Sequence[Any]
     ) -> Iterator[tuple[int, Result]]:
-        """Yield (index, result) of each point when it finishes, in any order.
-
-        Raises
-        ------
-        Exception
-            The first exception of the work; the rest is ended.
-        """
+        """Yield (index, result) of each point when it finishes, in any order."""
 
 
 def ignore(done: int, text: str) -> None:
@@ -133,15 +127,7 @@ class WorkerTask:
 
 
 class Threads:
-    """A thread per core; native calls release the interpreter's lock.
-
-    Parameters
-    ----------
-    workers : int, optional
-        Number of threads instead.
-    wait_on_cancel : bool
-        Whether running points are waited for after an error or Ctrl-C.
-    """
+    """A thread per core; native calls release the interpreter's lock."""
 
     def __init__(self, workers: int | None = None, *, wait_on_cancel: bool = False) -> None:
         self.workers = workers or os.cpu_count() or 1
@@ -226,16 +212,7 @@ class _Inside:
 def iterate_outcomes(
     function: Callable[[Point], Result], points: Sequence[Point]
 ) -> Iterator[tuple[int, Result]]:
-    """Yield (index, result) of each point when it finishes; closing the iterator ends the rest.
-
-    Parameters
-    ----------
-    function : callable
-        A function of a module, or a `functools.partial` of one, so that it can be pickled. It
-        creates its own device.
-    points : sequence
-        Its arguments.
-    """
+    """Yield (index, result) of each point when it finishes; closing the iterator ends the rest."""
     outcomes = current().outcomes(_Inside(WorkerTask(function)), points)
     return cast("Iterator[tuple[int, Result]]", outcomes)
 
@@ -256,16 +233,6 @@ def on_all(
         Called after each point, in the order in which they finish.
     name : callable, optional
         Returns the name of a point.
-
-    Returns
-    -------
-    list
-        One result per point.
-
-    Raises
-    ------
-    Exception
-        The first exception of the function; waiting points never begin.
 
     Examples
     --------

@@ -64,11 +64,6 @@ def _call(work: Callable[[Any], Any], point: Any) -> Any:
 class Processes:
     """A process per core, from the first point to the end of the block.
 
-    Parameters
-    ----------
-    workers : int, optional
-        Number of processes instead.
-
     Examples
     --------
     >>> from uflip.executors.executor import on_all, using

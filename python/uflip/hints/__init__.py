@@ -60,22 +60,7 @@ def advise(
     entry_bytes: int = ENTRY_BYTES,
     prices: tuple[float, float] | None = None,
 ) -> Advice:
-    """Check the seven hints against the results of a device.
-
-    Parameters
-    ----------
-    document
-        From `uflip.results.summary`.
-    entry_bytes : int
-        Size of an index entry, for the block size of lookups.
-    prices : (float, float), optional
-        Of the device, and of a GiB of memory, for the five-minute rule.
-
-    Raises
-    ------
-    UsageError
-        If the results are of the null device.
-    """
+    """Check the seven hints against the results of a device."""
     if document["device"].null:
         raise UsageError(
             "The null device does nothing, and has no properties to design for",

@@ -65,13 +65,7 @@ class Classified(Struct, frozen=True):
 
 
 def classify(document: Summary) -> Classified:
-    """Return the class of a device.
-
-    Parameters
-    ----------
-    document
-        From `uflip.results.summary`, of a benchmark of patterns.
-    """
+    """Return the class of a device."""
     lines, row = lines_of(document), key_row_of(document)
     cost = _over_sequential(lines, baseline(lines, "RW"))
     anywhere = _within(cost, LIKE_FACTOR) if _repeats(document, cost) else None

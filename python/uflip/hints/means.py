@@ -160,13 +160,7 @@ Lines = Mapping[str, Curve]
 
 
 def lines_of(document: Summary) -> Lines:
-    """Extract the means from a summary of results.
-
-    Parameters
-    ----------
-    document
-        From `uflip.results.summary`.
-    """
+    """Extract the means from a summary of results."""
     curves: dict[str, dict[int, Mean]] = {}
     for name, run in experiments_of(document):
         mean = _mean(run)

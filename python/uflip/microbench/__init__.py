@@ -167,12 +167,6 @@ def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = S
     suite : str
         One of `SUITES`.
 
-    Raises
-    ------
-    UsageError
-        For an unknown name, one of another suite, or one that needs another kind of device; lists
-        the known ones.
-
     Examples
     --------
     >>> check_names(["mix", "granularity", "mix"], "sectors")

@@ -45,15 +45,7 @@ VERDICTS = (
 
 
 def evaluate_rules(measured: OpenChannelFindings, geometry: Geometry) -> list[Rule]:
-    """Return the verdicts on the five rules.
-
-    Parameters
-    ----------
-    measured : OpenChannelFindings
-        The results of the micro-benchmarks.
-    geometry : Geometry
-        The geometry of the device.
-    """
+    """Return the verdicts on the five rules."""
     return [
         _request_scale(measured),
         _locality(measured),

@@ -54,16 +54,6 @@ class FlashDevice(Saved):
     def resolve(self, job: Spec) -> ResolvedJob:
         """Check a job and fill in the defaults, without any I/O.
 
-        Returns
-        -------
-        ResolvedJob
-            The complete job, and its totals.
-
-        Raises
-        ------
-        UsageError
-            If the job is invalid, or exceeds the geometry.
-
         Examples
         --------
         >>> open_flash_device("sim:dfc").resolve(Job(pages=8)).totals.pages_read
@@ -89,13 +79,6 @@ class FlashDevice(Saved):
             reads; the log has neither.
         on_progress : callable, optional
             Called about ten times a second with (done, total, last_response_ns).
-
-        Raises
-        ------
-        UsageError
-            If the job is invalid, or exceeds the geometry.
-        InterruptedRun
-            After Ctrl-C.
         """
         try:
             text, inside = text_of(job), self.looks_inside
@@ -108,22 +91,10 @@ class FlashDevice(Saved):
     def command(self, op: str, addresses: Sequence[Address]) -> tuple[int, list[str]]:
         """Execute one vector command, and wait for it.
 
-        Parameters
-        ----------
-        op : str
-            "read", "write" or "erase".
-        addresses : sequence of tuple
-            Up to 64 of channel, LUN, block, plane, page, sector.
-
         Returns
         -------
         tuple
             Response time [ns], and the status of every address by name.
-
-        Raises
-        ------
-        UsageError
-            For another operation, or a vector of no or too many addresses.
 
         Examples
         --------
@@ -134,13 +105,7 @@ class FlashDevice(Saved):
             return self._native.command(op, [_clamp_address(address) for address in addresses])
 
     def block_state(self, channel: int, lun: int, block: int) -> tuple[int, int, bool]:
-        """Return erases, pages written, and whether it is retired.
-
-        Raises
-        ------
-        UsageError
-            If the address lies outside the device.
-        """
+        """Return erases, pages written, and whether it is retired."""
         with native_errors():
             channel, lun, block, *_ = _clamp_address((channel, lun, block, 0, 0, 0))
             return self._native.block_state(channel, lun, block)
@@ -160,11 +125,6 @@ def open_flash_device(url: str) -> FlashDevice:
     url : str
         `sim:NAME` with a profile of an open-channel device, with or without overrides; or
         `sim:FILE.snapshot`, written by `FlashDevice.save`.
-
-    Raises
-    ------
-    UsageError
-        For a block device, an unknown profile, or an override that does not fit.
 
     Examples
     --------

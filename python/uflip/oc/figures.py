@@ -182,19 +182,7 @@ def scalings(
     panels: Sequence[tuple[str, Sequence[str]]],
     simulated: bool,
 ) -> Chart:
-    """Return the chart of throughput by degree of parallelism, with published values as rings.
-
-    Parameters
-    ----------
-    measured : mapping
-        Results by the name of the line.
-    published : mapping, optional
-        The paper's values by the same names.
-    panels : sequence of (title, names)
-        The lines of each panel.
-    simulated : bool
-        Whether the device is simulated.
-    """
+    """Return the chart of throughput by degree of parallelism, with published values as rings."""
     drawn = [
         _scaling_panel(
             title, {name: measured[name] for name in names if name in measured}, published

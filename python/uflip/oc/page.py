@@ -36,27 +36,7 @@ def page_of(result: OpenChannelResult) -> str:
 
 
 def build_page(measured: OpenChannelFindings, rules: Sequence[Rule], document: Document) -> str:
-    """Build the page.
-
-    Parameters
-    ----------
-    measured : OpenChannelFindings
-        The results of the micro-benchmarks.
-    rules : sequence of Rule
-        The verdicts on the unwritten contract.
-    document : mapping
-        The summary of the folder, see `uflip.oc.result_dir.OpenChannelResult.summary`.
-
-    Returns
-    -------
-    str
-        The page.
-
-    Raises
-    ------
-    UnavailableError
-        If Jinja is not installed.
-    """
+    """Build the page."""
     info, runs = document["device"], document["runs_finished"]
     simulated = info.simulated
     geometry = info.geometry

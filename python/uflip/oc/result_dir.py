@@ -32,13 +32,7 @@ class Logs:
     runs: Mapping[str, StoredRun]
 
     def run(self, job: PlannedRun) -> _native.FlashTrace:
-        """Return the log of a job.
-
-        Raises
-        ------
-        ResultsError
-            If the file is damaged, or not the log of this job.
-        """
+        """Return the log of a job."""
         stored = self.runs[job.id]
         log = stored.log()
         if (problem := _problem(job, log)) is not None:
@@ -69,13 +63,7 @@ class _WornBlock(Struct, frozen=True):
 
 
 class OpenChannelResult:
-    """A result folder of uFLIP-OC.
-
-    Parameters
-    ----------
-    results : Results
-        A folder of an open-channel device, finished or not.
-    """
+    """A result folder of uFLIP-OC."""
 
     def __init__(self, results: Results) -> None:
         self.results = results
@@ -112,14 +100,7 @@ class OpenChannelResult:
         return evaluate_rules(self.measured, self.scope.geometry)
 
     def summary(self) -> Summary:
-        """Return the summary of the folder, as of any benchmark, with `open_channel` added.
-
-        Returns
-        -------
-        dict
-            As `uflip.results.summary`, without baselines and key characteristics; `open_channel`
-            has the results of the micro-benchmarks, and the verdicts of the `contract`.
-        """
+        """Return the summary of the folder, as of any benchmark, with `open_channel` added."""
         benchmarks: dict[str, list[ExperimentSummary]] = {}
         for run in self.results.runs:
             row = experiment(self.results.summary_of([run]))

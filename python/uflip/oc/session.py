@@ -76,13 +76,6 @@ def choose_sacrifice(info: DeviceInfo, named: str | None) -> Block:
     named : str or None
         CHANNEL:LUN:BLOCK.
 
-    Raises
-    ------
-    RefusedError
-        If no block is named for a device that is not simulated.
-    UsageError
-        If the device has no such block.
-
     Examples
     --------
     >>> from uflip.oc.device import open_flash_device
@@ -117,20 +110,7 @@ def choose_sacrifice(info: DeviceInfo, named: str | None) -> Block:
 
 
 def check_unused(device: FlashDevice, scope: JobScope) -> None:
-    """Refuse to sacrifice a block that holds data, or that the other micro-benchmarks use.
-
-    Parameters
-    ----------
-    device : FlashDevice
-        The device before the first job.
-    scope : JobScope
-        The blocks that the jobs may use.
-
-    Raises
-    ------
-    RefusedError
-        If the block is in use.
-    """
+    """Refuse to sacrifice a block that holds data, or that the other micro-benchmarks use."""
     block = scope.sacrifice
     if block is None:
         return

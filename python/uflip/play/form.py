@@ -78,13 +78,7 @@ class PlayRequest:
 
 
 def device_of(device: str, changes: Mapping[str, str]) -> DeviceUrl:
-    """Return the URL of a simulated device with some keys changed.
-
-    Raises
-    ------
-    UsageError
-        If there is no such profile.
-    """
+    """Return the URL of a simulated device with some keys changed."""
     if device not in random_access_names():
         raise unknown_name("device", device, random_access_names(), where="device")
     return parse_url(with_overrides(f"sim:{device}", changes))
@@ -97,11 +91,6 @@ def parse_request(document: object) -> PlayRequest:
     ----------
     document : object
         Fields: device, keys, benchmark, pattern, options.
-
-    Raises
-    ------
-    UsageError
-        If it is invalid, or exceeds the limits.
     """
     device, keys = _text_field(document, "device"), _text_fields(document, "keys")
     target = device_of(device, keys)
@@ -242,20 +231,7 @@ class Form(TypedDict):
 
 
 def form(device: str, changes: Mapping[str, str]) -> Form:
-    """Return the form of a device with some keys changed.
-
-    Parameters
-    ----------
-    device : str
-        The name of a profile.
-    changes : mapping of str to str
-        Keys and their values, as in a device URL.
-
-    Raises
-    ------
-    UsageError
-        For an unknown name or key, or a value that is not allowed.
-    """
+    """Return the form of a device with some keys changed."""
     plain = inspect_sim(DeviceUrl(f"sim:{device}", "sim", device_of(device, {}).name))
     target = device_of(device, changes)
     info = inspect_sim(target)

@@ -61,13 +61,7 @@ class Played:
 
 
 class Stage:
-    """Makes runs, one at a time; `close` ends the current run and removes all results.
-
-    Parameters
-    ----------
-    memory_bytes : int
-        Memory limit of a run.
-    """
+    """Makes runs, one at a time; `close` ends the current run and removes all results."""
 
     def __init__(self, memory_bytes: int = MAX_MEMORY_BYTES) -> None:
         self._memory_bytes = memory_bytes
@@ -83,15 +77,7 @@ class Stage:
             return [*self._played]
 
     def begin(self, request: PlayRequest) -> Played:
-        """Start a run.
-
-        Raises
-        ------
-        UsageError
-            If another run is in progress.
-        UnavailableError
-            If there is no folder for results.
-        """
+        """Start a run."""
         with self._lock:
             if self._process is not None:
                 raise UsageError(

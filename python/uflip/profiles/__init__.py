@@ -60,40 +60,14 @@ def random_access_names() -> list[str]:
 
 
 def profile_interface(name: str) -> str:
-    """Return the interface of a simulated device: "block" or "open_channel".
-
-    Raises
-    ------
-    UsageError
-        For an unknown name, or an interface that does not exist.
-    DeviceError
-        For a path that cannot be read.
-    """
+    """Return the interface of a simulated device: "block" or "open_channel"."""
     _, text, source = read_profile(name)
     with native_errors():
         return _native.profile_interface(text, source)
 
 
 def read_profile(name: str) -> tuple[str, str, str]:
-    """Read the profile of a simulated device.
-
-    Parameters
-    ----------
-    name : str
-        A name in `profile_names`, or a path ending in .toml.
-
-    Returns
-    -------
-    tuple of str
-        Name, TOML text, and path.
-
-    Raises
-    ------
-    UsageError
-        For an unknown name.
-    DeviceError
-        For a path that cannot be read.
-    """
+    """Read the profile of a simulated device."""
     if name.endswith(".toml"):
         # Imported here: a refusal of a command does not wait for msgspec.
         from uflip.data.document import DocumentKind, read_text
@@ -111,22 +85,10 @@ def read_profile(name: str) -> tuple[str, str, str]:
 def profile_sources(name: str) -> dict[str, ConstantSource]:
     """Return the source of each constant of a profile.
 
-    Parameters
-    ----------
-    name : str
-        A name in `profile_names`, or a path ending in .toml.
-
     Returns
     -------
     dict of str to ConstantSource
         By key, in alphabetical order.
-
-    Raises
-    ------
-    UsageError
-        For an unknown name, or a key without a source.
-    DeviceError
-        For a path that cannot be read.
 
     Examples
     --------

@@ -75,17 +75,7 @@ def describe_verdicts(comparison: ResultComparison) -> str:
 
 
 def lines_of(comparison: ResultComparison, names: Sequence[str], *, every: bool) -> list[str]:
-    """Return the lines of a comparison for a terminal.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison to print.
-    names : sequence of str
-        The names of the two results.
-    every : bool
-        Whether to list every experiment, not only the baselines and differences.
-    """
+    """Return the lines of a comparison for a terminal."""
     lines = [
         f"first   {names[0]}  {comparison.first}",
         f"second  {names[1]}  {comparison.second}",
@@ -119,17 +109,7 @@ def _plain(value: Any) -> str:
 
 
 def build_page(comparisons: Sequence[ResultComparison], names: Sequence[str], version: str) -> str:
-    """Return one page for several comparisons with the same first result.
-
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        One for each result but the first.
-    names : sequence of str
-        The results, the first of all comparisons first.
-    version : str
-        Of uflip.
-    """
+    """Return one page for several comparisons with the same first result."""
     first = comparisons[0].first
     heads = [f"{other} compared with {names[0]}" for other in names[1:]]
     sections = [

@@ -38,13 +38,7 @@ MEANS: tuple[Literal["SR_ms", "RR_ms", "SW_ms", "RW_ms"], ...] = (
 
 
 def cells(characteristics: KeyCharacteristics) -> list[str]:
-    """Return the cells of a row, one for each of `COLUMNS`.
-
-    Parameters
-    ----------
-    characteristics
-        `key_characteristics` of a summary.
-    """
+    """Return the cells of a row, one for each of `COLUMNS`."""
     row = characteristics
     return [
         *(format_ms(None if (ms := row[mean]) is None else ms * 1e6) for mean in MEANS),
@@ -56,13 +50,7 @@ def cells(characteristics: KeyCharacteristics) -> list[str]:
 
 
 def numbers(characteristics: KeyCharacteristics) -> list[float | None]:
-    """Return the number behind each of the `cells`; None for a cell with a word.
-
-    Parameters
-    ----------
-    characteristics
-        `key_characteristics` of a summary.
-    """
+    """Return the number behind each of the `cells`; None for a cell with a word."""
     row = characteristics
     return [
         *(row[mean] for mean in MEANS),

@@ -75,13 +75,7 @@ class ReportPage:
 
 
 def render_page(page: ReportPage) -> str:
-    """Return the HTML of a page.
-
-    Raises
-    ------
-    UnavailableError
-        If Jinja is not installed.
-    """
+    """Return the HTML of a page."""
     return render("page.html", page=page, light=_variables(dark=False), dark=_variables(dark=True))
 
 

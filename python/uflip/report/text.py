@@ -40,20 +40,7 @@ MIN_SPAN = 2.0
 
 
 def render(document: Summary, *, full: bool = False) -> str:
-    """Render the summary of a result folder.
-
-    Parameters
-    ----------
-    document
-        From `uflip.results.summary`.
-    full
-        Print a row per run, not a line per experiment.
-
-    Returns
-    -------
-    str
-        Lines of at most about 100 columns, without a trailing newline.
-    """
+    """Render the summary of a result folder."""
     benchmarks = document["micro_benchmarks"]
     blocks = [head(document), _baselines(document), _key_characteristics(document)]
     if full:

@@ -101,24 +101,7 @@ def ablate(
     measure: Measure,
     on_step: OnStep,
 ) -> tuple[AblationScore, list[Ablation]]:
-    """Remove each fitted constant of a device in turn.
-
-    Parameters
-    ----------
-    profile : str
-        The device.
-    values : mapping
-        Key -> value, for all its constants.
-    measure : callable
-        `refit.RefitMeasurer`.
-    on_step : callable
-        Called with the number of devices made, and the last one.
-
-    Returns
-    -------
-    AblationScore, list of Ablation
-        For the unchanged device, and without each constant.
-    """
+    """Remove each fitted constant of a device in turn."""
     replacements = removable(profile, values)
     changes: list[Constants] = [{}, *({key: without} for key, without in replacements.items())]
     rows = on_all(partial(_row, measure), changes, on_step, lambda one: next(iter(one), "as it is"))

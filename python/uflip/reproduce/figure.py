@@ -40,13 +40,7 @@ EQUATION: LineLook = {"color": INK, "linewidth": 1.0, "linestyle": (0, (5, 2))}
 
 @styled
 def write(outcome: ReproductionOutcome, path: Path, *, force: bool = False) -> str:
-    """Draw a reproduction into a file; an older figure of this name is replaced.
-
-    Returns
-    -------
-    str
-        The path.
-    """
+    """Draw a reproduction into a file; an older figure of this name is replaced."""
     drawn = outcome.reproduction.draw(outcome.data)
     return save(drawn, path, outcome.reproduction.id, force=force)
 

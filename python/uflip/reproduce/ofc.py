@@ -94,15 +94,7 @@ def write_untimed(
 
 
 def steady_random_writes(device: SimulatedDevice, times: int = 6) -> None:
-    """Bring the device into the steady state of uniform random writes.
-
-    Parameters
-    ----------
-    device : SimulatedDevice
-        In any state.
-    times : int
-        Device sizes to write. After six, one page in 400 is still where the previous state put it.
-    """
+    """Bring the device into the steady state of uniform random writes."""
     write_untimed(device, "random", times * device.logical_pages, seed=101)
 
 

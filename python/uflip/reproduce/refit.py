@@ -92,13 +92,7 @@ class Fold:
 
 
 def published_row(profile: str, where: str = "--refit") -> table3.Published:
-    """Return the row of a device.
-
-    Raises
-    ------
-    UsageError
-        If the table has no row for it.
-    """
+    """Return the row of a device."""
     rows = {row.profile: row for row in table3.TABLE}
     if profile not in rows:
         raise unknown_name("device of Table 3", profile, rows, where=where)
@@ -124,13 +118,7 @@ def check_columns(columns: Iterable[str]) -> tuple[str, ...]:
 
 
 def fitted_keys(profile: str, values: Constants, columns: Iterable[str]) -> list[str]:
-    """Return the numeric keys of a profile that were fitted to any of the columns.
-
-    Parameters
-    ----------
-    values : mapping
-        Key -> its value, of the whole profile.
-    """
+    """Return the numeric keys of a profile that were fitted to any of the columns."""
     ids = [f"uflip/table3/{profile}/{table3.IDS[column]}" for column in columns]
     return [
         key
@@ -175,13 +163,7 @@ def miss(cell: table3.Cell) -> float:
 def search(
     start: Constants, free: Sequence[str], columns: Sequence[str], measure: Measure
 ) -> tuple[dict[str, Number], int]:
-    """Search the free constants, one by one, for the least total miss of the columns.
-
-    Returns
-    -------
-    dict, int
-        All constants, and the number of devices that were made.
-    """
+    """Search the free constants, one by one, for the least total miss of the columns."""
     best, devices = dict(start), 0
 
     def loss(constants: Constants) -> float:

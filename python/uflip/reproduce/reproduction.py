@@ -230,21 +230,6 @@ def compare_printed(
 ) -> ReproductionRow:
     """Compare with a printed number.
 
-    Parameters
-    ----------
-    value_id : str
-        One of `PUBLISHED`.
-    ours : float
-        The simulated value.
-    what : str, optional
-        Name of the row, if several rows compare with one value.
-    device : str, optional
-        As of `fitted_by`.
-    wider : Wider, optional
-        A wider tolerance.
-    note : str
-        Explanation of the row.
-
     Examples
     --------
     >>> row = compare_printed("ofc/random_writes_45", 7.9)
@@ -396,18 +381,6 @@ class ReproductionOutcome:
 
 
 def carry_out(reproduction: Reproduction[Any], on_step: OnStep = ignore) -> ReproductionOutcome:
-    """Run a reproduction, and compare with the paper.
-
-    Parameters
-    ----------
-    reproduction : Reproduction
-        One of `uflip.reproduce.REPRODUCTIONS`.
-    on_step : callable, optional
-        Called with (steps done, name of the last one).
-
-    Returns
-    -------
-    ReproductionOutcome
-    """
+    """Run a reproduction, and compare with the paper."""
     data = reproduction.measure(on_step)
     return ReproductionOutcome(reproduction, data, reproduction.rows(data))

@@ -100,13 +100,7 @@ def device_url(profile: str, **overrides: Any) -> str:
 
 
 class SimulatedDevice:
-    """A simulated device in both modes.
-
-    Parameters
-    ----------
-    url : str
-        A URL as of `device_url`.
-    """
+    """A simulated device in both modes."""
 
     def __init__(self, url: str, native: _native.Device | None = None) -> None:
         self.url = url
@@ -141,13 +135,7 @@ class SimulatedDevice:
         return counters
 
     def run(self, *specs: Spec) -> Window:
-        """Run patterns one after another in the timed mode.
-
-        Raises
-        ------
-        InterruptedRun
-            After Ctrl-C.
-        """
+        """Run patterns one after another in the timed mode."""
         return concatenate_windows(self._window(spec) for spec in specs)
 
     def _window(self, spec: Spec) -> Window:

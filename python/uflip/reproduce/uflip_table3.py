@@ -80,11 +80,6 @@ def benchmark(
         Names of micro-benchmarks; by default all.
     url : str, optional
         The device with some of its constants changed.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C, or when the caller stops waiting.
     """
     with open_device(f"sim:{profile}" if url is None else url) as device:
         return benchmark_on(device, plan_for(profile, device, only))

@@ -51,13 +51,7 @@ def benchmark_warnings(content: Manifest) -> list[StoredWarning]:
 
 
 def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> list[StoredWarning]:
-    """Return warnings that concern every run: device state, how it was opened, load of the host.
-
-    Parameters
-    ----------
-    device, host, state
-        The values of the manifest.
-    """
+    """Return warnings that concern every run: device state, how it was opened, load of the host."""
     warnings: list[StoredWarning] = []
     used = device.details.wear.percentage_used if device.details.wear else None
     if used is not None and used > RATED_PERCENT:
@@ -142,13 +136,7 @@ def _state_warning_parts(state: DeviceState) -> tuple[str, dict[str, object], st
 
 
 def interference_warnings(interference: Interference | None) -> list[StoredWarning]:
-    """Return warnings about the pause between runs (uFLIP §4.3).
-
-    Parameters
-    ----------
-    interference
-        `interference` of the manifest.
-    """
+    """Return warnings about the pause between runs (uFLIP §4.3)."""
     if interference is None or interference["over"]:
         return []
     return [
@@ -167,13 +155,7 @@ def interference_warnings(interference: Interference | None) -> list[StoredWarni
 
 
 def file_warnings(verification: FolderVerification) -> list[StoredWarning]:
-    """Return warnings about damaged files and about files that cannot be verified.
-
-    Parameters
-    ----------
-    verification
-        The verification of the folder.
-    """
+    """Return warnings about damaged files and about files that cannot be verified."""
     warnings = []
     if verification.lost:
         named = "; ".join(f"{each.file}: {each.reason}" for each in verification.lost[:3])

@@ -227,11 +227,6 @@ CONDITIONS = (
 def differences(first: Document, second: Document) -> list[StoredWarning]:
     """Return the conditions under which two results differ.
 
-    Parameters
-    ----------
-    first, second
-        From `uflip.results.summary`.
-
     Returns
     -------
     list of StoredWarning
@@ -331,17 +326,7 @@ def missing_verdict_reason(
     *,
     jobs: bool = False,
 ) -> str | None:
-    """Return why two means of one experiment have no verdict (`UNKNOWN_REASONS`), or None.
-
-    Parameters
-    ----------
-    first, second
-        The experiment in either result.
-    early
-        Runs of either that may have measured the start-up (`startup_runs`).
-    jobs
-        Whether they are jobs over physical addresses.
-    """
+    """Return why two means of one experiment have no verdict (`UNKNOWN_REASONS`), or None."""
     both = (first, second)
     if any(each["together"]["half_width_ns"] is None for each in both):
         return NO_INTERVAL

@@ -229,13 +229,7 @@ class Comparisons(TypedDict):
 
 
 def compare(first: Summary, second: Summary) -> ResultComparison:
-    """Compare two results.
-
-    Parameters
-    ----------
-    first, second : mapping
-        From `uflip.results.summary`.
-    """
+    """Compare two results."""
     ours, theirs = _experiments(first), _experiments(second)
     repeated = (first["repeatability"], second["repeatability"])
     both = [
@@ -330,19 +324,7 @@ def compare_experiment(
     repeated: Sequence[RepeatabilityByPattern] = (),
     unknown: str | None = None,
 ) -> ComparedExperiment | None:
-    """Compare one experiment; return None if a result has no mean for it.
-
-    Parameters
-    ----------
-    key
-        Its identity.
-    first, second
-        The experiment in either result.
-    repeated
-        Repeatability of either result.
-    unknown
-        Reason for a missing verdict (`comparability.missing_verdict_reason`).
-    """
+    """Compare one experiment; return None if a result has no mean for it."""
     one, other = first["together"], second["together"]
     if not one["mean_ns"] or not other["mean_ns"]:
         return None
@@ -479,15 +461,6 @@ def difference_chance(
     over all experiments of the comparison. (2) Where one side was repeated more often than the
     other, its smaller error by chance does the same. So the test with one variance for both sides
     must agree: it has no such fault where both scatter alike.
-
-    Parameters
-    ----------
-    first, second
-        The two means.
-    limit
-        The ratio that is still allowed.
-    spread
-        From `typical_spread`.
 
     Examples
     --------

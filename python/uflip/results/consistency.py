@@ -69,13 +69,6 @@ class BaselineResult:
 def baseline_key(spec: Spec, ios: int) -> BaselineKey | None:
     """Return the baseline pattern that a run makes, whatever its name; None if it makes another.
 
-    Parameters
-    ----------
-    spec
-        As the engine filled it in.
-    ios
-        The number of I/Os made.
-
     Examples
     --------
     >>> spec = Basic("read", "ordered", incr=1, io_size=4096, target_size=40960)

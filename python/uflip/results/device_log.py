@@ -212,13 +212,7 @@ class Operations:
 
 
 def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations:
-    """Make operations from the columns of a file.
-
-    Raises
-    ------
-    KeyError
-        If a column is missing.
-    """
+    """Make operations from the columns of a file."""
 
     def column(name: str) -> Integers:
         return np.asarray(columns[f"op_{name}"], dtype=np.int64)
@@ -307,13 +301,7 @@ class DeviceLog:
 
 
 def write_device_log(folder: Path, run: str, trace: Log) -> InsideFile:
-    """Write the device log of a run that is stored next.
-
-    Raises
-    ------
-    OSError, UflipError
-        If it cannot be written.
-    """
+    """Write the device log of a run that is stored next."""
     path = log_file(folder, run)
     path.parent.mkdir(exist_ok=True)
     with safe_files.replaced_file(path) as temporary:
@@ -327,13 +315,7 @@ def write_device_log(folder: Path, run: str, trace: Log) -> InsideFile:
 
 
 def read_device_log(run: StoredRun) -> DeviceLog | None:
-    """Read the device log of a run; return None if it has none.
-
-    Raises
-    ------
-    ResultsError
-        If the file has changed since it was written, or is missing.
-    """
+    """Read the device log of a run; return None if it has none."""
     about = run.meta.inside
     if about is None:
         return None

@@ -96,18 +96,6 @@ def export(results: Results, out: Path, file_format: str) -> list[Path]:
         The folder to make; it must not exist.
     file_format
         One of `FORMATS`.
-
-    Returns
-    -------
-    list of Path
-        The files and folders made in `out`.
-
-    Raises
-    ------
-    UsageError
-        If the format is unknown.
-    ResultsError
-        If `out` exists or cannot be written, or a run file is damaged; nothing is left then.
     """
     if file_format not in FORMATS:
         raise unknown_name("export format", file_format, FORMATS, where="--format")

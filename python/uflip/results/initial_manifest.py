@@ -64,11 +64,6 @@ def manifest_of(
         Planned runs, and skipped ones with reasons: objects with the fields of their entries.
     warnings
         Warnings of the plan, plain dictionaries.
-
-    Returns
-    -------
-    Manifest
-        With status "running".
     """
     return msgspec.convert(
         {
@@ -113,11 +108,6 @@ GIT_TIMEOUT_S = 2.0
 
 def host_provenance(command_line: Sequence[str]) -> dict[str, object]:
     """Describe the host for a manifest; unknown values are null.
-
-    Parameters
-    ----------
-    command_line
-        The command as typed, for example `sys.argv`.
 
     Examples
     --------

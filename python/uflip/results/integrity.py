@@ -114,13 +114,7 @@ class FolderVerification:
         return [verdict for verdict in self.lost if verdict.run is not None]
 
     def usable_manifest(self) -> Manifest:
-        """Return the manifest.
-
-        Raises
-        ------
-        ResultsError
-            If it is damaged.
-        """
+        """Return the manifest."""
         if self.manifest is None:
             assert self.error is not None, "there is a reason"
             raise self.error
@@ -133,13 +127,7 @@ class FolderVerification:
 
 
 def examine(folder: Path) -> FolderVerification:
-    """Verify every file of a result folder of `uflip run` against its ledger.
-
-    Raises
-    ------
-    ResultsError
-        If it is not a result folder, or of another version. Damage is not an error here.
-    """
+    """Verify every file of a result folder of `uflip run` against its ledger."""
     path = folder / manifest.FILE_NAME
     for attempt in range(READ_ATTEMPTS):
         content = _manifest_bytes(folder)
@@ -171,13 +159,7 @@ def examine(folder: Path) -> FolderVerification:
 
 
 def verify(folder: Path) -> list[FileStatus]:
-    """Return the status of each file of a result folder.
-
-    Raises
-    ------
-    ResultsError
-        If it is not a result folder, of another version, or unreadable. Damage is not an error.
-    """
+    """Return the status of each file of a result folder."""
     try:
         verification = examine(folder)
         usable = [run for run, verdict in verification.runs.items() if verdict.usable]
@@ -204,13 +186,7 @@ def run_checks(content: Manifest | None) -> Checks:
 
 
 def read_log(path: Path, expected: tuple[int, str] | None = None) -> _native.FlashTrace:
-    """Read the log of a job.
-
-    Raises
-    ------
-    ResultsError
-        If the file is damaged, or differs from `expected` (length [bytes], digest).
-    """
+    """Read the log of a job."""
     with native_errors():
         log = _native.read_flash_trace(str(path), expected)
     decode(path, KIND, log.job_json.encode(), Spec, dec_hook=spec_hook)
@@ -218,13 +194,7 @@ def read_log(path: Path, expected: tuple[int, str] | None = None) -> _native.Fla
 
 
 def read_ledger(folder: Path) -> Ledger | None:
-    """Read the ledger of a folder; return None if it is missing.
-
-    Raises
-    ------
-    ResultsError
-        If it cannot be read, or is of another version.
-    """
+    """Read the ledger of a folder; return None if it is missing."""
     path = folder / ledger.FILE_NAME
     content = read_if_exists(path, ledger.KIND)
     return None if content is None else ledger.parse(path, content)
@@ -356,21 +326,7 @@ def _run_verdicts(
     *,
     checks: Checks = _native.check_traces,
 ) -> list[FileStatus]:
-    """Verify the run files of a folder against its ledger.
-
-    Parameters
-    ----------
-    folder : Path
-        The result folder.
-    plan : mapping
-        Run -> digest of its plan entry.
-    present_runs : iterable of str
-        Runs with a file.
-    folder_ledger : Ledger or None
-        Read after `present_runs`, so that every file that a writer has renamed has its line.
-    folder_id : str or None
-        The id of this folder.
-    """
+    """Verify the run files of a folder against its ledger."""
     lines = folder_ledger.runs if folder_ledger else {}
     present = set(present_runs)
     of_plan = [run for run in plan if run in present]

@@ -178,10 +178,6 @@ def characteristics(
         Pattern → mean [ms] of SR, RR, SW and RW, None where not measured.
     micro_benchmarks
         Name → runs of a summary: `pattern`, `value`, `spec`, and `statistics` with `mean_ns`.
-
-    Returns
-    -------
-    Characteristics
     """
     means = {name: baselines_ms.get(name) for name in ("SR", "RR", "SW", "RW")}
     sequential, random = means["SW"], means["RW"]
@@ -252,12 +248,6 @@ def pause(curve: Mapping[int, float], sequential: float | None, random: float | 
         Pause [ns] → mean of random writes [ms], ascending.
     sequential, random
         Means of the baselines [ms].
-
-    Returns
-    -------
-    Finding
-        `none` where the longest pause is not enough; its factor is how near it comes.
-        `everywhere` where random writes behave like sequential ones without any pause.
 
     Examples
     --------

@@ -139,13 +139,7 @@ class OutputPath:
 
 
 def check_ending(path: Path, kind: str, option: str, endings: Iterable[str]) -> None:
-    """Refuse a name whose ending does not select one of several formats.
-
-    Raises
-    ------
-    UsageError
-        With the endings that are allowed.
-    """
+    """Refuse a name whose ending does not select one of several formats."""
     suffixes = list(endings)
     if path.suffix not in suffixes:
         raise UsageError(
@@ -158,31 +152,7 @@ def check_ending(path: Path, kind: str, option: str, endings: Iterable[str]) -> 
 
 
 def check(path: Path, kind: OutputKind, option: str = "", *, force: bool = False) -> OutputPath:
-    """Refuse a name that must not be written, before any work is done for it.
-
-    Parameters
-    ----------
-    path : Path
-        The requested name.
-    kind : OutputKind
-        The kind of output.
-    option : str
-        The option that named it, for the error.
-    force : bool
-        Replace a regular file that uflip did not make, or that was changed since.
-
-    Returns
-    -------
-    OutputPath
-        For `write` and `output_file`.
-
-    Raises
-    ------
-    UsageError
-        For the name of a folder, or in a missing folder; for "-".
-    RefusedError
-        If a file would be lost.
-    """
+    """Refuse a name that must not be written, before any work is done for it."""
     where = f"{option} {path}".strip()
     parent = path.absolute().parent
     if str(path) == "-":
@@ -207,15 +177,7 @@ def check(path: Path, kind: OutputKind, option: str = "", *, force: bool = False
 
 
 def write(output: OutputPath, content: bytes) -> int:
-    """Write a whole output, sealed where its kind has a seal; return its size [bytes].
-
-    Raises
-    ------
-    RefusedError
-        If the file of this name has changed since the check.
-    ResultsError
-        If it cannot be written; the old file is intact then.
-    """
+    """Write a whole output, sealed where its kind has a seal; return its size [bytes]."""
     if output.kind.seal is not None:
         content = add_seal(content, output.kind)
     with output_file(output) as temporary:
@@ -228,11 +190,6 @@ def output_file(output: OutputPath) -> Iterator[Path]:
     """Yield the path of a new empty file beside an output, and publish it at the end.
 
     On failure the old file stays, and the temporary one is removed.
-
-    Raises
-    ------
-    RefusedError, ResultsError
-        As `write`.
     """
     where = f"{output.option} {output.path}".strip()
     mode = None if output.existing is None else stat.S_IMODE(output.existing.st_mode)

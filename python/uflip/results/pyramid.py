@@ -62,13 +62,7 @@ class Pyramid:
     begin_ns: int
 
     def coarser(self, factor: int) -> "Pyramid":
-        """Merge `factor` neighbouring rows.
-
-        Raises
-        ------
-        ValueError
-            If that is not a power of two.
-        """
+        """Merge `factor` neighbouring rows."""
         if factor < 1 or factor & (factor - 1):
             raise ValueError(f"a power of two, not {factor}")
         return Pyramid(

@@ -64,15 +64,7 @@ class StoredRun:
     """Whether it is a job over physical addresses, to be read with `log` instead of `trace`."""
 
     def trace(self) -> _native.Trace:
-        """Read every I/O of the run.
-
-        Raises
-        ------
-        UsageError
-            If it is a job over physical addresses.
-        ResultsError
-            If the file is damaged.
-        """
+        """Read every I/O of the run."""
         if self.is_job:
             raise UsageError(
                 "An open-channel job has a command log instead of a trace",
@@ -92,13 +84,7 @@ class StoredRun:
             ) from error
 
     def log(self) -> _native.FlashTrace:
-        """Read every command of a job over physical addresses.
-
-        Raises
-        ------
-        ResultsError
-            If the file is damaged.
-        """
+        """Read every command of a job over physical addresses."""
         return read_log(self.path, self.expected)
 
     def summary(self) -> RunSummary:
@@ -135,14 +121,7 @@ class Results:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Results:
-        """Open a result folder, finished or not.
-
-        Raises
-        ------
-        ResultsError
-            If it is not a result folder, is of another version, or its manifest is damaged. A
-            damaged run is left out, and named in `warnings`.
-        """
+        """Open a result folder, finished or not."""
         folder = Path(path)
         verification = examine(folder)
         content = verification.usable_manifest()
@@ -156,13 +135,7 @@ class Results:
         return cls(folder, content, runs, verification)
 
     def summary_of(self, runs: Sequence[StoredRun]) -> RunSummary:
-        """Summarise the repetitions of a run: from the cache, or from their I/Os.
-
-        Raises
-        ------
-        ResultsError
-            If a run file is damaged.
-        """
+        """Summarise the repetitions of a run: from the cache, or from their I/Os."""
         cached = self._summary_cache.find([(run.id, run.expected) for run in runs])
         if cached is not None:
             return cached
@@ -174,11 +147,6 @@ class Results:
         """Return the aggregated response times of a run: from the cache, or from its I/Os.
 
         None for a job that wears out a block.
-
-        Raises
-        ------
-        ResultsError
-            If the run file is damaged.
         """
         cached = self._summary_cache.pyramid(run.id, run.expected)
         return pyramid_of(run.log() if run.is_job else run.trace()) if cached is None else cached

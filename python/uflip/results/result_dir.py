@@ -29,22 +29,7 @@ def run_file(folder: Path, run: str) -> Path:
 
 
 def refuse_existing(path: Path, *, subject: str = "Results are", option: str = "--out") -> None:
-    """Raise if a result folder cannot be made here because the name is in use.
-
-    Parameters
-    ----------
-    path : Path
-        The folder to be made.
-    subject, option : str
-        The subject and verb of the error, as in "Results are", and the option that names it.
-
-    Raises
-    ------
-    ResultsError
-        If `path` exists, whatever its type: results are never overwritten.
-    RefusedError
-        Inside another result folder.
-    """
+    """Raise if a result folder cannot be made here because the name is in use."""
     refuse_results(path, "results", str(path))
     if path.exists() or path.is_symlink():
         raise ResultsError(
@@ -68,20 +53,7 @@ def why_not_writable(path: Path) -> str:
 def create_atomically(
     folder: Path, *, kind: str = "result", option: str = "--out"
 ) -> Iterator[Path]:
-    """Yield a new folder to be filled; rename it to `folder` on success.
-
-    Parameters
-    ----------
-    folder : Path
-        Its final name.
-    kind, option : str
-        The kind of folder, and the option that names it.
-
-    Raises
-    ------
-    ResultsError
-        If it cannot be made, or its name was taken meanwhile.
-    """
+    """Yield a new folder to be filled; rename it to `folder` on success."""
     hidden: Path | None = None
     try:
         with safe_files.new_folder(folder) as hidden:
@@ -102,13 +74,7 @@ def create_atomically(
 
 
 def check_not_moved(folder: Path, descriptor: int) -> None:
-    """Refuse to continue if the folder of this name is not the one of the descriptor.
-
-    Raises
-    ------
-    ResultsError
-        If it was moved, deleted, or replaced.
-    """
+    """Refuse to continue if the folder of this name is not the one of the descriptor."""
     ours = os.fstat(descriptor)
     try:
         named = folder.stat()
@@ -145,13 +111,7 @@ def acquire_lock(folder: Path) -> int:
 
 
 def acquire_exclusive_lock(folder: Path) -> int:
-    """Hold the folder's lock, as `acquire_lock`.
-
-    Raises
-    ------
-    ResultsError
-        If another process holds it.
-    """
+    """Hold the folder's lock, as `acquire_lock`."""
     descriptor = acquire_lock(folder)
     if descriptor == NO_LOCK and is_locked(folder):
         raise ResultsError(

@@ -165,15 +165,6 @@ def _common_mode(spec: Pattern) -> int | None:
 def describe(trace: _native.Trace, info: DeviceInfo, durability: str) -> OneRun:
     """Describe a run as plain data: the output of `uflip pattern --json`.
 
-    Parameters
-    ----------
-    trace : Trace
-        All I/Os of the run.
-    info : DeviceInfo
-        The device.
-    durability : str
-        Durability of writes.
-
     Returns
     -------
     OneRun
@@ -230,11 +221,6 @@ def write_amplification(
         Unit of the counters [bytes]: a flash page, or a smaller mapping unit.
     host_bytes : int
         Bytes that the host wrote in the same time.
-
-    Returns
-    -------
-    float or None
-        None if the host wrote nothing, or the number of programmed pages is unknown.
 
     Examples
     --------

@@ -80,13 +80,7 @@ class SummaryCache:
         return {stored.sources: stored.summary for stored in run_summary.read(path)}
 
     def find(self, runs: Sequence[tuple[str, FileDigest | None]]) -> RunSummary | None:
-        """Find the summary of these repetitions, by the digests of their files.
-
-        Returns
-        -------
-        RunSummary or None
-            None if no cached summary was made from exactly these files.
-        """
+        """Find the summary of these repetitions, by the digests of their files."""
         sources = _sources(runs)
         if sources is None:
             return None

@@ -123,14 +123,7 @@ def default_path(url: str) -> Path:
 
 
 def check_record_path(path: Path) -> None:
-    """Fail before anything is written to the device if no record can be written at this path.
-
-    Raises
-    ------
-    ResultsError
-    RefusedError
-        For a symbolic link, which a record would replace.
-    """
+    """Fail before anything is written to the device if no record can be written at this path."""
     if path.is_symlink():
         raise RefusedError(
             "The record of the device's state never replaces a symbolic link",
@@ -161,19 +154,6 @@ def open_record(path: Path, info: DeviceInfo, *, ours_is_last: bool = False) -> 
     ours_is_last : bool
         Whether the last write to the device is known to come from our own interrupted run, after
         which no record could be written.
-
-    Returns
-    -------
-    StateRecord
-        Its `state` is None if the file is missing, belongs to another device of this name, or if
-        another process has written to the device since.
-
-    Raises
-    ------
-    ResultsError
-        If the file is something else, or from a newer uflip.
-    RefusedError
-        From `check_record_path`.
     """
     check_record_path(path)
     state = state_record.read(path)

@@ -61,11 +61,6 @@ WARM_SHARE = 0.8
 def summary(results: Results) -> Summary:
     """Summarise a result folder.
 
-    Parameters
-    ----------
-    results
-        A folder, finished or not.
-
     Returns
     -------
     dict
@@ -78,11 +73,6 @@ def summary(results: Results) -> Summary:
         ``components`` of a mix, ``time_spent_ns`` (mean per I/O and cause; simulated
         devices), ``counters``, ``write_amplification``, resolved ``spec`` and ``run`` (its
         id); ``missing`` runs, ``skipped``, ``warnings``, and the provenance.
-
-    Raises
-    ------
-    ResultsError
-        If a run file is damaged.
     """
     marks = marks_of(results.warnings)
     runs = [

@@ -155,13 +155,7 @@ class Examiner:
         return self.device.real and HOST_GAP in trace.columns
 
     def warnings(self, phases: Phases | None, plan: Sequence[PlanEntry]) -> list[StoredWarning]:
-        """Return one warning per code that was raised, in the order of `CHECKS`.
-
-        Parameters
-        ----------
-        phases, plan
-            The values of the manifest.
-        """
+        """Return one warning per code that was raised, in the order of `CHECKS`."""
         gathered = [
             self._gather(check, self._doubts[check.code])
             for check in CHECKS

@@ -87,11 +87,6 @@ class ResultsWriter:
             An unused name; missing parents are made.
         content : Manifest
             From `uflip.results.initial_manifest.manifest_of`.
-
-        Raises
-        ------
-        ResultsError
-            If the path exists, or cannot be made or written.
         """
         folder = Path(path)
         refuse_existing(folder)
@@ -112,14 +107,7 @@ class ResultsWriter:
 
     @classmethod
     def resume(cls, path: str | os.PathLike[str]) -> ResultsWriter:
-        """Resume an interrupted benchmark in its folder; `done` lists the finished runs.
-
-        Raises
-        ------
-        ResultsError
-            If it is not a result folder, is complete, or is open in another process; nothing is
-            changed then.
-        """
+        """Resume an interrupted benchmark in its folder; `done` lists the finished runs."""
         folder = Path(path)
         verification = examine(folder)
         content = verification.usable_manifest()
@@ -235,28 +223,7 @@ class ResultsWriter:
         return self._manifest
 
     def commit(self, run: PlannedRunLike, trace: Log, extra: About | None = None) -> Path:
-        """Store a finished run durably, before the next one starts.
-
-        Parameters
-        ----------
-        run
-            One of the planned runs.
-        trace
-            All its I/Os.
-        extra
-            More metadata to store beside the plan's entry and the device's counters.
-
-        Returns
-        -------
-        Path
-            The Parquet file.
-
-        Raises
-        ------
-        ResultsError
-            If the run is not in the plan, exists already, or cannot be written (a full disk);
-            no file is left of it then.
-        """
+        """Store a finished run durably, before the next one starts."""
         entry = self._entry(run.id)
         counters = trace.counters_json() if isinstance(trace, _native.Trace) else None
         about = extra or {}
@@ -282,20 +249,7 @@ class ResultsWriter:
         return path
 
     def finish(self, status: str, warnings: Sequence[WarningSummary] = ()) -> None:
-        """Write the last manifest, with the final status and all warnings.
-
-        Parameters
-        ----------
-        status
-            "complete", "interrupted" or "failed".
-        warnings
-            Further warnings, beside those of the plan and of the data.
-
-        Raises
-        ------
-        ResultsError
-            If the manifest cannot be written; the runs stay readable.
-        """
+        """Write the last manifest, with the final status and all warnings."""
         content = self._manifest
         if self.at_end is not None:
             host = {**content.host, "after": msgspec.to_builtins(self.at_end())}
@@ -353,13 +307,7 @@ class ResultsWriter:
 
 
 class FolderFiles:
-    """Ledger, manifest and run files of a folder.
-
-    Parameters
-    ----------
-    path : Path
-        The folder, which exists and is locked by the writer.
-    """
+    """Ledger, manifest and run files of a folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -385,25 +333,13 @@ class FolderFiles:
         self._folder_descriptor = result_dir.NO_LOCK
 
     def begin(self, content: Manifest) -> None:
-        """Begin the ledger of a folder.
-
-        Raises
-        ------
-        ResultsError
-            If it cannot be written.
-        """
+        """Begin the ledger of a folder."""
         plan = digest_of(content.plan)
         with _storing("ledger", self.path / ledger.FILE_NAME):
             self._ledger = LedgerWriter.create(self.path, content.folder_id, plan)
 
     def resume(self, content: Manifest, verification: FolderVerification | None) -> None:
-        """Resume an existing folder: remove half-written files and move damaged ones aside.
-
-        Raises
-        ------
-        ResultsError
-            If the ledger cannot be written.
-        """
+        """Resume an existing folder: remove half-written files and move damaged ones aside."""
         self.check_not_moved()
         self._remove_temporary_files(content)
         for verdict in verification.lost_runs if verification else []:
@@ -432,18 +368,7 @@ class FolderFiles:
                         path.unlink(missing_ok=True)
 
     def write_manifest(self, content: Manifest) -> Manifest:
-        """Write the manifest; its digest goes into the ledger first.
-
-        Returns
-        -------
-        Manifest
-            The manifest as written, with the number of ledger lines.
-
-        Raises
-        ------
-        ResultsError
-            If it cannot be written.
-        """
+        """Write the manifest; its digest goes into the ledger first."""
         self.check_not_moved()
         path = self.path / manifest.FILE_NAME
         with _storing("manifest", path):
@@ -462,13 +387,7 @@ class FolderFiles:
         return content
 
     def store_inside(self, entry: PlanEntry, trace: Log) -> InsideFile | None:
-        """Write the device log of a run that is stored next.
-
-        Raises
-        ------
-        ResultsError
-            If it cannot be written.
-        """
+        """Write the device log of a run that is stored next."""
         if not trace.has_inside:
             return None
         self.check_not_moved()
@@ -480,13 +399,7 @@ class FolderFiles:
             ) from error
 
     def store(self, entry: PlanEntry, trace: Log, metadata_json: str) -> Path:
-        """Write, fsync (native), enter into the ledger, rename; on failure leave nothing.
-
-        Raises
-        ------
-        ResultsError
-            If the run is stored already, or cannot be written.
-        """
+        """Write, fsync (native), enter into the ledger, rename; on failure leave nothing."""
         path = run_file(self.path, entry.id)
         self.check_not_moved()
         if path.exists():
@@ -541,13 +454,7 @@ def _store_error(kind: str, path: Path, error: OSError | UflipError) -> ResultsE
 
 
 def _check_lost(path: Path, expected: tuple[int, str] | None) -> None:
-    """Refuse to give up a file that could not be read: its content may be intact.
-
-    Raises
-    ------
-    ResultsError
-        If it still cannot be read, or matches its digest.
-    """
+    """Refuse to give up a file that could not be read: its content may be intact."""
     if not path.exists():
         return
     ((size, digest, problem),) = _native.digest_files([str(path)])
@@ -584,13 +491,7 @@ class LedgerWriter:
 
     @classmethod
     def create(cls, folder: Path, folder_id: str, plan: str) -> LedgerWriter:
-        """Begin the ledger of a folder with this plan (its digest).
-
-        Raises
-        ------
-        OSError
-            From the operating system; most likely the file exists.
-        """
+        """Begin the ledger of a folder with this plan (its digest)."""
         path = folder / ledger.FILE_NAME
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         os.close(descriptor)
@@ -615,11 +516,6 @@ class LedgerWriter:
             Its parsed content.
         dangling : bool
             Cut off the last line too: a kill came between it and its file.
-
-        Raises
-        ------
-        OSError
-            From the operating system.
         """
         path = folder / ledger.FILE_NAME
         lines, end, link = (
@@ -629,13 +525,7 @@ class LedgerWriter:
         return cls(path, lines, end, link)
 
     def append(self, entry: Entry) -> None:
-        """Write a line, and sync it; a failure leaves the ledger as it was.
-
-        Raises
-        ------
-        OSError
-            From the operating system (most likely: no space).
-        """
+        """Write a line, and sync it; a failure leaves the ledger as it was."""
         text, link = ledger.line(entry, self._link)
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:

@@ -17,13 +17,7 @@ PREFIX = "uflip_"
 
 
 def new_token(session: Session, name: str, role: str) -> str:
-    """Create an account, or a new token for a revoked one; return the token, which is not stored.
-
-    Raises
-    ------
-    UsageError
-        For an unknown role, an invalid name, or an account with a valid token.
-    """
+    """Create an account, or a new token for a revoked one; return the token (not stored)."""
     check_new(name, role)
     token = PREFIX + secrets.token_urlsafe(32)
     account = session.scalar(select(Account).where(Account.name == name))
@@ -44,12 +38,7 @@ def new_token(session: Session, name: str, role: str) -> str:
 
 
 def check_new(name: str, role: str) -> None:
-    """Refuse an invalid account before anything is created.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse an invalid account before anything is created."""
     if role not in ROLES:
         raise unknown_name("role", role, ROLES, where="--role")
     if not NAME.fullmatch(name):
@@ -63,13 +52,7 @@ def check_new(name: str, role: str) -> None:
 
 
 def revoke(session: Session, name: str) -> None:
-    """Revoke the token of an account; its results stay.
-
-    Raises
-    ------
-    UsageError
-        If there is no such account.
-    """
+    """Revoke the token of an account; its results stay."""
     account = session.scalar(select(Account).where(Account.name == name))
     if account is None:
         names = list(session.scalars(select(Account.name)))

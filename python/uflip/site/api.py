@@ -170,13 +170,7 @@ DatabaseSession = Annotated[Session, Depends(session_of, scope="function")]
 
 
 def find_account(request: Request) -> Account | None:
-    """Return the account of a request's token; None without a token.
-
-    Raises
-    ------
-    RefusedError
-        If the token is unknown or revoked.
-    """
+    """Return the account of a request's token; None without a token."""
     header = request.headers.get("authorization", "")
     if not header:
         return None
@@ -226,13 +220,7 @@ def _owned_result(
 
 
 def check_parameters(request: Request) -> None:
-    """Refuse parameters that the route does not have, and would ignore.
-
-    Raises
-    ------
-    UsageError
-        For an unknown parameter, and for one that is given twice.
-    """
+    """Refuse parameters that the route does not have, and would ignore."""
     route: APIRoute = request.scope["route"]
     filters = (route.openapi_extra or {}).get("parameters", ())
     allowed = [each.alias for each in route.dependant.query_params]

@@ -183,11 +183,6 @@ class AccountLimiter:
     """Limits concurrent work; one account may use half of the limit.
 
     A request waits here for a slot, without a thread that others need, and before its body is read.
-
-    Parameters
-    ----------
-    total : int
-        Limit for all accounts.
     """
 
     def __init__(self, total: int) -> None:

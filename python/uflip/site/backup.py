@@ -59,13 +59,7 @@ class BackupCounts:
 
 
 def back_up(site: Site, out: Path) -> BackupCounts:
-    """Copy a consistent state of a site into a new folder.
-
-    Raises
-    ------
-    ResultsError
-        If the folder exists or cannot be written; if a file is lost, or a row has no parent.
-    """
+    """Copy a consistent state of a site into a new folder."""
     refuse_existing(out, subject="Backups are", option="OUT")
     with create_atomically(out, kind="backup", option="OUT") as hidden:
         (hidden / BLOBS).mkdir()
@@ -195,13 +189,7 @@ def _copy(path: Path, to: Path) -> None:
 def restore_from(
     backup: Path, folder: Path, database: str | None = None, store: str | None = None
 ) -> BackupCounts:
-    """Make a site from a backup: check every file's digest, and compute every result again.
-
-    Raises
-    ------
-    ResultsError
-        If it is not a backup, a file of it is damaged, or the folder or database is in use.
-    """
+    """Make a site from a backup: check every file's digest, and compute every result again."""
     refuse_existing(folder, subject="A site is", option="FOLDER")
     rows = _read_rows(backup)
     files: dict[str, list[tuple[str, str]]] = {}

@@ -55,13 +55,7 @@ class Blobs:
         return self.root / "arriving"
 
     def path(self, digest: str) -> Path:
-        """Return the path of a complete file, whether it exists or not.
-
-        Raises
-        ------
-        UsageError
-            If `digest` is malformed.
-        """
+        """Return the path of a complete file, whether it exists or not."""
         if not _DIGEST.fullmatch(digest):
             raise UsageError(
                 "Not a digest",
@@ -124,18 +118,6 @@ class Blobs:
         parts : sequence of (Part, int)
             Each begins where the previous part of its file ended; with the length of the whole file
             [bytes].
-
-        Returns
-        -------
-        dict
-            The number of received bytes of each file, by its digest.
-
-        Raises
-        ------
-        UsageError
-            If a part begins at another offset, or exceeds the file's length.
-        ResultsError
-            If a complete file has another digest; it must be sent again.
         """
         with self._locked_upload(submission):
             received: dict[str, int] = {}
@@ -212,13 +194,7 @@ class Blobs:
             )
 
     def assemble(self, folder: Path, files: Iterable[tuple[str, str]]) -> None:
-        """Link complete files into a folder: pairs of a name in it and a digest.
-
-        Raises
-        ------
-        ResultsError
-            If a file does not exist any more.
-        """
+        """Link complete files into a folder: pairs of a name in it and a digest."""
         for name, digest in files:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -144,13 +144,7 @@ class SearchResults:
 
 
 def results(session: "Session", caller: Account | None, criteria: ResultQuery) -> SearchResults:
-    """Return a page of results.
-
-    Raises
-    ------
-    UsageError
-        For an unknown filter or order, or an invalid page.
-    """
+    """Return a page of results."""
     query = _matching(session, caller, criteria)
     start = _parse_cursor(criteria.after, criteria.before)
     order = _parse_order(criteria.sort, SORTS)
@@ -180,13 +174,7 @@ def all_results(
 
 
 def result(session: "Session", caller: Account | None, name: str) -> ResultRecord:
-    """Return a result that the account may see.
-
-    Raises
-    ------
-    ResultsError
-        If there is no such result, or the account may not see it.
-    """
+    """Return a result that the account may see."""
     record = session.scalar(select(ResultRecord).where(ResultRecord.id == name, visible_to(caller)))
     if record is None:
         raise AbsentError(
@@ -212,13 +200,7 @@ def has_file(session: "Session", result: ResultRecord, digest: str) -> bool:
 
 
 def devices(session: "Session", sort: str, after: str, before: str) -> RowPage:
-    """Return a page of the devices with published results, each with its representative result.
-
-    Raises
-    ------
-    UsageError
-        For an unknown order, or an invalid page.
-    """
+    """Return a page of the devices with published results, each with its representative result."""
     order, start = _parse_order(sort, DEVICE_SORTS), _parse_cursor(after, before)
     return _page(session, rows.devices(), order, DeviceRecord.id, DEVICES_PER_PAGE, start)
 
@@ -237,13 +219,7 @@ def count_devices(session: "Session") -> int:
 def device(
     session: "Session", caller: Account | None, slug: str
 ) -> tuple[DeviceRecord, list[Row[Any]]]:
-    """Return a device by its slug, and its newest results, at most `MAX_DEVICE_RESULTS`.
-
-    Raises
-    ------
-    ResultsError
-        If no such device has a result that the account may see.
-    """
+    """Return a device by its slug, and its newest results, at most `MAX_DEVICE_RESULTS`."""
     record = session.scalar(select(DeviceRecord).where(DeviceRecord.slug == slug))
     newest: list[Row[Any]] = []
     if record is not None:

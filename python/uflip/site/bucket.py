@@ -94,13 +94,7 @@ class Bucket:
         _on_all(put, files)
 
     def fetch(self, files: Iterable[Path]) -> None:
-        """Download missing files, each named by its digest.
-
-        Raises
-        ------
-        ResultsError
-            If one is missing or damaged.
-        """
+        """Download missing files, each named by its digest."""
         import obstore
 
         def get(path: Path) -> None:

@@ -138,11 +138,6 @@ def prepare(folder: Path, scratch: Path) -> PreparedResult:
         Of `uflip run`.
     scratch : Path
         An empty folder.
-
-    Raises
-    ------
-    ResultsError
-        If `folder` is not a result folder, or is damaged.
     """
     copy = scratch / "result"
     redactions = redacted_copy(folder, copy)
@@ -271,31 +266,7 @@ class Client:
     def submit(
         self, prepared: PreparedResult, *, publish: bool = False, on_bytes: OnBytes | None = None
     ) -> Submitted:
-        """Upload the missing parts of a result, and commit it.
-
-        Parameters
-        ----------
-        prepared : PreparedResult
-            The copy.
-        publish : bool
-            Publish it.
-        on_bytes : callable, optional
-            Called with the number of received bytes, and of all bytes.
-
-        Returns
-        -------
-        Submitted
-            The stored result.
-
-        Raises
-        ------
-        ResultsError
-            If the site refuses it; the error explains how to end the upload.
-        RefusedError
-            If the token does not allow it.
-        UnavailableError
-            If the site does not answer; the same command resumes the upload.
-        """
+        """Upload the missing parts of a result, and commit it."""
         files = [asdict(each) for each in prepared.files]
         for attempt in range(MAX_ATTEMPTS):
             upload = self._ask(UploadStatusResponse, "POST", "submissions", json={"files": files})
@@ -334,22 +305,7 @@ class Client:
                 on_bytes(sent_bytes, prepared.bytes)
 
     def pull(self, result: str, out: Path) -> Path:
-        """Download a result into a new folder, and check its files against their digests.
-
-        Parameters
-        ----------
-        result : str
-            Its id.
-        out : Path
-            A path that does not exist.
-
-        Raises
-        ------
-        ResultsError
-            If the result does not exist, a file is damaged, or the folder cannot be created.
-        UnavailableError
-            If the server is not a results site, or does not answer.
-        """
+        """Download a result into a new folder, and check its files against their digests."""
         refuse_existing(out)
         response = self._ask(ResultResponse, "GET", f"results/{result}")
         offered = [UploadFile(each.path, each.digest, each.bytes) for each in response.files]
@@ -430,13 +386,7 @@ class Client:
 
 
 def read_response(answer: "httpx.Response", content: bytes, shape: type[Shape]) -> Shape:
-    """Decode the content of a response.
-
-    Raises
-    ------
-    UflipError
-        The error that the site returned; `UnavailableError` for a response of another server.
-    """
+    """Decode the content of a response."""
     check_response(answer, content)
     try:
         return msgspec.json.decode(content, type=shape)
@@ -445,13 +395,7 @@ def read_response(answer: "httpx.Response", content: bytes, shape: type[Shape]) 
 
 
 def check_response(answer: "httpx.Response", content: bytes) -> None:
-    """Refuse a response that reports an error.
-
-    Raises
-    ------
-    UflipError
-        As `read_response`.
-    """
+    """Refuse a response that reports an error."""
     if answer.is_success:
         return
     try:
@@ -498,13 +442,6 @@ def download_result(url: str) -> Path:
     ----------
     url : str
         As in `https://results.example.org/results/0123456789abcdef0123456789abcdef`.
-
-    Raises
-    ------
-    UsageError
-        If the address is not that of a result.
-    UflipError
-        As `Client.pull`.
     """
     site, separator, result = url.rstrip("/").rpartition("/results/")
     if not separator or not result.isalnum():

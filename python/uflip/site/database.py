@@ -31,13 +31,6 @@ def open_database(url: str) -> "Engine":
     ----------
     url : str
         As SQLAlchemy takes it: `sqlite:////srv/site/site.db`, `postgresql://user@host/name`.
-
-    Raises
-    ------
-    UnavailableError
-        If a package is not installed, or the database does not answer.
-    UsageError
-        If the URL is malformed, or the schema is of a newer version.
     """
     check_url(url)
     from sqlalchemy import create_engine, event
@@ -64,12 +57,7 @@ def open_database(url: str) -> "Engine":
 
 
 def check_url(url: str) -> None:
-    """Refuse a malformed URL before anything is created.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a malformed URL before anything is created."""
     check_library()
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
@@ -83,12 +71,7 @@ def check_url(url: str) -> None:
 
 
 def check_library() -> None:
-    """Refuse an environment without the packages of a site.
-
-    Raises
-    ------
-    UnavailableError
-    """
+    """Refuse an environment without the packages of a site."""
     if any(find_spec(name) is None for name in PACKAGES):
         raise _missing_library()
 

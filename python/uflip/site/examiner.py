@@ -50,13 +50,7 @@ MAX_LABEL = 200
 
 
 def examine_folder(folder: Path) -> Table:
-    """Examine a folder in this process; return the fields of `result_summary.ExaminedFolder`.
-
-    Raises
-    ------
-    UflipError
-        If a check fails.
-    """
+    """Examine a folder in this process; return the fields of `result_summary.ExaminedFolder`."""
     verification = verify_folder(folder)
     unproven = [verdict for verdict in verification.verdicts if verdict.state != "proven"]
     if unproven:
@@ -136,11 +130,6 @@ def check_plan(folder: Path, manifest: Manifest) -> None:
     run under any name. So the run id and the pattern in a run file must be those of the plan,
     completed for the device of the manifest. A run may be shorter: it ends by its stop rule, and
     ignores no more I/Os than the device's start-up.
-
-    Raises
-    ------
-    ResultsError
-        For the first run that differs.
     """
     for entry in manifest.plan:
         path = run_file(folder, entry.id)

@@ -37,15 +37,7 @@ MAX_EXPLORER_RESULTS = 1000
 
 
 class ResultFolders:
-    """The folders of the results of a site.
-
-    Parameters
-    ----------
-    sessions : sessionmaker
-        Of the database.
-    blobs : Blobs
-        The files.
-    """
+    """The folders of the results of a site."""
 
     def __init__(self, sessions: "sessionmaker[Session]", blobs: Blobs) -> None:
         self._sessions = sessions
@@ -69,11 +61,6 @@ class ResultFolders:
             Names in the folder, and digests.
         new : bool
             The result has no row yet: a folder of its name was left by a kill, and is replaced.
-
-        Returns
-        -------
-        ExaminedFolder
-            The output of the examiner.
         """
         temporary = self._blobs.hidden_folder(result)
         try:
@@ -117,13 +104,7 @@ class ResultFolders:
 
 
 def examine(folder: Path) -> ExaminedFolder:
-    """Examine a folder in a process of its own.
-
-    Raises
-    ------
-    ResultsError
-        If the check fails, or takes more memory or time than any result does.
-    """
+    """Examine a folder in a process of its own."""
     command = [sys.executable, "-m", "uflip.site.examiner", str(folder)]
     try:
         process = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
@@ -142,13 +123,7 @@ def examine(folder: Path) -> ExaminedFolder:
 
 
 def parse_examination(output: Table) -> ExaminedFolder:
-    """Check the output of `examiner.examine_folder` against the database columns.
-
-    Raises
-    ------
-    ResultsError
-        If a text is longer than its column, or a database cannot store it.
-    """
+    """Check the output of `examiner.examine_folder` against the database columns."""
     try:
         return ExaminedFolder.model_validate(output)
     except ValidationError as error:
@@ -193,13 +168,7 @@ class PublishedFolders(Folders):
             return [self._result_folder(each) for each in session.scalars(newest)]
 
     def find(self, key: str) -> ResultFolder:
-        """Return a result by its id.
-
-        Raises
-        ------
-        ResultsError
-            If there is no published result of this id.
-        """
+        """Return a result by its id."""
         with self._sessions() as session:
             record = session.get(ResultRecord, key)
         if record is None or record.published_utc is None:

@@ -71,17 +71,7 @@ class CommittedUpload:
 
 
 class Intake:
-    """Accepts uploads and stores results.
-
-    Parameters
-    ----------
-    sessions : sessionmaker
-        Of the database.
-    blobs : Blobs
-        The files.
-    folders : ResultFolders
-        The result folders made of these files.
-    """
+    """Accepts uploads and stores results."""
 
     def __init__(
         self, sessions: "sessionmaker[Session]", blobs: Blobs, folders: ResultFolders
@@ -91,14 +81,7 @@ class Intake:
         self._folders = folders
 
     def begin(self, account: Account, files: Sequence[UploadFile]) -> str:
-        """Begin an upload, or find the one that began with the same files; return its id.
-
-        Raises
-        ------
-        UsageError
-            If these are not the files of a result, or one of them is here with another length; if
-            the account has too many open uploads.
-        """
+        """Begin an upload, or find the one that began with the same files; return its id."""
         check_names(files)
         self._check_lengths(account, files)
         with self._sessions.begin() as session:
@@ -124,13 +107,7 @@ class Intake:
             return upload.id
 
     def offered(self, account: Account, submission: str) -> list[UploadFile]:
-        """Return the files of an upload.
-
-        Raises
-        ------
-        ResultsError
-            If this account has begun no such upload.
-        """
+        """Return the files of an upload."""
         with self._sessions() as session:
             upload = session.get(Submission, submission)
             if upload is None or upload.account_id != account.id:
@@ -191,27 +168,7 @@ class Intake:
         )
 
     def commit(self, account: Account, submission: str, *, publish: bool) -> CommittedUpload:
-        """Examine an upload and store it as a result; everything is computed again from the traces.
-
-        Parameters
-        ----------
-        account, submission
-            Owner and id of the upload.
-        publish : bool
-            Publish it at once, if the account owns the result or is an admin.
-
-        Returns
-        -------
-        CommittedUpload
-            The stored result; the same content twice is one result.
-
-        Raises
-        ------
-        UsageError
-            If a file is missing, or has another length than announced.
-        ResultsError
-            If the examination fails; the upload stays, to be inspected or ended.
-        """
+        """Examine an upload and store it as a result, computed again from the traces."""
         files = self.offered(account, submission)
         self._check_lengths(account, files)  # also of files that arrived after the upload began
         with self._while_open(account, submission):
@@ -314,13 +271,7 @@ class Intake:
 
 
 def _existing_result(session: "Session", files: Sequence[UploadFile]) -> ResultRecord | None:
-    """Return the result of these files.
-
-    Raises
-    ------
-    ResultsError
-        If the id belongs to other files.
-    """
+    """Return the result of these files."""
     name = result_id(files)
     record = session.get(ResultRecord, name)
     if record is not None and {(each.path, each.digest) for each in record.files} != {

@@ -66,16 +66,6 @@ def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
         A folder of `uflip run`; it does not change.
     out : Path
         A path that does not exist.
-
-    Returns
-    -------
-    list of RedactedValue
-        The values that the copy does not contain.
-
-    Raises
-    ------
-    ResultsError
-        If `folder` is not a result folder, is not finished, or has a damaged file.
     """
     state = examine(folder)
     if state.lost:

@@ -60,12 +60,7 @@ def default_devices() -> list[str]:
 
 
 def check(devices: Iterable[str], scale: str, only: Sequence[str] | None) -> None:
-    """Refuse invalid options before anything is created.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse invalid options before anything is created."""
     for device in devices or default_devices():
         request = replace(_request(device, Path()), scale=scale, only=only)
         if device != FILE and not request.is_open_channel:
@@ -98,17 +93,6 @@ def seed(
         The micro-benchmarks to run; by default all.
     on_event : callable
         Called with the events of the benchmarks, see `uflip.benchmark.events`.
-
-    Yields
-    ------
-    Seeded
-        Each result as soon as it is public. Yielded results stay when a later device fails.
-        The measurement of a failed device is removed, since it would fail again.
-
-    Raises
-    ------
-    UflipError
-        As `uflip.run`, and as `Intake.commit`.
     """
     account = _account(site)
     for device in devices:

@@ -106,17 +106,6 @@ def open_site(
         URL of the bucket for the files; by default the folder alone stores them.
     make : bool
         Create a missing folder and database.
-
-    Raises
-    ------
-    ResultsError
-        If the folder cannot be created or written.
-    RefusedError
-        If the database belongs to another site, or the folder contains results.
-    UsageError
-        If there is no site, and `make` is false.
-    UflipError
-        As `uflip.site.database.open_database`, and as `Bucket`.
     """
     bucket = Bucket(store) if store else None
     url = database_of(root, database)

@@ -36,13 +36,7 @@ class UploadFile:
 
 
 def check_names(files: Sequence[UploadFile]) -> None:
-    """Refuse a list of files that is not that of a result folder.
-
-    Raises
-    ------
-    UsageError
-        For invalid, repeated or unknown names; for too many or too large files.
-    """
+    """Refuse a list of files that is not that of a result folder."""
     names = [each.path for each in files]
     problem = None
     if missing := set(FIXED) - set(names):
@@ -131,13 +125,7 @@ def pack_parts(parts: Iterable[FilePart]) -> bytes:
 
 
 def unpack_parts(body: bytes) -> list[FilePart]:
-    """Return the parts of a body.
-
-    Raises
-    ------
-    UsageError
-        If the body is malformed.
-    """
+    """Return the parts of a body."""
     parts: list[FilePart] = []
     at = 0
     while at < len(body) and len(parts) < MAX_PARTS:

@@ -59,24 +59,13 @@ _TEXTS = {"device", "durability"}
 
 
 def check_new(folder: Path) -> None:
-    """Check that rows can be stored in a folder, before any work is done.
-
-    Raises
-    ------
-    ResultsError, RefusedError, UnavailableError
-    """
+    """Check that rows can be stored in a folder, before any work is done."""
     arrow()
     outputs.check_new_folder(folder, "sweep", OPTION)
 
 
 def read_data_set(folder: Path) -> tuple[SweepManifest, dict[int, SweepRow]]:
-    """Read the rows of a sweep, finished or not: index of the point -> row.
-
-    Raises
-    ------
-    ResultsError, UnavailableError
-        If there is no sweep, or no library that reads Parquet.
-    """
+    """Read the rows of a sweep, finished or not: index of the point -> row."""
     manifest = document.read(folder)
     names, rows_by_index = [*manifest.design.vary], {}
     spec = cast("Functions", manifest.design.spec)  # checked by `read`
@@ -109,13 +98,7 @@ class DataSet:
     def create(
         cls, folder: Path, design: Design, points: Sequence[Sequence[Value]]
     ) -> Iterator[Self]:
-        """Create a new folder; added rows are stored when the block is left, in any way.
-
-        Raises
-        ------
-        ResultsError
-            If the name exists.
-        """
+        """Create a new folder; added rows are stored when the block is left, in any way."""
         manifest = SweepManifest(
             uflip_version=_native.__version__,
             simulator=_native.SIMULATOR_VERSION,
@@ -132,13 +115,7 @@ class DataSet:
     @classmethod
     @contextmanager
     def resume(cls, folder: Path) -> Iterator[Self]:
-        """Resume a folder; added rows are stored when the block is left, in any way.
-
-        Raises
-        ------
-        ResultsError
-            If there is no sweep, another simulator wrote it, or another process uses it.
-        """
+        """Resume a folder; added rows are stored when the block is left, in any way."""
         arrow()
         manifest = document.read(folder)
         if manifest.simulator != _native.SIMULATOR_VERSION:
@@ -176,12 +153,7 @@ class DataSet:
             yield from self._read(self.folder / ALL, self.manifest.rows)
 
     def check(self) -> None:
-        """Reject damaged rows: for readers, which cannot measure them again.
-
-        Raises
-        ------
-        ResultsError
-        """
+        """Reject damaged rows: for readers, which cannot measure them again."""
         whole = self.folder / ALL
         if self.manifest.rows is not None and not _bytes(whole, self.manifest.rows):
             raise ResultsError(
@@ -358,13 +330,7 @@ def _cell(value: Any, kind: Any) -> Any:
 
 
 def arrow() -> Any:
-    """Import pyarrow.
-
-    Raises
-    ------
-    UnavailableError
-        If it is not installed.
-    """
+    """Import pyarrow."""
     try:
         import pyarrow
     except ImportError as error:

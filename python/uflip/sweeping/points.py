@@ -78,20 +78,6 @@ def points(
 ) -> list[SweepPoint]:
     """Return every combination, the last name varying fastest; all of them are checked.
 
-    Parameters
-    ----------
-    url, spec, vary, durability
-        As for `sweep`.
-
-    Returns
-    -------
-    list of SweepPoint
-
-    Raises
-    ------
-    UsageError
-        If the device is not simulated, nothing varies, or any point makes no device or pattern.
-
     Examples
     --------
     >>> from uflip.spec import baseline
@@ -105,13 +91,7 @@ def points(
 
 
 def combinations(design: Design) -> list[list[Value]]:
-    """Return the values of each point, in the order of the names.
-
-    Raises
-    ------
-    UsageError
-        If nothing varies, or there are too many combinations; for a range without a sample.
-    """
+    """Return the values of each point, in the order of the names."""
     for name, values in design.vary.items():
         if isinstance(values, Range):
             values.check(name)
@@ -152,14 +132,7 @@ def _check_count(count: int, where: str) -> None:
 
 
 def check_points(design: Design, values: Sequence[Sequence[Value]]) -> CheckedPoints:
-    """Return the points of combinations; in a grid and a Sobol' design all must be possible.
-
-    Raises
-    ------
-    UsageError
-        If the device is not simulated, or a point makes no device or pattern: any point, or for a
-        random sample all points.
-    """
+    """Return the points of combinations; in a grid and a Sobol' design all must be possible."""
     if parse_url(design.device).kind != "sim":
         raise UsageError(
             "Only simulated devices can be swept",
@@ -271,13 +244,7 @@ def problem(names: int) -> Table:
 
 
 def library(module: str, where: str) -> Any:
-    """Import a library of `uflip[sweep]`.
-
-    Raises
-    ------
-    UnavailableError
-        If it is not installed.
-    """
+    """Import a library of `uflip[sweep]`."""
     from importlib import import_module
 
     try:

@@ -72,11 +72,6 @@ class PlannedSweep:
         -------
         list of SweepRow
             Of all points, in order.
-
-        Raises
-        ------
-        ResultsError
-            If the folder cannot be written, is of another simulator, or is in use.
         """
         with self._open_data_set() as stored:
             rows_by_index = {} if stored is None else stored.rows(self.points)
@@ -119,22 +114,7 @@ class PlannedSweep:
 
 
 def plan(design: Design, folder: Path | None = None) -> PlannedSweep:
-    """Draw and check the points of a sweep.
-
-    Parameters
-    ----------
-    design : Design
-        Its design.
-    folder : Path, optional
-        A new folder for the rows.
-
-    Raises
-    ------
-    UsageError
-        As `uflip.sweeping.sweep`.
-    ResultsError
-        If the folder exists.
-    """
+    """Draw and check the points of a sweep."""
     if not design.vary:
         raise UsageError(
             "Nothing varies",
@@ -166,26 +146,14 @@ def plan(design: Design, folder: Path | None = None) -> PlannedSweep:
 
 
 def load_plan(folder: Path) -> PlannedSweep:
-    """Return the plan of a sweep from its folder, to resume it.
-
-    Raises
-    ------
-    ResultsError
-        If the folder contains no sweep.
-    """
+    """Return the plan of a sweep from its folder, to resume it."""
     manifest = read(folder)
     points = check_points(manifest.design, manifest.points).points
     return PlannedSweep(manifest.design, points, [], folder, folder_exists=True)
 
 
 def read_rows(folder: Path) -> list[SweepRow]:
-    """Read the rows of a folder, from any version of the simulator.
-
-    Raises
-    ------
-    ResultsError
-        If there is no sweep, or its rows are damaged.
-    """
+    """Read the rows of a folder, from any version of the simulator."""
     planned = load_plan(folder)
     rows = DataSet(folder, read(folder))
     rows.check()

@@ -62,17 +62,7 @@ STATUS = {"usage": 400, "results": 404, "unavailable": 501}
 
 
 class Guard:
-    """ASGI middleware: answers only the browser that opened the printed URL.
-
-    Parameters
-    ----------
-    app : ASGI application
-        The protected application.
-    token : str
-        The first part of the path.
-    port : int
-        The port of this server.
-    """
+    """ASGI middleware: answers only the browser that opened the printed URL."""
 
     def __init__(self, app: "ASGIApp", token: str, port: int) -> None:
         self._app = app
@@ -123,15 +113,7 @@ class Guard:
 def application(
     roots: Sequence[Path], token: str, port: int, stage: Stage, sockets: Sequence[Path] = ()
 ) -> "ASGIApp":
-    """Return the explorer's application, optionally with the statistics sockets of servers.
-
-    Raises
-    ------
-    UnavailableError
-        If Starlette is not installed.
-    UsageError
-        If a path is not a folder.
-    """
+    """Return the explorer's application, optionally with the statistics sockets of servers."""
     return Guard(_routes(OpenResults(Folders(roots)), stage, token, sockets), token, port)
 
 

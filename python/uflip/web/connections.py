@@ -41,11 +41,6 @@ def bind_listener(host: str, port: int, options: str) -> socket.socket:
         The port; 0: a free one.
     options : str
         The options that selected it, for the error.
-
-    Raises
-    ------
-    UsageError
-        If the port is in use, or the address is not of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)

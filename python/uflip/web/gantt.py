@@ -199,13 +199,7 @@ def _recorded_lanes(run: OpenRun) -> Lanes | None:
 
 
 def lanes_of(opened: OpenResults, key: str, name: str) -> tuple[OpenRun, Lanes]:
-    """Return a run and the recorded operations of its dies.
-
-    Raises
-    ------
-    UsageError
-        If none were recorded.
-    """
+    """Return a run and the recorded operations of its dies."""
     run = opened.run(key, name)
     lanes = _recorded_lanes(run)
     if lanes is None:

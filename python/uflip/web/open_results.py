@@ -42,11 +42,6 @@ class ResultFolder:
 class Folders:
     """The result folders below the given ones.
 
-    Parameters
-    ----------
-    roots : sequence of Path
-        Result folders, or folders that contain some, at any depth.
-
     Raises
     ------
     UsageError
@@ -82,13 +77,7 @@ class Folders:
         return list(_found(self._roots, _is_sweep).values())
 
     def find_sweep(self, key: str) -> ResultFolder:
-        """Return a sweep by its key.
-
-        Raises
-        ------
-        ResultsError
-            If it does not exist any more.
-        """
+        """Return a sweep by its key."""
         sweep = next((folder for folder in self.sweeps() if folder.key == key), None)
         if sweep is None:
             raise ResultsError(
@@ -103,13 +92,7 @@ class Folders:
         return sweep
 
     def find(self, key: str) -> ResultFolder:
-        """Return a folder by its key.
-
-        Raises
-        ------
-        ResultsError
-            If it does not exist any more.
-        """
+        """Return a folder by its key."""
         with self._lock:
             folder = self._by_key.get(key)
         if folder is None:
@@ -191,12 +174,7 @@ def _is_sweep(path: Path) -> bool:
 
 
 def refuse_names(folder: ResultFolder) -> None:
-    """Reject a folder whose name is not valid text: its files could not be opened by name.
-
-    Raises
-    ------
-    ResultsError
-    """
+    """Reject a folder whose name is not valid text: its files could not be opened by name."""
     try:
         str(folder.path).encode()
     except UnicodeEncodeError:
@@ -234,13 +212,7 @@ def key_of(path: Path) -> str:
 
 
 class Latest(Generic[T]):
-    """A cache of the latest values, each valid while its stamp stays the same.
-
-    Parameters
-    ----------
-    most : int
-        Maximum number of values.
-    """
+    """A cache of the latest values, each valid while its stamp stays the same."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -265,13 +237,7 @@ class Latest(Generic[T]):
 
 
 class OpenResults:
-    """The open results and runs of some folders.
-
-    Parameters
-    ----------
-    folders : Folders
-        The folders of the results.
-    """
+    """The open results and runs of some folders."""
 
     def __init__(self, folders: Folders) -> None:
         self.folders = folders
@@ -284,13 +250,7 @@ class OpenResults:
         return self.folders.find(key)
 
     def results(self, key: str) -> Results:
-        """Open a folder, or return it from the cache.
-
-        Raises
-        ------
-        ResultsError
-            If it is not a result, or cannot be read.
-        """
+        """Open a folder, or return it from the cache."""
         folder = self.folder(key)
         return self._results.get(key, stamp_of(folder), partial(Results.load, folder.path))
 
@@ -300,13 +260,7 @@ class OpenResults:
         return self._summaries.get(key, stamp, lambda: summary(self.results(key)))
 
     def run(self, key: str, name: str) -> OpenRun:
-        """Open a run.
-
-        Raises
-        ------
-        UsageError
-            If the run does not exist.
-        """
+        """Open a run."""
         results = self.results(key)
         for each in results.runs:
             if each.id == name:

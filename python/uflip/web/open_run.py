@@ -171,15 +171,7 @@ def merged(
 
 
 class OpenRun:
-    """A run whose file is read on demand.
-
-    Parameters
-    ----------
-    results : Results
-        The folder.
-    run : StoredRun
-        One of its runs.
-    """
+    """A run whose file is read on demand."""
 
     def __init__(self, results: Results, run: StoredRun) -> None:
         self.results = results
@@ -270,13 +262,7 @@ class OpenRun:
         return int(self.summary.io_ignore)
 
     def grid(self) -> Grid | None:
-        """Return the grid; None while a thread makes it, which the first call starts.
-
-        Raises
-        ------
-        UflipError
-            If the run cannot be read.
-        """
+        """Return the grid; None while a thread makes it, which the first call starts."""
         if self.run.is_job and not self.has("submit_ns"):
             raise UsageError(
                 "The explorer has no picture of this job",

@@ -57,13 +57,7 @@ def is_action(path: str) -> bool:
 
 
 async def body(request: "Request") -> object:
-    """Read the body of a request.
-
-    Raises
-    ------
-    UsageError
-        If it is too large, not JSON, or contains invalid text.
-    """
+    """Read the body of a request."""
     content = b""
     async for part in request.stream():
         content += part

@@ -100,13 +100,7 @@ class Servers(TypedDict):
 
 
 def server_statistics(sockets: Sequence[Path]) -> Servers:
-    """Return the statistics of every server.
-
-    Parameters
-    ----------
-    sockets : sequence of Path
-        The sockets of `uflip serve --stats`.
-    """
+    """Return the statistics of every server."""
     return {"servers": [_server(path) for path in sockets]}
 
 
@@ -125,13 +119,7 @@ def _server(path: Path) -> Server | UnreachableServer:
 
 
 def request_status(path: Path) -> ServerStatus:
-    """Return the statistics of one server.
-
-    Raises
-    ------
-    DeviceError
-        If no server answers, or the answer is invalid.
-    """
+    """Return the statistics of one server."""
     text = bytearray()
     try:
         with closing(socket.socket(socket.AF_UNIX)) as connection:

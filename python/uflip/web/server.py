@@ -59,13 +59,6 @@ def serving(
         The port; 0: a free one.
     sockets : sequence of Path
         Statistics sockets of `uflip serve`.
-
-    Raises
-    ------
-    UsageError
-        If a path is not a folder, or the port is in use.
-    UnavailableError
-        If Starlette or uvicorn is not installed.
     """
     try:
         import uvicorn

@@ -85,19 +85,7 @@ class Trait:
 def slowest(
     run: OpenRun, start: int, stop: int, listed: int = MAX_LISTED, *, traits: bool = True
 ) -> Slowest:
-    """Return the slowest I/Os of a part of a run, and their common traits.
-
-    Parameters
-    ----------
-    run : OpenRun
-        The run.
-    start, stop : int
-        First and last number of the I/Os.
-    listed : int
-        Number of I/Os to list.
-    traits : bool
-        Whether to search for common traits.
-    """
+    """Return the slowest I/Os of a part of a run, and their common traits."""
     run.wait()
     start, stop = max(start, 0), min(stop, run.io_count)
     count = max(stop - start, 0)

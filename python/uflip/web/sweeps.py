@@ -31,13 +31,7 @@ UNITS |= dict.fromkeys(COSTS, "bytes")
 
 
 class Sweeps:
-    """The sweeps below some folders.
-
-    Parameters
-    ----------
-    folders : Folders
-        The folders of the sweeps.
-    """
+    """The sweeps below some folders."""
 
     def __init__(self, folders: Folders) -> None:
         self._folders = folders
@@ -52,15 +46,7 @@ class Sweeps:
         ]
 
     def get(self, key: str) -> Sweep:
-        """Return a sweep with its rows.
-
-        Raises
-        ------
-        ResultsError
-            If it does not exist, or cannot be read.
-        UnavailableError
-            If no library for Parquet is installed.
-        """
+        """Return a sweep with its rows."""
         folder = self._folders.find_sweep(key)
         return self._sweeps.get(key, stamp_of(folder, SWEEP_FILES), partial(_read_sweep, folder))
 

@@ -80,13 +80,7 @@ class _Glance(Struct, frozen=True):
 
 
 class Listing:
-    """Rows of results, each cached until its folder changes.
-
-    Parameters
-    ----------
-    opened : OpenResults
-        The folders.
-    """
+    """Rows of results, each cached until its folder changes."""
 
     def __init__(self, opened: OpenResults) -> None:
         self._opened = opened
@@ -403,11 +397,6 @@ def channel(opened: OpenResults, key: str) -> api_io_types.Channel:
 
     The numbers are those of `uflip.oc`, which the report draws too. Long series are thinned out by
     an odd step, so that no position of a mix is always left out.
-
-    Raises
-    ------
-    UsageError
-        If the folder is of another benchmark.
     """
     results = opened.results(key)
     if not results.is_open_channel:

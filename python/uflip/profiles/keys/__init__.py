@@ -19,11 +19,6 @@ class Key:
 def known_keys(interface: str) -> dict[str, dict[str, Key]]:
     """Return the keys of profiles by table.
 
-    Parameters
-    ----------
-    interface : str
-        "block" or "open_channel".
-
     Examples
     --------
     >>> known_keys("block")["timing"]["erase_ns"]

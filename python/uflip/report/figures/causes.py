@@ -28,13 +28,7 @@ NEGLIGIBLE = 0.001
 
 
 def draw(baselines: Sequence[BaselineTrace], *, simulated: bool = True) -> Drawing | None:
-    """Draw shares of the mean response time by cause, for all I/Os and for the slowest 1 %.
-
-    Returns
-    -------
-    Drawing or None
-        None if the device does not report causes.
-    """
+    """Draw shares of the mean response time by cause, for all I/Os and for the slowest 1 %."""
     traces = [trace for trace in pooled(baselines) if trace.causes_ms and len(trace.measured_ms)]
     if not traces:
         return None

@@ -33,20 +33,7 @@ HOLLOW = Polyline(
 
 
 def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawing | None:
-    """Draw the half widths of all runs.
-
-    Parameters
-    ----------
-    experiments
-        Name of the micro-benchmark -> its runs, as in a summary.
-    simulated
-        Whether to mark the figure as simulated.
-
-    Returns
-    -------
-    Drawing or None
-        None if no interval is known.
-    """
+    """Draw the half widths of all runs."""
     groups = _positions(experiments)
     if not groups:
         return None

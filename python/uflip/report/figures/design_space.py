@@ -67,11 +67,6 @@ def draw_parallel(
         Indices of points that are highlighted above the others.
     force : bool
         Replace any regular file of this name.
-
-    Raises
-    ------
-    UsageError
-        If no point has a value in all.
     """
     from matplotlib import colormaps
     from matplotlib.collections import LineCollection
@@ -315,29 +310,7 @@ ValueOf = Callable[[SweepPointLike], float | None]
 def draw_points(
     rows: Sequence[SweepPointLike], title: str, path: Path, *, force: bool = False
 ) -> str:
-    """Draw the rows of a sweep into a file; an older figure of this name is replaced.
-
-    Parameters
-    ----------
-    rows : sequence of Point
-        As `uflip.sweeping.sweep` returns them.
-    title : str
-        The swept device.
-    path : Path
-        As `check_name` takes it.
-    force : bool
-        Replace any regular file of this name.
-
-    Returns
-    -------
-    str
-        The path.
-
-    Raises
-    ------
-    UsageError
-        If no row has anything that is drawn.
-    """
+    """Draw the rows of a sweep into a file; an older figure of this name is replaced."""
     panels = [panel for panel in _panels(rows) if any(panel[1](row) is not None for row in rows)]
     if not panels:
         raise nothing_to_draw("no point has times, or a write amplification", path)

@@ -35,13 +35,7 @@ TICKS = {
 
 
 def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | None:
-    """Draw the share of I/Os slower than a time, a line per pattern, start-up left out.
-
-    Returns
-    -------
-    Drawing or None
-        None if there is nothing to draw.
-    """
+    """Draw the share of I/Os slower than a time, a line per pattern, start-up left out."""
     measured = [trace for trace in pooled(baselines) if len(trace.measured_ms)]
     if not measured:
         return None

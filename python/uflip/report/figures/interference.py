@@ -44,21 +44,7 @@ BATCHES = (("before", "SR"), ("writes", "RW"), ("after", "SR"))
 
 
 def draw(interference: Interference, windows: Batches, *, simulated: bool) -> Drawing | None:
-    """Draw the measurement of the pause.
-
-    Parameters
-    ----------
-    interference
-        The analysis.
-    windows
-        Its windows.
-    simulated
-        Whether to mark the figure as simulated.
-
-    Returns
-    -------
-    Drawing
-    """
+    """Draw the measurement of the pause."""
     description = (
         "Sequential reads, random writes, sequential reads. "
         f"{interference['reads_affected']} reads after the writes are slower than before, for "

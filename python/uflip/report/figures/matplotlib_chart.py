@@ -146,17 +146,7 @@ def new_figure(
     share_y: bool = False,
     share_x: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """Make a figure of the page's width.
-
-    Parameters
-    ----------
-    rows, columns
-        Panels.
-    height
-        Height [inches at 72 units].
-    share_y, share_x
-        Whether panels share their scales.
-    """
+    """Make a figure of the page's width."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
@@ -384,15 +374,7 @@ DPI = 160
 
 
 def check_name(path: Path, *, force: bool = False) -> OutputPath:
-    """Check the name of a figure file, before anything is measured.
-
-    Raises
-    ------
-    UsageError
-        For another extension, or a folder that does not exist.
-    RefusedError
-        If the name belongs to a file that is not a figure of uflip, unless `force` is given.
-    """
+    """Check the name of a figure file, before anything is measured."""
     outputs.check_ending(path, "figure", "--out", outputs.FIGURES)
     return outputs.check(path, outputs.FIGURES[path.suffix], "--out", force=force)
 
@@ -415,13 +397,7 @@ def nothing_to_draw(why: str, path: Path) -> UsageError:
 
 
 def save(figure: Figure, path: Path, salt: str, *, force: bool = False) -> str:
-    """Write a figure; an older figure of this name is replaced, anything else only by `force`.
-
-    Returns
-    -------
-    str
-        The path.
-    """
+    """Write a figure; an older figure of this name is replaced, anything else only by `force`."""
     import matplotlib as mpl
 
     target = check_name(path, force=force)

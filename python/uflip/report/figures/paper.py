@@ -168,15 +168,7 @@ Draw = Callable[[], "Figure"]
 
 
 def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
-    """Return the possible figures of a result: kind -> drawing function.
-
-    Parameters
-    ----------
-    results : Results
-        Of a block device.
-    document : mapping
-        Its summary.
-    """
+    """Return the possible figures of a result: kind -> drawing function."""
     simulated = is_simulated(document)
     kinds: dict[str, Draw] = {}
     for name in benchmark_names(document):
@@ -209,13 +201,7 @@ def kinds_of_sweep(points: Sequence[design_space.VariedPoint]) -> dict[str, Draw
 
 
 def choose(kinds: Mapping[str, Draw], kind: str) -> Draw:
-    """Return the drawing function of a kind.
-
-    Raises
-    ------
-    UsageError
-        If the result has no figure of this kind.
-    """
+    """Return the drawing function of a kind."""
     if kind not in kinds:
         raise unknown_name("figure of this result", kind, kinds, where="KIND")
     return kinds[kind]

@@ -50,11 +50,6 @@ def draw(
         `patterns` of the phases of a manifest.
     simulated
         Whether to mark the figure as simulated.
-
-    Returns
-    -------
-    Drawing or None
-        None if there is nothing to draw.
     """
     analysed = [trace for trace in first_runs(baselines) if trace.pattern in patterns]
     if not analysed:

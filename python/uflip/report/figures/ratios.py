@@ -56,30 +56,14 @@ HOW_TO_READ = (
 
 
 def largest(rows: Sequence[ComparedExperiment], most: int = MAX_ROWS) -> list[ComparedExperiment]:
-    """Return the rows that differ most, those beyond chance first.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        Of a comparison.
-    most : int
-        How many at most.
-    """
+    """Return the rows that differ most, those beyond chance first."""
     finite = [row for row in rows if row.ratio > 0 and math.isfinite(row.ratio)]
     ranked = sorted(finite, key=lambda row: (row.verdict not in DIFFERENT, -_factor(row.ratio)))
     return ranked[:most]
 
 
 def figure(comparison: ResultComparison, name: str) -> Figure | None:
-    """Return the figure of a comparison; None if the results have nothing in common.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        Of two results.
-    name : str
-        Anchor of the figure, unique in the page.
-    """
+    """Return the figure of a comparison; None if the results have nothing in common."""
     experiments = largest(comparison.rows)
     if not experiments:
         return None

@@ -668,11 +668,6 @@ def dots_as_image(
         Diameter [points].
     color, alpha
         "#rrggbb", and the opacity of one dot.
-
-    Returns
-    -------
-    str
-        The image as a data URL.
     """
     width, height = (max(int(np.ceil(length * DENSITY)), 1) for length in extent)
     column, row = (np.floor(coordinates * DENSITY).astype(int) for coordinates in at)

@@ -37,11 +37,6 @@ def draw(
         The part of the device that is used.
     simulated
         Whether to mark the figure as simulated.
-
-    Returns
-    -------
-    Drawing or None
-        None if nothing is written sequentially.
     """
     if not spaces:
         return None

@@ -67,20 +67,7 @@ LEGEND = (
 
 
 def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | None:
-    """Draw the traces of the baselines, a panel each on a common scale.
-
-    Parameters
-    ----------
-    baselines
-        Their runs, of which the first are drawn.
-    simulated
-        Whether to mark the figure as simulated.
-
-    Returns
-    -------
-    Drawing or None
-        None if there is nothing to draw.
-    """
+    """Draw the traces of the baselines, a panel each on a common scale."""
     first = first_runs(baselines)
     if not first:
         return None
