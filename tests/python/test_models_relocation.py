@@ -3,7 +3,9 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import special
 
 from uflip.errors import UsageError
@@ -135,3 +137,50 @@ def test_equation_1_overstates_cost_of_reserved_blocks() -> None:
 def test_victim_full_of_valid_pages_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="cannot be collected"):
         relocation.relocations_per_host_page(relocated_pages=128, pages_per_block=128)
+
+
+def super_fast_hash(counter: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Paul Hsieh's SuperFastHash of four bytes, OFC's source of addresses (Table II)."""
+
+    def shifted(value: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
+        return (value << np.uint32(bits)).astype(np.uint32)
+
+    low, high = counter & np.uint32(0xFFFF), counter >> np.uint32(16)
+    value = (np.uint32(4) + low).astype(np.uint32)
+    value = shifted(value, 16) ^ (shifted(high, 11) ^ value)
+    value = value + (value >> np.uint32(11))
+    for left, right in ((3, 5), (4, 17), (25, 6)):
+        value = value ^ shifted(value, left)
+        value = value + (value >> np.uint32(right))
+    return value
+
+
+def cyclic_survivors(addresses: NDArray[np.int64], logical: int, spare_factor: float) -> float:
+    """The share x of pages still valid when the oldest block is collected.
+
+    The buffer turns round once in S_P pages written, of which S_P (1 - x) come from the host. So x
+    is the share of writes whose address is not written again within that number of host writes.
+    """
+    order = np.argsort(addresses, kind="stable")
+    again = np.full(len(addresses), np.iinfo(np.int64).max)
+    same = addresses[order][1:] == addresses[order][:-1]
+    again[order[:-1][same]] = np.diff(order)[same]
+    turn = logical / (1 - spare_factor)
+    observed = again[: len(addresses) - int(turn)]
+    share = 0.2
+    for _ in range(200):
+        share = float((observed > turn * (1 - share)).mean())
+    return share
+
+
+@pytest.mark.parametrize("spare_factor", [0.3, 0.45, 0.6])
+def test_addresses_of_super_fast_hash_relocate_as_many_pages(spare_factor: float) -> None:
+    """OFC's generator does not explain that it printed fewer pages than equation (2) gives."""
+    logical = int(8192 * 128 * (1 - spare_factor))
+    counter = np.arange(2_500_000, dtype=np.uint32)
+    addresses = super_fast_hash(counter).astype(np.int64) % logical
+    relocated = 128 * cyclic_survivors(addresses, logical, spare_factor)
+    calculated = relocation.relocated_pages_simplified(
+        spare_factor=spare_factor, pages_per_block=128
+    )
+    assert relocated == pytest.approx(calculated, rel=0.01)

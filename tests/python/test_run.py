@@ -150,6 +150,38 @@ def test_file_runs_read_and_write(folder: Path) -> None:
     assert changed == set(range(0, 20, 2))
 
 
+def flags_of_open(path: Path) -> list[int]:
+    """Flags of this process's descriptors of a file, as the kernel stores them."""
+    flags = []
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            if entry.readlink() != path:
+                continue
+        except OSError:
+            continue  # the descriptor of the listing itself
+        info = Path("/proc/self/fdinfo", entry.name).read_text(encoding="ascii")
+        flags.append(int(info.split("flags:")[1].split()[0], 8))
+    return flags
+
+
+@pytest.mark.parametrize("buffered", [False, True])
+def test_kernel_opens_file_for_direct_io(folder: Path, buffered: bool) -> None:
+    path = folder / "direct.bin"
+    with open_device(f"file:{path}", size="1MiB", buffered=buffered):
+        writable = [flags for flags in flags_of_open(path) if flags & os.O_ACCMODE != os.O_RDONLY]
+    assert writable
+    # The ownership mark has a descriptor of its own, which does no I/O.
+    assert any(flags & os.O_DIRECT for flags in writable) != buffered
+
+
+@pytest.mark.parametrize("buffered", [False, True])
+def test_kernel_opens_block_device_for_direct_io(loop_device: str, buffered: bool) -> None:
+    with open_device(loop_device, writable=False, buffered=buffered):
+        flags = flags_of_open(Path(loop_device))
+    assert flags
+    assert any(one & os.O_DIRECT for one in flags) != buffered
+
+
 def test_zeros_are_written_if_requested(folder: Path) -> None:
     path = folder / "scratch.bin"
     with open_device(f"file:{path}", size=SIZE, data="zeros") as device:
