@@ -12,9 +12,9 @@ pseudo-random generator; pages of the host's block size.
 request as soon as one completes; a mix draws for each request whether it reads or writes.
 **Simplified**: a long window is made of runs, and the queue runs empty between two of them: once in
 half a million requests, and once a round of a sequential stream.
-**Ambiguous**: the bound is not printed; see `uflip.reproduce.ofc.OUTSTANDING`. OFC's generator
-(Super Fast Hash) gives reads the same addresses as writes, in the same order, which shows at the
-end of step 6 of its figure 7; ours are independent.
+**Ambiguous**: the bound is not printed; see `uflip.reproduce.ofc.OUTSTANDING`. OFC's generator is
+the Super Fast Hash of a counter; ours is the engine's. Equal seeds give reads the same addresses as
+writes, in the same order, as step 6 of its figure 7 needs.
 """
 
 from __future__ import annotations
