@@ -1,5 +1,6 @@
 """Is docs/papers.toml true: do its tests exist, and is missing work missing?"""
 
+import fnmatch
 import re
 import subprocess
 import sys
@@ -10,11 +11,17 @@ from typing import Any
 
 import pytest
 
+from uflip.reproduce import REPRODUCTIONS
+from uflip.reproduce.published import PUBLISHED
+
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import gen_papers  # noqa: E402 - a tool of the repository, not a package
+
 CONTENT = tomllib.loads((ROOT / "docs/papers.toml").read_text(encoding="utf-8"))
 ROWS = [(paper["id"], row) for paper in CONTENT["papers"] for row in paper["rows"]]
 KINDS = {"claim", "mechanism", "table", "figure", "equation", "future work"}
-TESTED = ("there", "partly", "differs")
+TESTED = ("there", "partly")
 
 # Numbered items of the papers: figures, tables, equations.
 NUMBERED = {
@@ -47,20 +54,56 @@ def test_papers_page_is_current() -> None:
 
 
 @pytest.mark.parametrize(("paper", "row"), ROWS, ids=name_of)
-def test_row_has_fields_required_by_its_status(paper: str, row: dict[str, Any]) -> None:
-    keys = {"where", "kind", "what", "status", "code", "tests", "note", "probe"}
+def test_row_has_fields_that_it_needs(paper: str, row: dict[str, Any]) -> None:
+    keys = {
+        *("where", "kind", "what", "built", "code", "tests", "note", "probe"),
+        *("values", "device", "reproduce"),
+    }
     assert set(row) <= keys
     assert row["kind"] in KINDS
-    assert row["status"] in (*TESTED, "missing")
-    if row["status"] == "missing":
-        assert row.get("probe"), "what name would code for it have?"
+    assert row["built"] in (*TESTED, "missing", "outside")
+    if row["built"] not in TESTED:
         assert not row.get("tests")
+        # What name would code for it have, or why can there be none?
+        assert row.get("probe") if row["built"] == "missing" else row.get("note")
         return
-    assert row["tests"], "a status needs a test that would fail if it were not so"
+    assert row["tests"], "a row needs a test that would fail if it were not so"
     assert row["code"]
     assert "probe" not in row
-    if row["status"] != "there":
-        assert row.get("note"), "which part is missing or different?"
+    if row["built"] == "partly":
+        assert row.get("note"), "which part is missing?"
+
+
+def test_published_values_belong_to_claims() -> None:
+    """Each value is counted as evidence of a claim, and each pattern names a value."""
+    patterns = [(row, pattern) for _, row in ROWS for pattern in row.get("values", [])]
+    for row, pattern in patterns:
+        assert fnmatch.filter(PUBLISHED, pattern), f"{row['what']}: {pattern}"
+    for value_id in PUBLISHED:
+        assert any(fnmatch.fnmatchcase(value_id, pattern) for _, pattern in patterns), value_id
+
+
+def test_named_reproductions_exist() -> None:
+    named = {name for _, row in ROWS for name in row.get("reproduce", [])}
+    assert named | set(CONTENT["misses"]) <= set(REPRODUCTIONS)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"kind": "equation"}, "equation"),
+        ({"kind": "mechanism"}, "mechanism only"),
+        ({"kind": "figure"}, "nothing printed"),
+        # Of the raw rates one constant was fitted to the reads alone.
+        ({"kind": "claim", "values": ["ofc/raw_*"]}, "1 predicted, 1 fitted"),
+        # The same values on a device whose constants were inferred from both.
+        ({"kind": "claim", "values": ["ofc/raw_*"], "device": "ofc-pipelined"}, "2 fitted"),
+        ({"kind": "claim", "values": ["ofc/drop_30_pages"], "reproduce": ["a"]},
+         "1 fitted, 2 misses: `a`"),
+    ],
+)  # fmt: skip
+def test_evidence_follows_from_sources(row: dict[str, Any], words: str) -> None:
+    assert gen_papers.evidence({"built": "there", **row}, {"a": ["x", "y"]}) == words
 
 
 @pytest.mark.parametrize(("paper", "row"), ROWS, ids=name_of)
@@ -86,7 +129,7 @@ def code() -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in sources())
 
 
-@pytest.mark.parametrize("row", [row for _, row in ROWS if row["status"] == "missing"], ids=name_of)
+@pytest.mark.parametrize("row", [row for _, row in ROWS if row["built"] == "missing"], ids=name_of)
 def test_missing_feature_is_not_in_the_code(row: dict[str, Any], code: str) -> None:
     match = re.search(rf"\b(?:{row['probe']})", code)
     assert match is None, f"{match.group()} is there: the row is not missing any more"

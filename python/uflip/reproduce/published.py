@@ -279,8 +279,16 @@ UFLIP_2009 = (
     *(value for row in table3.TABLE for value in _of_all(row.profile)),
     # Statements of the text without a figure.
     _uflip("5.1/memoright/start_up", "§5.1", MEMORIGHT, "start-up of random writes", "30", "I/Os"),
-    _uflip("5.1/no_start_up", "§5.1", "", "start-up of all but Memoright and Mtron", "none"),
-    _uflip("5.1/no_lingering", "§5.1", "", "reads after random writes, all but Mtron", "as before"),
+    *(
+        _uflip(f"5.1/{row.profile}/no_start_up", "§5.1", row.profile,
+               f"{row.profile}: start-up of random writes", "none")
+        for row in table3.TABLE if row.profile not in {MEMORIGHT, MTRON}
+    ),
+    *(
+        _uflip(f"5.1/{row.profile}/no_lingering", "§5.1", row.profile,
+               f"{row.profile}: reads after random writes over those before", "as before")
+        for row in table3.TABLE if row.profile != MTRON
+    ),
     _uflip("5.2/samsung/unaligned", "§5.2", SAMSUNG, "random writes off the 16 KB", "32", "ms"),
 )  # fmt: skip
 
