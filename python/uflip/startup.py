@@ -82,13 +82,13 @@ def longest_of(
     effects: dict[bool, float] = {}
     means: dict[str, float] = {}
     for label, phases in labelled_phases:
-        means.setdefault(label, phases["running_ns"])
-        is_write, ios = label in LABELS_OF_WRITES, phases["settled_ios"]
+        means.setdefault(label, phases.running_ns)
+        is_write, ios = label in LABELS_OF_WRITES, phases.settled_ios
         if not settled:
-            ios = max(phases["startup_ios"], ios)
-        effect = abs(phases["settling_ns"] / phases["running_ns"] - 1)
-        if STARTUP_NOT_OVER in phases["reasons"]:
-            ios, effect = phases["ios"], 1.0
+            ios = max(phases.startup_ios, ios)
+        effect = abs(phases.settling_ns / phases.running_ns - 1)
+        if STARTUP_NOT_OVER in phases.reasons:
+            ios, effect = phases.ios, 1.0
         if ios:
             longest[is_write] = max(longest[is_write], ios)
             effects[is_write] = max(effects.get(is_write, 0.0), effect)

@@ -17,13 +17,16 @@ Series that do not fit into memory are summarised a piece at a time (`Distributi
 numbers, from the frequency of each response time.
 """
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from math import sqrt
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from uflip.data.summary import ResponseTime, StatisticsSummary
 
 __all__ = [
     "PERCENTILES",
@@ -31,7 +34,7 @@ __all__ = [
     "Drift",
     "LatencyClass",
     "LatencyClasses",
-    "SeriesStatistics",
+    "StatisticsSummary",
     "drift",
     "latency_classes",
     "running_mean",
@@ -53,44 +56,11 @@ PERCENTILES: dict[str, float] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesStatistics:
-    """Statistics of response times.
-
-    Attributes
-    ----------
-    count : int
-        Number of I/Os.
-    min_ns, max_ns : int
-        The shortest and the longest [ns].
-    mean_ns, std_ns : float
-        Mean, and standard deviation of the sample, None for a single I/O [ns].
-    p5_ns, p50_ns, p90_ns, p95_ns, p99_ns, p99_9_ns : int or None
-        Observed percentiles; None if the sample is too small [ns].
-    """
-
-    count: int
-    min_ns: int
-    max_ns: int
-    mean_ns: float
-    std_ns: float | None
-    p5_ns: int | None
-    p50_ns: int | None
-    p90_ns: int | None
-    p95_ns: int | None
-    p99_ns: int | None
-    p99_9_ns: int | None
-
-    def as_dict(self) -> dict[str, int | float | None]:
-        """Return plain numbers for JSON, in the order of the fields."""
-        return asdict(self)
-
-
-STATISTICS = tuple(field.name for field in fields(SeriesStatistics))
+STATISTICS: tuple[Literal["count"] | ResponseTime, ...] = ("count", *get_args(ResponseTime))
 """Names of the statistics."""
 
 
-def summarise(response_time_ns: ArrayLike) -> SeriesStatistics:
+def summarise(response_time_ns: ArrayLike) -> StatisticsSummary:
     """Summarise the response times of one run.
 
     Parameters
@@ -100,7 +70,7 @@ def summarise(response_time_ns: ArrayLike) -> SeriesStatistics:
 
     Returns
     -------
-    SeriesStatistics
+    StatisticsSummary
         The sample standard deviation is None for a single I/O; a percentile q is None where
         fewer than `SUPPORT` I/Os lie on its thinner side.
 
@@ -112,21 +82,27 @@ def summarise(response_time_ns: ArrayLike) -> SeriesStatistics:
     Examples
     --------
     >>> summary = summarise([100, 100, 100, 500])
-    >>> summary.mean_ns, summary.std_ns, summary.max_ns, summary.p50_ns
-    (200.0, 200.0, 500, None)
+    >>> [summary[name] for name in ("mean_ns", "std_ns", "max_ns", "p50_ns")]
+    [200.0, 200.0, 500, None]
     """
     x = np.sort(np.asarray(response_time_ns))
     if x.ndim != 1 or len(x) == 0:
         raise ValueError(f"response times must be one-dimensional and not empty, got {x.shape}")
-    percentiles = {name: _percentile(x, q) for name, q in PERCENTILES.items()}
-    return SeriesStatistics(
-        count=len(x),
-        min_ns=int(x[0]),
-        max_ns=int(x[-1]),
-        mean_ns=float(x.mean(dtype=np.float64)),
-        std_ns=float(x.std(ddof=1, dtype=np.float64)) if len(x) > 1 else None,
-        **percentiles,
-    )
+    mean = float(x.mean(dtype=np.float64))
+    std = float(x.std(ddof=1, dtype=np.float64)) if len(x) > 1 else None
+    return _summary(len(x), (int(x[0]), int(x[-1])), (mean, std), partial(_percentile, x))
+
+
+def _summary(
+    count: int,
+    span: tuple[int, int],
+    moments: tuple[float, float | None],
+    percentile: Callable[[float], int | None],
+) -> StatisticsSummary:
+    (low, high), (mean, std) = span, moments
+    numbers = {"count": count, "min_ns": low, "max_ns": high, "mean_ns": mean, "std_ns": std}
+    percentiles = {name: percentile(q) for name, q in PERCENTILES.items()}
+    return cast("StatisticsSummary", numbers | percentiles)
 
 
 class Distribution:
@@ -177,26 +153,19 @@ class Distribution:
         if self._pending > self.FEW:
             self._pack()
 
-    def summary(self) -> SeriesStatistics | None:
+    def summary(self) -> StatisticsSummary | None:
         """Return the summary of all added response times; None without any."""
         if not len(self):
             return None
         if self._span is None:
             return summarise(np.concatenate(self._raw))
         self._pack()
-        low, high = self._span
         n, mean = self._count, self._sum / self._count
         # Integer arithmetic: the difference of two large sums loses no digits.
         scatter = self._squares * n - self._sum**2
         cumulative = np.cumsum(self._counts)
-        return SeriesStatistics(
-            count=n,
-            min_ns=low,
-            max_ns=high,
-            mean_ns=mean,
-            std_ns=sqrt(scatter / n / (n - 1)) if n > 1 else None,
-            **{name: self._percentile(cumulative, q) for name, q in PERCENTILES.items()},
-        )
+        std = sqrt(scatter / n / (n - 1)) if n > 1 else None
+        return _summary(n, self._span, (mean, std), partial(self._percentile, cumulative))
 
     def percentile(self, q: float) -> int | None:
         """Return an observed percentile [ns]; None if the sample is too small.

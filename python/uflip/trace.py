@@ -33,7 +33,7 @@ def mean(trace: Trace) -> float:
     """Return the mean response time without the start-up (`io_ignore`) [ns]."""
     statistics = _response_times(trace).summary()
     assert statistics is not None, "a run has I/Os behind its start-up"
-    return statistics.mean_ns
+    return statistics["mean_ns"]
 
 
 def percentiles(trace: Trace, percent: Sequence[float]) -> "NDArray[np.float64]":

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from uflip.data.device import DeviceDetails, DeviceInfo
+from uflip.data.manifest import PhasesOfPattern
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.microbench.experiment import PlannedRun
@@ -24,6 +25,16 @@ def device_info(kind: str = "file", **changes: Any) -> DeviceInfo:
     }  # fmt: skip
     details = DeviceDetails(**changes.pop("details", {}))
     return DeviceInfo(kind=kind, **(fields | changes), details=details)
+
+
+def pattern_phases(startup: int, ios: int = 1024, *reasons: str) -> PhasesOfPattern:
+    """Return phases with a start-up of a length, whose I/Os take twice as long as later ones."""
+    return PhasesOfPattern(
+        ios=ios, startup_ios=startup, period_ios=1, phase="start-up", levels=(), mean_ns=1.0,
+        half_width_ns=None, mean_ios=ios - startup, confidence=0.95, converged=not reasons,
+        reasons=reasons, slow_bound_ns=None, slow_episodes=0, percentiles=(), change_points=(),
+        settled_ios=startup, settling_ns=2.0, running_ns=1.0,
+    )  # fmt: skip
 
 
 def planned_run(

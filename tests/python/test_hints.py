@@ -101,7 +101,7 @@ def summary_of(cost: Cost, share: float = 0.01, without: str = "") -> dict[str, 
             run(name, "io_size", size, mean, share) for name, mean in baseline_ms.items()
         ],
         "micro_benchmarks": benchmarks,
-        "key_characteristics": characteristics(baseline_ms, benchmarks).as_dict(),
+        "key_characteristics": characteristics(baseline_ms, benchmarks),
         "repeatability": {},
     }
 
@@ -147,7 +147,7 @@ def hints_of_subset(cost: Cost, **values: list[int]) -> dict[int, Hint]:
         one["pattern"]: one["statistics"]["mean_ns"] / MS for one in document["baselines"]
     }
     row = characteristics(baseline_ms, document["micro_benchmarks"])
-    return hints_by_number(document | {"key_characteristics": row.as_dict()})
+    return hints_by_number(document | {"key_characteristics": row})
 
 
 def test_hints_name_only_measured_values() -> None:

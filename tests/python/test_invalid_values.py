@@ -43,7 +43,7 @@ def test_compare_accepts_what_load_accepts(folder: Path) -> None:
     result = uflip.load(folder)
     for other in (folder, str(folder), result):
         comparison = result.compare(other)
-        assert comparison.as_dict() == uflip.compare(folder, folder).as_dict()
+        assert comparison == uflip.compare(folder, folder)
     assert comparison.slower_than(0.02) == []
     for share in ("2%", None, -1, float("nan")):
         with pytest.raises(UsageError) as raised:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from command_line import uflip
 from scipy import signal, stats
+from stored import pattern_phases
 
 from uflip.benchmark import Choices, interference, make_plan
 from uflip.benchmark.interference import WINDOW, lingering
@@ -39,7 +40,7 @@ def test_short_run_without_io_ignore_underestimates_by_a_quarter() -> None:
     phases = find_phases({"RW": mtron(5120)})
     # The last two cheap writes could as well be the first of the running phase.
     assert 0 <= MTRON_STARTUP - phases["startup_ios"] < MTRON_PERIOD == phases["period_ios"]
-    assert phases["patterns"]["RW"]["mean_ns"] / 1e6 == pytest.approx(true_mean, rel=0.01)
+    assert phases["patterns"]["RW"].mean_ns / 1e6 == pytest.approx(true_mean, rel=0.01)
 
 
 @pytest.mark.parametrize("ratio", [1, 4, 8, 64])
@@ -67,14 +68,10 @@ def test_run_length_covers_phases() -> None:
     (reads,) = [each for each in plan.runs if (each.pattern, each.value) == ("SR", 8192)]
 
     def min_ios_after(planned: PlannedRun, startup: int, period: int) -> int:
-        pattern = {
-            "ios": 10**7, "startup_ios": startup, "reasons": [],
-            "settled_ios": startup, "settling_ns": 2.0, "running_ns": 1.0,
-        }  # fmt: skip
         phases = {
             "startup_ios": startup,
             "period_ios": period,
-            "patterns": {"RW": pattern},
+            "patterns": {"RW": pattern_phases(startup, 10**7)},
             "again": {},
         }
         return int(adapt_spec(planned, phases, 32768).stop.min_ios)
@@ -265,13 +262,13 @@ def test_benchmark_stores_phases_and_interference(tmp_path: Path) -> None:
     phases = results.manifest.phases
     assert set(phases["patterns"]) == {"SR", "RR", "SW", "RW"}
     every = [*phases["patterns"].values(), *phases["again"].values()]
-    assert phases["startup_ios"] == max(phase["startup_ios"] for phase in every)
+    assert phases["startup_ios"] == max(phase.startup_ios for phase in every)
     effect = results.manifest.interference
     assert effect["device_busy_ns"] > 0
     assert effect["pause_ns"] >= 1_000_000_000
     assert effect["gap_ns"] == 0, "in virtual time nothing lies between the batches"
     before_sequential_writes = [phases["patterns"]["RW"], *phases["again"].values()]
-    startup = max(phase["startup_ios"] for phase in before_sequential_writes)
+    startup = max(phase.startup_ios for phase in before_sequential_writes)
     min_ios = min(2 * startup, 1024)
     for run in results.runs:
         end = run.trace().ended_json

@@ -212,7 +212,7 @@ def test_large_distribution_is_approximated_within_its_precision(
         random.lognormal(11, 1, 20_000).astype(np.uint64),
         np.array([1, 1, 3 << 40, (1 << 62) + 1], dtype=np.uint64),
     ])  # fmt: skip
-    expected = stats.summarise(times).as_dict()
+    expected = stats.summarise(times)
     for most, precision in ((1 << 21, 0.0), (64, 1 / Distribution.PRECISION)):
         monkeypatch.setattr(Distribution, "MAX_VALUES", most)
         monkeypatch.setattr(Distribution, "FEW", 1000)
@@ -222,7 +222,7 @@ def test_large_distribution_is_approximated_within_its_precision(
         assert len(distribution) == len(times)
         statistics = distribution.summary()
         assert statistics is not None
-        for name, value in statistics.as_dict().items():
+        for name, value in statistics.items():
             exact = expected[name]
             assert exact is not None
             assert value is not None

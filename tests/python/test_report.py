@@ -317,7 +317,7 @@ def run_of(pattern: str, value: int, times: list[int], unit: str = "") -> dict[s
         "parameter": "incr",
         "value": value,
         "unit": unit,
-        "statistics": summarise(times).as_dict(),
+        "statistics": summarise(times),
         "elapsed_ns": max(sum(times), 1),
         "io_count": len(times),
     }

@@ -9,6 +9,7 @@ import pytest
 from command_line import uflip
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stored import pattern_phases
 
 from uflip.benchmark import Choices, make_plan
 from uflip.benchmark.run_lengths import MARGIN, adapt_spec, next_length
@@ -82,13 +83,6 @@ def test_reads_need_no_written_bytes() -> None:
     startup = Startup(reads=3, writes=100, io_size=32 * KIB)
     assert in_rows(baseline("SR", io_size=512), startup) == 3
     assert in_rows(parallel(), startup) == 0
-
-
-def pattern_phases(startup: int, ios: int = 1024, *reasons: str) -> dict[str, Any]:
-    return {
-        "startup_ios": startup, "settled_ios": startup, "ios": ios, "reasons": list(reasons),
-        "settling_ns": 2.0, "running_ns": 1.0,
-    }  # fmt: skip
 
 
 def test_startup_is_the_largest_observed() -> None:

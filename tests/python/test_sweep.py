@@ -111,7 +111,7 @@ def test_durability_can_vary() -> None:
     assert [row.durability for row in rows] == ["cached", "fua", "flush:8"]
     for row in rows:
         with open_device(url, durability=row.durability) as device:
-            single = summarise(device.run(WRITES).column("response_time_ns")).as_dict()
+            single = summarise(device.run(WRITES).column("response_time_ns"))
         assert row.writes == single
     assert len({row.writes["mean_ns"] for row in rows if row.writes}) == 3
     (same,) = sweep(url, WRITES, {"queue_depth": [1]}, durability="fua")
@@ -129,7 +129,7 @@ def test_row_equals_a_single_run() -> None:
         trace = device.run(WRITES)
     counters = json.loads(trace.counters_json() or "")
     assert row.counters == counters
-    assert row.writes == summarise(trace.column("response_time_ns")).as_dict()
+    assert row.writes == summarise(trace.column("response_time_ns"))
     assert row.elapsed_ns == trace.elapsed_ns()
     assert row.ios_per_s == pytest.approx(2000e9 / trace.elapsed_ns())
     assert row.bytes_per_s == pytest.approx(4096 * 2000e9 / trace.elapsed_ns())
@@ -180,7 +180,7 @@ def test_reads_and_writes_of_a_mix_are_separate() -> None:
         trace = device.run(MIX)
     times, modes = trace.column("response_time_ns"), np.asarray(trace.column("mode"))
     for statistics, mode in ((row.reads, 0), (row.writes, 1)):
-        assert statistics == summarise(np.asarray(times)[modes == mode]).as_dict()
+        assert statistics == summarise(np.asarray(times)[modes == mode])
     assert (row.reads or {})["count"] == 3 * (row.writes or {})["count"]
 
 

@@ -23,7 +23,7 @@ LONG_FUNCTIONS: dict[str, int] = {}
 MAY_IMPORT: dict[str, set[str]] = {
     "benchmark_options": set(),
     "errors": {"_native"},
-    "stats": set(),
+    "stats": {"data"},
     "accuracy": {
         "_native", "api", "data", "device", "executors", "footprint", "microbench", "results",
         "safe_files", "units",

@@ -269,7 +269,7 @@ def _key_characteristics(
         name: [corrected.get(key_of(name, run), run) for run in runs]
         for name, runs in document["micro_benchmarks"].items()
     }
-    true = characteristics(means, benchmarks).as_dict()
+    true = characteristics(means, benchmarks)
     comparisons = []
     for name in CHARACTERISTICS:
         if reported[name]["verdict"] in STATED:

@@ -9,16 +9,8 @@ whether it is long enough. This package returns its results as frozen values.
 ============  ============================================================
 """
 
-from uflip.analysis.series import (
-    PHASES,
-    REASONS,
-    Analysis,
-    Percentile,
-    ResponseLevel,
-    RunLength,
-    analyse,
-    run_length,
-)
+from uflip.analysis.series import PHASES, REASONS, RunLength, analyse, run_length
+from uflip.data.manifest import Analysis, Percentile, ResponseLevel
 
 __all__ = [
     "PHASES",

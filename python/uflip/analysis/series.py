@@ -8,15 +8,16 @@
 
 import datetime
 import json
-from dataclasses import asdict, dataclass
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uflip import _native
 from uflip.data.document import Table
-from uflip.data.manifest import PhasesOfPattern
+from uflip.data.manifest import Analysis
 from uflip.errors import UsageError, native_errors
 from uflip.units import parse_count
 
@@ -50,100 +51,6 @@ REASONS = {
     "not_stationary": "the beginning of the running phase differs from its end",
 }
 """Reason why a mean has not converged -> its explanation."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResponseLevel:
-    """A level of response times.
-
-    Attributes
-    ----------
-    mean_ns : float
-        Mean of its I/Os [ns].
-    share : float
-        Its share of all I/Os.
-    """
-
-    mean_ns: float
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class Percentile:
-    """The smallest response time that a share of the I/Os does not exceed.
-
-    Attributes
-    ----------
-    share : float
-        The share.
-    value_ns, low_ns, high_ns : float
-        The response time, and its interval [ns].
-    """
-
-    share: float
-    value_ns: float
-    low_ns: float
-    high_ns: float
-
-
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """The analysis of a series of response times.
-
-    Attributes
-    ----------
-    ios : int
-        Number of all I/Os.
-    startup_ios : int
-        I/Os before the running phase. 0: no start-up, or one that cannot be distinguished from
-        later I/Os, or one that is not over (`reasons` then contains it).
-    period_ios : int
-        I/Os of one oscillation of the running phase; 1 if none is significant.
-    phase : str
-        One of `PHASES`.
-    levels : tuple of ResponseLevel
-        Levels of the running phase, lowest first.
-    mean_ns, half_width_ns : float
-        Mean of the running phase, as far as it is divided into batches (see
-        docs/reference/analysis.md), and half the width of its interval [ns]; None with fewer than
-        five periods.
-    mean_ios : int
-        Number of I/Os, at the end of the series, in the mean.
-    confidence : float
-        Confidence of all intervals.
-    converged : bool
-        Whether the interval is narrow enough and there is no reason to doubt it.
-    reasons : tuple of str
-        Reasons for doubt; names of `REASONS`.
-    slow_bound_ns : float or None
-        Response times from here on count as slow [ns]; None if nothing varies.
-    slow_episodes : int
-        Independent episodes of slow I/Os in the running phase; a burst is one.
-    percentiles : tuple of Percentile
-        Those of 5, 50, 90, 95, 99, 99.9, 99.99 % that the sample supports.
-    change_points : tuple of int
-        I/Os at which the level changes, for naming the phase.
-    """
-
-    ios: int
-    startup_ios: int
-    period_ios: int
-    phase: str
-    levels: tuple[ResponseLevel, ...]
-    mean_ns: float
-    half_width_ns: float | None
-    mean_ios: int
-    confidence: float
-    converged: bool
-    reasons: tuple[str, ...]
-    slow_bound_ns: float | None
-    slow_episodes: int
-    percentiles: tuple[Percentile, ...]
-    change_points: tuple[int, ...]
-
-    def as_dict(self) -> PhasesOfPattern:
-        """Return plain numbers and lists for JSON, in the order of the fields."""
-        return cast("PhasesOfPattern", asdict(self))
 
 
 def analyse(
@@ -188,16 +95,7 @@ def analyse(
             _series(response_time_ns), confidence=confidence, half_width=half_width
         )
     result = json.loads(text)
-    return Analysis(
-        **result
-        | {
-            "mean_ios": _mean_ios(result),
-            "levels": tuple(ResponseLevel(**level) for level in result["levels"]),
-            "percentiles": tuple(Percentile(**each) for each in result["percentiles"]),
-            "reasons": tuple(result["reasons"]),
-            "change_points": tuple(result["change_points"]),
-        }
-    )
+    return msgspec.convert(result | {"mean_ios": _mean_ios(result)}, Analysis)
 
 
 def _mean_ios(result: Table) -> int:

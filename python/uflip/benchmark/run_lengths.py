@@ -127,8 +127,8 @@ def find_phases(
     return {
         "patterns": patterns,
         "again": others,
-        "startup_ios": max((each["startup_ios"] for each in every), default=0),
-        "period_ios": max((each["period_ios"] for each in patterns.values()), default=1),
+        "startup_ios": max((each.startup_ios for each in every), default=0),
+        "period_ios": max((each.period_ios for each in patterns.values()), default=1),
     }
 
 
@@ -137,15 +137,12 @@ def _analyse_patterns(response_time_ns: Mapping[str, NDArray[Any]]) -> dict[str,
     for label, times in response_time_ns.items():
         with suppress(UsageError):
             series = np.asarray(times, dtype=np.float64)
-            analysis: PhasesOfPattern = analyse(series).as_dict()
-            ios = settled_ios(series, analysis["startup_ios"])
+            analysis = analyse(series)
+            ios = settled_ios(series, analysis.startup_ios)
             begin, running = float(series[: ios or None].mean()), float(series[ios:].mean())
-            phases[label] = {
-                **analysis,
-                "settled_ios": ios,
-                "settling_ns": begin,
-                "running_ns": running,
-            }
+            phases[label] = PhasesOfPattern(
+                **structs.asdict(analysis), settled_ios=ios, settling_ns=begin, running_ns=running
+            )
     return phases
 
 

@@ -1,6 +1,5 @@
 """`uflip analyse`: phases, period, mean with its interval, and doubts about a series in a file."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,7 +72,7 @@ def command(
         error.where = f"{file}, {error.where}" if error.where else str(file)
         raise
     if as_json:
-        echo_json(analysis.as_dict())
+        echo_json(analysis)
     else:
         _print(file, analysis)
 
@@ -115,8 +114,7 @@ def _mean_ios(analysis: "Analysis") -> str:
 
 def _levels(analysis: "Analysis") -> str:
     return ", ".join(
-        f"{format_duration_ns(level['mean_ns'])} ({level['share']:.1%})"
-        for level in map(asdict, analysis.levels)
+        f"{format_duration_ns(level.mean_ns)} ({level.share:.1%})" for level in analysis.levels
     )
 
 

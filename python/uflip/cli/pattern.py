@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -30,8 +30,9 @@ from uflip.cli.options import (
 from uflip.cli.terminal import echo, echo_json, echo_pairs
 from uflip.data.device import DeviceInfo
 from uflip.data.document import DocumentKind, Table, decode, read_document
-from uflip.data.run import ModeDocument, Numbers, OneRun, SeriesDocument, StopDocument
+from uflip.data.run import ModeDocument, OneRun, SeriesDocument, StopDocument
 from uflip.data.spec import PLURALS
+from uflip.data.summary import ResponseTime, StatisticsSummary
 from uflip.durability import CACHED, FUA, describe_durability
 from uflip.errors import UsageError, native_errors
 from uflip.pattern_options import OPENED, PATTERN, STOPPING, only_given, parse_pattern
@@ -412,17 +413,17 @@ def _rate(document: OneRun | ModeDocument) -> str:
     return f"{format_count(round(ios))} IOPS, {format_size(round(size))}/s"
 
 
-def _times(prefix: str, statistics: Numbers) -> list[tuple[str, str]]:
+def _times(prefix: str, statistics: StatisticsSummary) -> list[tuple[str, str]]:
     """Return the paper's four statistics, and the percentiles that the sample supports."""
-    main = ("mean", "std", "min", "max")
-    percentiles = [name for name in statistics if name.startswith("p")]
+    main: list[ResponseTime] = ["mean_ns", "std_ns", "min_ns", "max_ns"]
+    percentiles = [name for name in get_args(ResponseTime) if name.startswith("p")]
     return [
-        (f"{prefix}response time", _durations(statistics, [f"{name}_ns" for name in main])),
+        (f"{prefix}response time", _durations(statistics, main)),
         (f"{prefix}percentiles", _durations(statistics, percentiles)),
     ]
 
 
-def _durations(statistics: Numbers, names: list[str]) -> str:
+def _durations(statistics: StatisticsSummary, names: list[ResponseTime]) -> str:
     return "  ".join(
         f"{name.removesuffix('_ns').replace('_', '.')} {format_duration_ns(ns)}"
         for name in names

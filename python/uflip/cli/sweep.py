@@ -30,6 +30,7 @@ from uflip.cli.pattern import requested_pattern, spec_option
 from uflip.cli.progress import display, with_time_left
 from uflip.cli.terminal import echo, echo_error, echo_json, echo_table, error_document
 from uflip.data.spec import MODES, PLURALS
+from uflip.data.summary import ResponseTime
 from uflip.data.sweep import METHODS, Range, Sample, Varied
 from uflip.device.url import read_override
 from uflip.durability import durability_or_default
@@ -90,7 +91,7 @@ MAX_STEPS = 10_000
 COSTS = ("spare_bytes", "memory_bytes")
 
 # Printed response times of a row.
-STATISTICS = ("mean", "p50", "p99", "max")
+STATISTICS: tuple[ResponseTime, ...] = ("mean_ns", "p50_ns", "p99_ns", "max_ns")
 
 
 @click.command("sweep", epilog=EPILOG)
@@ -441,7 +442,7 @@ def print_rows(rows: "list[SweepRow]", names: list[str], others: Sequence[str] =
     if modes:
         head.append("IOPS")
         prefixes = [f"{PLURALS[mode]} " if len(modes) > 1 else "" for mode in modes]
-        head += [prefix + name for prefix in prefixes for name in STATISTICS]
+        head += [prefix + name.removesuffix("_ns") for prefix in prefixes for name in STATISTICS]
     head += ["write amplification", "valid pages per victim"]
     echo_table(head, [_cells(row, names, costs, modes) for row in rows], left=len(names))
 
@@ -453,8 +454,8 @@ def _cells(row: "SweepRow", names: list[str], costs: list[str], modes: list[str]
     if modes:
         cells.append("" if row.ios_per_s is None else format_count(round(row.ios_per_s)))
     for mode in modes:
-        statistics = row.times.get(mode, {})
-        times = [statistics.get(f"{name}_ns") for name in STATISTICS]
+        statistics = row.times.get(mode)
+        times = [None if statistics is None else statistics[name] for name in STATISTICS]
         cells += ["" if time is None else format_duration_ns(time) for time in times]
     ratios = (row.write_amplification, row.relocated_pages_per_block)
     return cells + ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]

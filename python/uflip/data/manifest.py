@@ -39,39 +39,104 @@ from uflip.errors import RefusedError
 # Phases of the long baseline runs, and the interference of random writes: plain data.
 
 
-class OneLevel(TypedDict):
-    """A level of the running phase: its mean [ns], and the share of its I/Os."""
+class ResponseLevel(Struct, frozen=True):
+    """A level of response times.
+
+    Attributes
+    ----------
+    mean_ns : float
+        Mean of its I/Os [ns].
+    share : float
+        Its share of all I/Os.
+    """
 
     mean_ns: float
     share: float
 
 
-class PhasesOfPattern(TypedDict):
-    """The analysis of a series of response times, `uflip.analysis.Analysis`, and its settling.
+class Percentile(Struct, frozen=True):
+    """The smallest response time that a share of the I/Os does not exceed.
+
+    Attributes
+    ----------
+    share : float
+        The share.
+    value_ns, low_ns, high_ns : float
+        The response time, and its interval [ns].
+    """
+
+    share: float
+    value_ns: float
+    low_ns: float
+    high_ns: float
+
+
+class Analysis(Struct, frozen=True):
+    """The analysis of a series of response times.
+
+    Attributes
+    ----------
+    ios : int
+        Number of all I/Os.
+    startup_ios : int
+        I/Os before the running phase. 0: no start-up, or one that cannot be distinguished from
+        later I/Os, or one that is not over (`reasons` then contains it).
+    period_ios : int
+        I/Os of one oscillation of the running phase; 1 if none is significant.
+    phase : str
+        One of `uflip.analysis.PHASES`.
+    levels : tuple of ResponseLevel
+        Levels of the running phase, lowest first.
+    mean_ns, half_width_ns : float
+        Mean of the running phase, as far as it is divided into batches (see
+        docs/reference/analysis.md), and half the width of its interval [ns]; None with fewer than
+        five periods.
+    mean_ios : int
+        Number of I/Os, at the end of the series, in the mean.
+    confidence : float
+        Confidence of all intervals.
+    converged : bool
+        Whether the interval is narrow enough and there is no reason to doubt it.
+    reasons : tuple of str
+        Reasons for doubt; names of `uflip.analysis.REASONS`.
+    slow_bound_ns : float or None
+        Response times from here on count as slow [ns]; None if nothing varies.
+    slow_episodes : int
+        Independent episodes of slow I/Os in the running phase; a burst is one.
+    percentiles : tuple of Percentile
+        Those of 5, 50, 90, 95, 99, 99.9, 99.99 % that the sample supports.
+    change_points : tuple of int
+        I/Os at which the level changes, for naming the phase.
+    """
+
+    ios: Count
+    startup_ios: Count
+    period_ios: Count
+    phase: Name
+    levels: tuple[ResponseLevel, ...]
+    mean_ns: float
+    half_width_ns: float | None
+    mean_ios: Count
+    confidence: float
+    converged: bool
+    reasons: tuple[Name, ...]
+    slow_bound_ns: float | None
+    slow_episodes: Count
+    percentiles: tuple[Percentile, ...]
+    change_points: tuple[Count, ...]
+
+
+class PhasesOfPattern(Analysis, frozen=True):
+    """The analysis of a pattern, and its settling.
 
     `settled_ios`: I/Os until the means of parts of the run equal those of the running phase;
     unlike `startup_ios`, chance does not prolong it. `settling_ns` is the mean of these,
     `running_ns` that of all others [ns].
     """
 
-    ios: Count
-    startup_ios: Count
     settled_ios: Count
     settling_ns: float
     running_ns: float
-    period_ios: Count
-    phase: Name
-    levels: list[OneLevel]
-    mean_ns: float
-    half_width_ns: float | None
-    mean_ios: Count
-    confidence: float
-    converged: bool
-    reasons: list[Name]
-    slow_bound_ns: float | None
-    slow_episodes: Count
-    percentiles: list[Table]
-    change_points: list[Count]
 
 
 class Phases(TypedDict):

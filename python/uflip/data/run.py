@@ -15,6 +15,7 @@ from msgspec import Struct
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Count, DigestText, DocumentKind, Name, Positive, Table, Text, decode
 from uflip.data.spec import Pattern
+from uflip.data.summary import StatisticsSummary
 
 KIND = DocumentKind("metadata of the run", 64 << 20, "move the file away to look at the other runs")
 
@@ -87,10 +88,6 @@ def ended_of(path: Path, text: str | None) -> StopRecord | None:
 # A single run as plain data: the output of `uflip pattern --json`.
 
 
-Numbers = Mapping[str, int | float | None]
-"""Statistics of response times [ns] by name; a percentile is null if the sample is too small."""
-
-
 class SeriesDocument(TypedDict):
     """The mean of one series of a run, and its interval."""
 
@@ -113,7 +110,7 @@ class ModeDocument(TypedDict):
     bytes: int
     ios_per_s: float | None
     bytes_per_s: float | None
-    statistics: Numbers
+    statistics: StatisticsSummary
 
 
 class OneRun(TypedDict):
@@ -128,11 +125,11 @@ class OneRun(TypedDict):
     elapsed_ns: int
     ios_per_s: float | None
     bytes_per_s: float | None
-    statistics: Numbers
+    statistics: StatisticsSummary
     causes_ns: dict[str, float]
     counters: dict[str, int] | None
     write_amplification: float | None
     ended: StopDocument | None
-    components: NotRequired[dict[str, Numbers]]
+    components: NotRequired[dict[str, StatisticsSummary]]
     by_mode: NotRequired[Mapping[str, ModeDocument]]
     disturbed: NotRequired[Mapping[str, int]]

@@ -109,7 +109,19 @@ ResponseTime = Literal[
 
 
 class StatisticsSummary(TypedDict):
-    """Statistics of response times [ns]; a percentile is null if the sample is too small for it."""
+    """Statistics of response times [ns]; a percentile is null if the sample is too small for it.
+
+    Attributes
+    ----------
+    count : int
+        Number of I/Os.
+    min_ns, max_ns : int
+        The shortest and the longest [ns].
+    mean_ns, std_ns : float
+        Mean, and standard deviation of the sample, None for a single I/O [ns].
+    p5_ns, p50_ns, p90_ns, p95_ns, p99_ns, p99_9_ns : int or None
+        Observed percentiles; None if the sample is too small [ns].
+    """
 
     count: Positive
     min_ns: Count

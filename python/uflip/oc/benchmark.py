@@ -130,13 +130,13 @@ def times_summary(series: ResponseSeries, op: int) -> OpTimes | None:
         return None
     statistics = summarise(np.rint(times * NS_PER_MS))
     return OpTimes(
-        count=statistics.count,
-        mean_ms=statistics.mean_ns / NS_PER_MS,
-        p5_ms=_ms(statistics.p5_ns),
-        p50_ms=_ms(statistics.p50_ns),
-        p95_ms=_ms(statistics.p95_ns),
-        p99_ms=_ms(statistics.p99_ns),
-        max_ms=statistics.max_ns / NS_PER_MS,
+        count=statistics["count"],
+        mean_ms=statistics["mean_ns"] / NS_PER_MS,
+        p5_ms=_ms(statistics["p5_ns"]),
+        p50_ms=_ms(statistics["p50_ns"]),
+        p95_ms=_ms(statistics["p95_ns"]),
+        p99_ms=_ms(statistics["p99_ns"]),
+        max_ms=statistics["max_ns"] / NS_PER_MS,
     )
 
 

@@ -207,8 +207,8 @@ def write_variance(measured: OpenChannelFindings) -> str:
     statistics = {share: summarise(times) for share, series in mixes.items()
              if len(times := np.rint(series.times(WRITE) * NS_PER_MS))}  # fmt: skip
     listed = ", ".join(
-        f"{each.std_ns / NS_PER_MS:.2f} ms at {share}"
+        f"{deviation / NS_PER_MS:.2f} ms at {share}"
         for share, each in statistics.items()
-        if each.std_ns is not None
+        if (deviation := each["std_ns"]) is not None
     )
     return f"Standard deviation of the response times of writes: {listed}." if listed else ""

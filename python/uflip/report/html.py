@@ -300,17 +300,15 @@ def _phases(document: Document, traces: Traces) -> list[Block]:
 
 
 def _phase_row(label: str, phases: PhasesOfPattern) -> tuple[str, ...]:
-    levels = ", ".join(
-        f"{level['mean_ns'] / 1e6:.3g} ms {level['share']:.0%}" for level in phases["levels"]
-    )
-    half = phases["half_width_ns"]
-    mean = f"{phases['mean_ns'] / 1e6:.3g}" + (f" ± {half / 1e6:.2g}" if half is not None else "")
-    doubts = ", ".join(reason.replace("_", " ") for reason in phases["reasons"])
+    levels = ", ".join(f"{level.mean_ns / 1e6:.3g} ms {level.share:.0%}" for level in phases.levels)
+    half = phases.half_width_ns
+    mean = f"{phases.mean_ns / 1e6:.3g}" + (f" ± {half / 1e6:.2g}" if half is not None else "")
+    doubts = ", ".join(reason.replace("_", " ") for reason in phases.reasons)
     return (
         label,
-        phases["phase"],
-        format_count(phases["startup_ios"]),
-        format_count(phases["period_ios"]) if phases["period_ios"] > 1 else "none",
+        phases.phase,
+        format_count(phases.startup_ios),
+        format_count(phases.period_ios) if phases.period_ios > 1 else "none",
         levels,
         mean,
         doubts or "none",

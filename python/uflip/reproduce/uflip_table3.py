@@ -96,7 +96,7 @@ def benchmark_on(device: Device, plan: Plan) -> Summary:
         run.carry_out(on_event=lambda _event: signals.check())
         document = summary(Results.load(run.writer.path))
     row = characteristics(document["baselines_ms"], document["micro_benchmarks"])
-    return {**document, "key_characteristics": row.as_dict()}
+    return {**document, "key_characteristics": row}
 
 
 COARSE = "its constants were set by hand until this came within the wide scale, and no nearer"

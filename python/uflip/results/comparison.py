@@ -23,11 +23,8 @@ from math import exp, lgamma, log, log1p, sqrt
 from statistics import NormalDist, median
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
-import msgspec
-
 from uflip import _native
 from uflip.arrow_table import Columns, frame
-from uflip.data import document
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import StoredWarning
 from uflip.data.summary import BaselineRepeats, ExperimentSummary, StatisticsSummary, Summary
@@ -207,11 +204,6 @@ class ResultComparison:
     def frame(self) -> "Table":
         """Return one row per experiment, as an Arrow table; see `uflip.arrow_table`."""
         return frame([asdict(row) for row in self.rows], COLUMNS)
-
-    def as_dict(self) -> document.Table:
-        """Return plain data, in the order of the fields."""
-        content: document.Table = msgspec.to_builtins(self)
-        return content
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -109,67 +109,13 @@ class Finding:
     reference: str | None = None
     bounds: tuple[float, float] | None = None
 
-    @property
-    def verdict_and_factor(self) -> CharacteristicVerdict:
-        """Return the finding of a rule without a value."""
-        return {"verdict": self.verdict, "factor": self.factor}
-
 
 NOT_MEASURED = Finding("not_measured")
 
 
-@dataclass(frozen=True)
-class Characteristics:
-    """One row of Table 3. Means are in milliseconds, None where not measured."""
-
-    SR_ms: float | None
-    RR_ms: float | None
-    SW_ms: float | None
-    RW_ms: float | None
-    pause: Finding
-    locality: Finding
-    partitions: Finding
-    reverse: Finding
-    in_place: Finding
-    large_increments: Finding
-
-    def as_dict(self) -> KeyCharacteristics:
-        """Return the row as plain data; values carry their unit in their name."""
-        pause, area, several = self.pause, self.locality, self.partitions
-        first, last = pause.bounds or (None, None)
-        return {
-            "SR_ms": self.SR_ms,
-            "RR_ms": self.RR_ms,
-            "SW_ms": self.SW_ms,
-            "RW_ms": self.RW_ms,
-            "pause": {
-                "verdict": pause.verdict,
-                "pause_ns": pause.value,
-                "factor": pause.factor,
-                "pause_from_ns": first,
-                "pause_to_ns": last,
-            },
-            "locality": {
-                "verdict": area.verdict,
-                "locality_bytes": area.value,
-                "factor": area.factor,
-                "reference": area.reference,
-            },
-            "partitions": {
-                "verdict": several.verdict,
-                "partitions": several.value,
-                "factor": several.factor,
-                "reference": several.reference,
-            },
-            "reverse": self.reverse.verdict_and_factor,
-            "in_place": self.in_place.verdict_and_factor,
-            "large_increments": self.large_increments.verdict_and_factor,
-        }
-
-
 def characteristics(
     baselines_ms: Means, micro_benchmarks: Mapping[str, Sequence[ExperimentSummary]]
-) -> Characteristics:
+) -> KeyCharacteristics:
     """Work out the ten key characteristics.
 
     Parameters
@@ -194,23 +140,40 @@ def characteristics(
         }
         return dict(sorted(points.items()))
 
-    order = curve("order", "SW")
-    return Characteristics(
-        SR_ms=means["SR"],
-        RR_ms=means["RR"],
-        SW_ms=sequential,
-        RW_ms=random,
-        pause=pause(curve("pause", "RW"), sequential, random),
-        locality=without_degradation(
-            areas(curve("locality", "RW")), sequential, random, MIN_AREA_BYTES
-        ),
-        partitions=without_degradation(
-            curve("partitioning", "SW"), sequential, random, MIN_PARTITIONS
-        ),
-        reverse=_factor(order.get(-1), sequential),
-        in_place=_factor(order.get(0), sequential),
-        large_increments=large_increments(order, _io_size(micro_benchmarks), random),
-    )
+    order, areas_ms = curve("order", "SW"), areas(curve("locality", "RW"))
+    wait = pause(curve("pause", "RW"), sequential, random)
+    too_short_ns, long_enough_ns = wait.bounds or (None, None)
+    area = without_degradation(areas_ms, sequential, random, MIN_AREA_BYTES)
+    several = without_degradation(curve("partitioning", "SW"), sequential, random, MIN_PARTITIONS)
+    gaps = large_increments(order, _io_size(micro_benchmarks), random)
+    return {
+        "SR_ms": means["SR"],
+        "RR_ms": means["RR"],
+        "SW_ms": sequential,
+        "RW_ms": random,
+        "pause": {
+            "verdict": wait.verdict,
+            "pause_ns": wait.value,
+            "factor": wait.factor,
+            "pause_from_ns": too_short_ns,
+            "pause_to_ns": long_enough_ns,
+        },
+        "locality": {
+            "verdict": area.verdict,
+            "locality_bytes": area.value,
+            "factor": area.factor,
+            "reference": area.reference,
+        },
+        "partitions": {
+            "verdict": several.verdict,
+            "partitions": several.value,
+            "factor": several.factor,
+            "reference": several.reference,
+        },
+        "reverse": _over(order.get(-1), sequential),
+        "in_place": _over(order.get(0), sequential),
+        "large_increments": {"verdict": gaps.verdict, "factor": gaps.factor},
+    }
 
 
 def rests_on(
@@ -355,10 +318,10 @@ def is_smallest(value: int, least: int) -> bool:
     return value < 2 * least
 
 
-def _factor(mean: float | None, sequential: float | None) -> Finding:
+def _over(mean: float | None, sequential: float | None) -> CharacteristicVerdict:
     if mean is None or not sequential:
-        return NOT_MEASURED
-    return Finding("found", None, mean / sequential)
+        return {"verdict": "not_measured", "factor": None}
+    return {"verdict": "found", "factor": mean / sequential}
 
 
 def _io_size(micro_benchmarks: Mapping[str, Sequence[ExperimentSummary]]) -> int | None:

@@ -19,10 +19,10 @@ from uflip import _native
 from uflip.data.device import DeviceInfo
 from uflip.data.run import ModeDocument, OneRun
 from uflip.data.spec import MODES, Mix, Parallel, Pattern, Replay, read_spec
+from uflip.data.summary import StatisticsSummary
 from uflip.results.columns import PIECE_IOS, as_array, pieces
 from uflip.stats import Distribution
 
-Numbers = dict[str, int | float | None]
 COMPONENTS = ("first", "second")
 """The two patterns of a mix."""
 
@@ -35,8 +35,8 @@ class RunStatistics:
     ----------
     count : int
         Number of measured I/Os.
-    statistics : dict or None
-        As `uflip.stats.SeriesStatistics`; None if the runs contain only start-up.
+    statistics : StatisticsSummary or None
+        None if the runs contain only start-up.
     components : dict
         The same for each pattern of a mix, by `COMPONENTS`; empty for anything else.
     by_mode : dict
@@ -48,8 +48,8 @@ class RunStatistics:
     """
 
     count: int
-    statistics: Numbers | None
-    components: Mapping[str, Numbers | None]
+    statistics: StatisticsSummary | None
+    components: Mapping[str, StatisticsSummary | None]
     by_mode: Mapping[str, ModeDocument]
     causes_ns: Mapping[str, float]
     ios_per_s: float | None
@@ -84,9 +84,9 @@ def statistics_of(traces: Sequence[_native.Trace]) -> RunStatistics:
     count = len(gathered.all_ios)
     return RunStatistics(
         count=count,
-        statistics=_numbers(gathered.all_ios),
+        statistics=gathered.all_ios.summary(),
         components={
-            name: _numbers(times)
+            name: times.summary()
             for name, times in zip(COMPONENTS, gathered.components, strict=False)
         },
         by_mode=gathered.mode_statistics(amounts),
@@ -137,7 +137,7 @@ class _Accumulator:
         modes = self.modes if self._mode is None else {self._mode: self.all_ios}
         by_mode: dict[str, ModeDocument] = {}
         for number, times in modes.items():
-            if (statistics := _numbers(times)) is None:
+            if (statistics := times.summary()) is None:
                 continue
             ios_per_s, bytes_per_s = rates([amount.of_mode(number) for amount in amounts])
             by_mode[MODES[number]] = {
@@ -147,11 +147,6 @@ class _Accumulator:
                 "statistics": statistics,
             }
         return by_mode
-
-
-def _numbers(times: Distribution) -> Numbers | None:
-    statistics = times.summary()
-    return None if statistics is None else statistics.as_dict()
 
 
 def _common_mode(spec: Pattern) -> int | None:

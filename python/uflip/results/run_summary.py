@@ -37,7 +37,7 @@ from uflip.data.manifest import PlanEntry
 from uflip.data.run import metadata_of
 from uflip.data.run_summary import PyramidFile, RunSummary, StoredSummary, SummarySource, typed
 from uflip.data.spec import Mix, read_spec
-from uflip.data.summary import RepetitionSummary, RoundSummary
+from uflip.data.summary import RepetitionSummary, RoundSummary, StatisticsSummary
 from uflip.errors import UflipError
 from uflip.results.columns import measured_column, pieces
 from uflip.results.convergence import disagreement, job_convergence, repetition_convergence
@@ -383,8 +383,8 @@ def _times(log: _native.FlashTrace, number: int, op: str) -> np.ndarray:
     return of_this
 
 
-def _statistics(times: np.ndarray) -> dict[str, int | float | None] | None:
-    return summarise(times).as_dict() if len(times) else None
+def _statistics(times: np.ndarray) -> StatisticsSummary | None:
+    return summarise(times) if len(times) else None
 
 
 def _sources(runs: Sequence[tuple[str, FileDigest | None]]) -> tuple[SummarySource, ...] | None:

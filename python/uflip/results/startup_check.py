@@ -400,9 +400,9 @@ class _Baselines:
                 pattern_phases = by_label.get(each.label)
             self._writes[each.label] = each
             self._over[each.label] = (
-                pattern_phases is None or STARTUP_NOT_OVER not in pattern_phases["reasons"]
+                pattern_phases is None or STARTUP_NOT_OVER not in pattern_phases.reasons
             )
-            start = 0 if pattern_phases is None else pattern_phases["startup_ios"]
+            start = 0 if pattern_phases is None else pattern_phases.startup_ios
             self._running[each.label] = DurationHistogram.from_times(run.times_ns[start:])
 
     def _is_buffered(self, each: Writes) -> bool:

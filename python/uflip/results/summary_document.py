@@ -90,7 +90,7 @@ def summary(results: Results) -> Summary:
     repeated_to = repeatability(
         group_by_baseline(_baseline_result(name, run) for name, run in runs)
     )
-    row = characteristics(means, benchmarks).as_dict()
+    row = characteristics(means, benchmarks)
     reported = withdraw_unrepeatable(
         _decided_characteristics(row, baselines, benchmarks), repeated_to
     )
@@ -345,7 +345,7 @@ def with_common_fields(
         "repetitions": content.repetitions,
         "method": content.method,
         "durability": content.durability,
-        "phases": stored["phases"],
+        "phases": content.phases,
         "interference": stored["interference"],
         "state": content.state,
         **benchmark,

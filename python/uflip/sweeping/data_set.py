@@ -32,13 +32,14 @@ from uflip import _native
 from uflip.data import sweep as document
 from uflip.data.document import DocumentKind, Table, read_document
 from uflip.data.spec import MODES
+from uflip.data.summary import StatisticsSummary
 from uflip.data.sweep import Design, Range, SweepManifest, Value
 from uflip.errors import ResultsError, UnavailableError
 from uflip.results import outputs, result_dir
 from uflip.safe_files import write_file
 from uflip.spec import Functions
 from uflip.stats import STATISTICS
-from uflip.sweeping.measure_point import Statistics, SweepRow
+from uflip.sweeping.measure_point import SweepRow
 from uflip.sweeping.points import SweepPoint
 
 _NOT_SCALAR = ("values", "reads", "writes", "counters", "statistics", "others")
@@ -242,7 +243,7 @@ def flatten(row: SweepRow) -> Table:
     measured = {name: getattr(row, name) for name in MEASURED}
     every = {ALL_MODES: row.statistics, "read": row.reads, "write": row.writes, **row.others}
     of_modes = {
-        column: (times or {}).get(name)
+        column: None if times is None else times[name]
         for mode, times in every.items()
         for column, name in zip(_names_of_mode(mode), STATISTICS, strict=True)
     }
@@ -269,10 +270,11 @@ def row_from_columns(point: SweepPoint, content: Table) -> SweepRow:
     )
 
 
-def _statistics(content: Table, mode: str) -> Statistics | None:
+def _statistics(content: Table, mode: str) -> StatisticsSummary | None:
     if content.get(f"{mode}_count") is None:
         return None
-    return {name: content[f"{mode}_{name}"] for name in STATISTICS}
+    numbers = {name: content[f"{mode}_{name}"] for name in STATISTICS}
+    return cast("StatisticsSummary", numbers)
 
 
 _FLOATS = {"ios_per_s", "bytes_per_s", "write_amplification", "relocated_pages_per_block"} | {

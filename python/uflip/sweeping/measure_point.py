@@ -19,6 +19,7 @@ from typing import Any
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Table
 from uflip.data.spec import MODES
+from uflip.data.summary import StatisticsSummary
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
@@ -26,8 +27,6 @@ from uflip.results.run_statistics import statistics_of, write_amplification
 from uflip.spec import Functions, Parallel
 from uflip.sweeping.points import SweepPoint
 
-Statistics = dict[str, int | float | None]
-"""As in `uflip.stats.SeriesStatistics`."""
 # Entry of a map that is an array of physical addresses.
 ENTRY_BYTES = 4
 
@@ -75,16 +74,16 @@ class SweepRow:
     elapsed_ns: int | None
     ios_per_s: float | None
     bytes_per_s: float | None
-    reads: Statistics | None
-    writes: Statistics | None
+    reads: StatisticsSummary | None
+    writes: StatisticsSummary | None
     write_amplification: float | None
     relocated_pages_per_block: float | None
     counters: dict[str, int]
-    statistics: Statistics | None = None
-    others: dict[str, Statistics] = field(default_factory=dict)
+    statistics: StatisticsSummary | None = None
+    others: dict[str, StatisticsSummary] = field(default_factory=dict)
 
     @property
-    def times(self) -> dict[str, Statistics]:
+    def times(self) -> dict[str, StatisticsSummary]:
         """Response times by mode, for modes with I/Os, in the order of `MODES`."""
         every = {"read": self.reads, "write": self.writes, **self.others}
         return {mode: times for mode in MODES if (times := every.get(mode))}

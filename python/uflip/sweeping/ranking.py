@@ -15,10 +15,12 @@ if all others were fixed, its interactions included. Intervals of 95 % by bootst
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from uflip.data.spec import MODES
+from uflip.data.summary import ResponseTime
 from uflip.errors import UsageError, unknown_name
 from uflip.spec import Basic, Functions, Parallel, Spec
 from uflip.stats import PERCENTILES, supports
@@ -126,7 +128,7 @@ def measured(row: SweepRow, by: str) -> float | None:
     else:
         mode, _, time = by.partition("_")
         statistics = row.times.get(mode)
-    return None if statistics is None else statistics[f"{time}_ns"]
+    return None if statistics is None else statistics[cast("ResponseTime", f"{time}_ns")]
 
 
 def best(rows: Sequence[SweepRow], by: str) -> SweepRow | None:

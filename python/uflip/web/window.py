@@ -345,7 +345,7 @@ def _covered(io_ranges: Sequence[IoRange]) -> dict[str, int]:
 
 def _statistics(times: NDArray[np.int64]) -> Header:
     """Return statistics of response times (n,) [ns]."""
-    statistics = summarise(times).as_dict() if len(times) else {"count": 0}
+    statistics = summarise(times) if len(times) else {"count": 0}
     return {**statistics, "exact": True}
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from uflip.data.spec import MODES, PLURALS
+from uflip.data.summary import ResponseTime, StatisticsSummary
 from uflip.report.figures import palette
 from uflip.report.figures.matplotlib_chart import (
     WIDTH,
@@ -280,7 +281,6 @@ POINTS_HEIGHT = 3.2
 # Estimated width of a legend letter, and of the mark before a label [in].
 LETTER, HANDLE = 0.085, 0.5
 POINTS_MARKERS = "osD^vPX"
-Times = Mapping[str, int | float | None]
 
 
 class SweepPointLike(Protocol):
@@ -295,7 +295,7 @@ class SweepPointLike(Protocol):
         """Rate of the I/Os that are not ignored."""
 
     @property
-    def times(self) -> Mapping[str, Times]:
+    def times(self) -> Mapping[str, StatisticsSummary]:
         """Response times by mode [ns], for modes with I/Os."""
 
     @property
@@ -369,16 +369,16 @@ def _columns(labels: list[str]) -> int:
 def _panels(rows: Sequence[SweepPointLike]) -> list[tuple[str, ValueOf]]:
     """Return the panels: title, and function of a row's value (None for a missing one)."""
 
-    def response_ms(mode: str, name: str) -> ValueOf:
+    def response_ms(mode: str, name: ResponseTime) -> ValueOf:
         def of_row(row: SweepPointLike) -> float | None:
-            ns = row.times.get(mode, {}).get(name)
+            ns = row.times[mode][name] if mode in row.times else None
             return None if ns is None else ns / 1e6
 
         return of_row
 
     measured = {mode for row in rows for mode in row.times}
     modes = [mode for mode in MODES if mode in measured]
-    titles = [("mean", "mean_ns"), ("p99", "p99_ns")]
+    titles: list[tuple[str, ResponseTime]] = [("mean", "mean_ns"), ("p99", "p99_ns")]
     times = [
         (
             f"{title} of {PLURALS[mode]} [ms]" if len(modes) > 1 else f"{title} [ms]",

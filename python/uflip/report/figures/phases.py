@@ -96,22 +96,22 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
 
 def _panel(trace: BaselineTrace, phases: PhasesOfPattern, y: Axis) -> Panel:
     times = trace.response_time_ms
-    n, startup = len(times), phases["startup_ios"]
+    n, startup = len(times), phases.startup_ios
     color = palette.look(trace.pattern).dot
     marks: list[Mark] = [Band(0.5, startup + 0.5)] if startup else []
     number = np.arange(1, n + 1)
     marks.append(
         Polyline(number, times, color, width=0, marker="o", size=1.1, alpha=0.5, raster=True)
     )
-    for level in phases["levels"]:
-        height = level["mean_ns"] / 1e6
-        width = 0.6 + 2.4 * level["share"]
+    for level in phases.levels:
+        height = level.mean_ns / 1e6
+        width = 0.6 + 2.4 * level.share
         marks.append(Polyline([startup + 1, n], [height, height], width=width, alpha=0.8))
     title = f"{trace.pattern}: {_verdict(phases)}"
     return Panel(Axis(0.5, n + 0.5, grid=False), y, marks, title)
 
 
 def _verdict(phases: PhasesOfPattern) -> str:
-    period = phases["period_ios"]
+    period = phases.period_ios
     tail = f", period {period:,}" if period > 1 else ", no period"
-    return f"{phases['phase']}, start-up {phases['startup_ios']:,}{tail}"
+    return f"{phases.phase}, start-up {phases.startup_ios:,}{tail}"
