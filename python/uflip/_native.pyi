@@ -25,6 +25,7 @@ __all__ = [
     "__version__",
     "analyse",
     "autocorrelation",
+    "causes_json",
     "check_block",
     "check_data_file",
     "check_durability",
@@ -357,6 +358,11 @@ def registry_json() -> str:
 def locations_json() -> str:
     """Return the location functions of patterns (JSON): name, is_random, has_hot_area, and for each
     parameter name, default, least, most and help."""
+
+def causes_json() -> str:
+    """Return the causes of response times (JSON): for `host`, `block` and `open_channel` devices a
+    list of column, label, color and meaning; and as `purposes` the name of each purpose of an
+    operation, with the column of its work."""
 
 def inspect_file(path: str, buffered: bool) -> str:
     """Return the info (JSON) that `Device.file` would have, without opening the file for

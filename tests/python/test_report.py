@@ -107,7 +107,7 @@ def test_causes_have_distinct_colours() -> None:
     """The 18 causes differ by more than two greys that an eye can distinguish."""
     with open_device("sim:demo?blocks_per_die=64") as device:
         causes = device.run(baseline("RW", io_count=1)).causes
-    colors = [palette.ACTIVITIES[cause] for cause in ("submission_wait_ns", *causes)]
+    colors = [palette.activity(cause) for cause in ("submission_wait_ns", *causes)]
     channels = [[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in colors]
     for one, other in itertools.combinations(channels, 2):
         assert math.dist(one, other) > 40, (one, other)

@@ -71,7 +71,7 @@ def test_colours_match_report() -> None:
     for color, (name, night) in palette.THEME.items():
         assert f"--{name}: {color};" in light, name
         assert f"--{name}: {night};" in dark.split("* {", 1)[0], name
-    command = [sys.executable, ROOT / "tools" / "gen_palette.py", "--check"]
+    command = [sys.executable, ROOT / "tools" / "gen_causes.py", "--check"]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
     assert "#" not in re.sub(r"`#\$", "", (WEB / "src" / "paint.ts").read_text(encoding="utf-8"))

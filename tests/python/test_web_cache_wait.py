@@ -12,8 +12,8 @@ import stored
 from browser_page import check_in_all_themes, check_usable, monitored_page
 
 from uflip.device.opener import open_device
-from uflip.report.labels import cause_name
 from uflip.results import Results
+from uflip.results.causes import cause_name
 from uflip.results.device_log import (
     CAUSE_OF,
     HOST_READ,

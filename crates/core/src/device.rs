@@ -24,6 +24,19 @@ pub trait Breakdown: Copy + Default + Send + 'static {
     fn parts(&self) -> &[u64];
 }
 
+/// What users see of a column with the time of a cause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct CauseColumn {
+    /// Its name in traces.
+    pub column: &'static str,
+    /// Its name in tables and figures: the common term.
+    pub label: &'static str,
+    /// Its colour in figures, as `#rrggbb`.
+    pub color: &'static str,
+    /// The activity on which the time is spent.
+    pub meaning: &'static str,
+}
+
 impl Breakdown for () {
     const CAUSES: &'static [&'static str] = &[];
 

@@ -16,7 +16,8 @@ mod units;
 mod zone;
 
 pub use device::{
-    Breakdown, Completion, CompletionQueue, Counters, Device, DeviceInfo, DeviceKind, Ticket,
+    Breakdown, CauseColumn, Completion, CompletionQueue, Counters, Device, DeviceInfo, DeviceKind,
+    Ticket,
 };
 pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};

@@ -32,5 +32,5 @@ pub use run::{RunOutcome, SeriesPart, run, run_into, run_series};
 pub use spec::{ArrivalRule, PatternSpec, Resolved};
 pub use state::{ResolvedState, StateName, StateSpec, StateTotals, enforce};
 pub use trace::{
-    Causes, Columns, HOST_CAUSES, HostGaps, PatternWalk, Trace, TraceRow, wait_column,
+    Causes, Columns, HOST_CAUSES, HOST_COLUMNS, HostGaps, PatternWalk, Trace, TraceRow, wait_column,
 };

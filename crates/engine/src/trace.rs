@@ -44,7 +44,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use uflip_core::{Breakdown, Device, Io};
+use uflip_core::{Breakdown, CauseColumn, Device, Io};
 
 use crate::drive::{NextRequest, When};
 use crate::pattern::Pattern;
@@ -248,12 +248,25 @@ fn repeat<T: Copy>(value: T, times: u64) -> impl Iterator<Item = T> {
 }
 
 /// The wait of an I/O from arrival to submission.
-const WAIT: &str = "submission_wait_ns";
+const WAIT: CauseColumn = CauseColumn {
+    column: "submission_wait_ns",
+    label: "wait for submission",
+    color: "#c9c2ff",
+    meaning: "in an open loop, on any device: from the arrival of the I/O to its submission, \
+              because its queue was full",
+};
 /// The time after submission, on a device that reports no causes.
-const DEVICE: &str = "device_ns";
+const DEVICE: CauseColumn = CauseColumn {
+    column: "device_ns",
+    label: "device",
+    color: "#3b7fb8",
+    meaning: "in an open loop on a real device: from submission to completion",
+};
 
 /// The columns of a run with an open loop on a device that reports no causes.
-pub const HOST_CAUSES: [&str; 2] = [WAIT, DEVICE];
+pub const HOST_COLUMNS: [CauseColumn; 2] = [WAIT, DEVICE];
+/// Their names.
+pub const HOST_CAUSES: [&str; 2] = [WAIT.column, DEVICE.column];
 
 /// The causes of one run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -276,7 +289,7 @@ impl Causes {
         let names: Vec<&str> = match (self.has_wait, self.device_causes) {
             (false, device_causes) => device_causes.to_vec(),
             (true, []) => HOST_CAUSES.to_vec(),
-            (true, device_causes) => [&[WAIT], device_causes].concat(),
+            (true, device_causes) => [&[WAIT.column], device_causes].concat(),
         };
         names.into_iter().map(str::to_owned).collect()
     }
@@ -318,7 +331,7 @@ impl Causes {
 /// Return the index of the column of submission waits; `None` if no process is an open loop.
 #[must_use]
 pub fn wait_column(causes: &[String]) -> Option<usize> {
-    causes.iter().position(|cause| cause == WAIT)
+    causes.iter().position(|cause| cause == WAIT.column)
 }
 
 /// Computes the host gaps of the I/Os of a pattern, in order.

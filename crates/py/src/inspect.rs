@@ -36,6 +36,19 @@ pub fn locations_json() -> String {
     serde_json::to_string(uflip_engine::LOCATIONS).expect("serializable")
 }
 
+/// Return the causes of response times by kind of device, as JSON: column, label, colour and
+/// meaning of each; and for each purpose of an operation the column of its work.
+#[pyfunction]
+pub fn causes_json() -> String {
+    serde_json::json!({
+        "host": uflip_engine::HOST_COLUMNS,
+        "block": uflip_sim::SimBreakdown::ABOUT,
+        "open_channel": uflip_sim::FlashBreakdown::ABOUT,
+        "purposes": uflip_sim::Operations::PURPOSES,
+    })
+    .to_string()
+}
+
 #[pyfunction]
 pub fn inspect_file(py: Python<'_>, path: String, buffered: bool) -> PyResult<String> {
     let info = interruptible(py, move |_| uflip_host::inspect_file(&path, buffered))?;

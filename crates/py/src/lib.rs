@@ -35,10 +35,10 @@ mod _native {
     use crate::flash::{FlashDevice, PyFlashTrace, inspect_flash, read_flash_trace};
     #[pymodule_export]
     use crate::inspect::{
-        check_block, check_durability, check_file, check_polled, clock_ns, inspect_block,
-        inspect_file, inspect_sim, inspect_snapshot, known_blocks, locations_json, profile_faults,
-        profile_interface, profile_sources, read_quantity, registry_json, report_block,
-        resolve_pattern, resolve_state, toml_to_json, wear,
+        causes_json, check_block, check_durability, check_file, check_polled, clock_ns,
+        inspect_block, inspect_file, inspect_sim, inspect_snapshot, known_blocks, locations_json,
+        profile_faults, profile_interface, profile_sources, read_quantity, registry_json,
+        report_block, resolve_pattern, resolve_state, toml_to_json, wear,
     };
     #[pymodule_export]
     use crate::ios::{Ios, Recording, read_fio_log, read_recording, recording_formats};

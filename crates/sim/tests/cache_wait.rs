@@ -159,7 +159,7 @@ fn expected_charges(wait: &Wait, all: &[Operation], clocks: &[u32]) -> Vec<(&'st
         }
         charged.push(("idle", begin - charged_until));
         charged_until = end;
-        let purpose = Operations::PURPOSES[op.purpose as usize];
+        let (purpose, _) = Operations::PURPOSES[op.purpose as usize];
         if purpose == "host write" && op.end == wait.until {
             let cells = (end - begin).min(op.cells);
             let sent = (op.sent_until - op.sent).min(end - begin - cells);

@@ -485,7 +485,7 @@ def _precision(stop: StopDocument, series: SeriesDocument) -> str:
 
 def _causes(document: OneRun) -> str:
     """Return the causes of an average I/O's time, the largest first."""
-    from uflip.report.labels import cause_name
+    from uflip.results.causes import cause_name
 
     causes = {name: value for name, value in document["causes_ns"].items() if value > 0}
     total = sum(causes.values())

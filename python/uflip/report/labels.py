@@ -93,20 +93,6 @@ def tail_percentile(statistics: StatisticsSummary) -> tuple[str, int | None]:
     return "max", statistics["max_ns"]
 
 
-CAUSES = {
-    "submission_wait_ns": "wait for submission",
-    "device_ns": "device",
-    "link_ns": "host interface",
-    "bus_ns": "internal bus",
-    "cell_read_ns": "cell read (tR)",
-    "cell_program_ns": "cell program (tPROG)",
-    "read_to_modify_ns": "read-modify-write",
-    "relocation_ns": "GC copy",
-    "erase_ns": "erase (tBERS)",
-    "free_page_wait_ns": "GC stall",
-}
-"""Causes by their usual names in the field; the others are shown under their own names."""
-
 COUNTERS = {
     "pages_relocated": "valid pages copied",
     "pages_read_to_modify": "pages read for read-modify-write",
@@ -127,14 +113,3 @@ def counter_name(counter: str) -> str:
     ('valid pages copied', 'blocks erased')
     """
     return COUNTERS.get(counter, counter.replace("_", " "))
-
-
-def cause_name(cause: str) -> str:
-    """Return the name of a cause column.
-
-    Examples
-    --------
-    >>> cause_name("die_wait_ns"), cause_name("cell_read_ns")
-    ('die wait', 'cell read (tR)')
-    """
-    return CAUSES.get(cause, cause.removesuffix("_ns").replace("_", " "))

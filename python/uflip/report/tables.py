@@ -32,7 +32,8 @@ from uflip.microbench.labels import (
 )
 from uflip.report.data import BaselineTrace, Document, Traces, pooled
 from uflip.report.figures import palette
-from uflip.report.labels import cause_name, counter_name, format_ms, tail_percentile, title
+from uflip.report.labels import counter_name, format_ms, tail_percentile, title
+from uflip.results.causes import cause_name
 from uflip.results.summary_document import PATTERNS, baseline_of
 from uflip.table import Table
 from uflip.units import format_count, format_duration_ns, format_size

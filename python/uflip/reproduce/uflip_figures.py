@@ -18,7 +18,7 @@ from uflip.executors import OnStep, on_all
 from uflip.hints import REPEATS, Lines, lines_of
 from uflip.hints.means import MAX_PROCESSES, cost_of_small, degenerated, gains, mixes, pauses
 from uflip.microbench.labels import by_pattern
-from uflip.report.figures.palette import CAUSES, look
+from uflip.report.figures.palette import MANY, look
 from uflip.reproduce import figure, table3
 from uflip.reproduce.reproduction import (
     Reproduction,
@@ -306,7 +306,7 @@ def draw_sweeps(title: str, x: str, label: str, data: SweepCurves) -> Figure:
     """Draw a line for each pattern or device, both axes logarithmic."""
     sheet, [axis] = figure.panels(height=3.8)
     names = {published.profile: published.name for published in table3.TABLE}
-    colors = dict(zip(DEVICES_8, CAUSES, strict=False))
+    colors = dict(zip(DEVICES_8, MANY, strict=False))
     for name, curve in data.lines.items():
         color = colors[name] if name in colors else look(name).color
         axis.plot(

@@ -6,6 +6,7 @@
 `integrity`             verifies every file against the ledger
 `result_dir`            makes a folder whole or not at all, and locks it
 `initial_manifest`      the manifest before the first run, with the host
+`causes`                causes of response times: names, colours, meanings
 `device_log`            samples and flash operations from inside a simulated device
 `state_record`          records the device state beside the results
 `columns`               columns of a trace, whole or a piece at a time

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from uflip import _native, safe_files
 from uflip.data.run import InsideFile
 from uflip.errors import ResultsError, native_errors
+from uflip.results.causes import COLUMN_OF_PURPOSE
 from uflip.results.result_dir import RUN_SUFFIX
 
 if TYPE_CHECKING:
@@ -72,18 +73,7 @@ NAMES_BY_PURPOSE: Mapping[tuple[int, int], str] = {
     (RETRY, PROGRAM): "program in vain",
 }
 """Name of an operation, by its purpose and what its die does."""
-_CAUSES = {
-    HOST_READ: "cell_read_ns",
-    HOST_WRITE: "cell_program_ns",
-    RELOCATION: "relocation_ns",
-    MERGE: "merge_ns",
-    ERASE: "erase_ns",
-    METADATA: "metadata_ns",
-    MAPPING: "mapping_ns",
-    RETRY: "retry_ns",
-    SCRUB: "scrub_ns",
-}
-CAUSE_OF = {each: _CAUSES[each[0]] for each in NAMES_BY_PURPOSE} | {
+CAUSE_OF = {each: COLUMN_OF_PURPOSE[each[0]] for each in NAMES_BY_PURPOSE} | {
     (HOST_WRITE, READ): "read_to_modify_ns"
 }
 """The cause column for the same activity where an I/O waits for it."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from uflip.data.manifest import IMPORTED
 from uflip.data.spec import MODES
-from uflip.report.labels import cause_name
+from uflip.results.causes import cause_name
 from uflip.results.run_warnings import STALL_NS
 from uflip.results.warnings import HOST_GAP
 from uflip.units import format_duration_ns, format_size

@@ -38,9 +38,10 @@ from uflip.oc.result_dir import OpenChannelResult
 from uflip.report.figures.axes import positions_of
 from uflip.report.findings import finding, headline
 from uflip.report.key_row import COLUMNS, cells, has_characteristics, note, numbers
-from uflip.report.labels import axis_name, cause_name, counter_name, title
+from uflip.report.labels import axis_name, counter_name, title
 from uflip.result_views import summary
 from uflip.results import Results, StoredRun
+from uflip.results.causes import cause_name
 from uflip.results.comparison import VERDICTS, compare
 from uflip.results.reader import repeated
 from uflip.results.summary_document import describe_device, experiments_of

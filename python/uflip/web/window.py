@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.report.labels import cause_name
+from uflip.results.causes import cause_name
 from uflip.stats import summarise
 from uflip.web.open_run import CLASSES, Grid, OpenRun, classes_of, merged
 from uflip.web.slow_ios import sample

@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU32;
 
-use uflip_core::Breakdown;
+use uflip_core::{Breakdown, CauseColumn};
 
 /// A cause of passing time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -105,9 +105,16 @@ const fn column_of(columns: &[&[Cause]]) -> [u8; Cause::COUNT] {
     column_of
 }
 
-/// Define the breakdown of a kind of device: its columns, and the causes of each.
+/// Define the breakdown of a kind of device: its columns, the causes of each, and its label, colour
+/// and meaning. Reports, the explorer and the reference follow. A colour is distinct from all others
+/// of a device; an activity has the same one on both.
 macro_rules! breakdown {
-    ($(#[$doc:meta])* $name:ident { $($column:literal: $($cause:ident)|+,)+ }) => {
+    (
+        $(#[$doc:meta])*
+        $name:ident {
+            $($column:literal = $($cause:ident)|+ { $label:literal, $color:literal, $meaning:literal })+
+        }
+    ) => {
         $(#[$doc])*
         #[derive(
             Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize,
@@ -118,6 +125,10 @@ macro_rules! breakdown {
 
         impl $name {
             const COLUMNS: usize = [$($column),+].len();
+            /// What users see of each column.
+            pub const ABOUT: [CauseColumn; $name::COLUMNS] = [
+                $(CauseColumn { column: $column, label: $label, color: $color, meaning: $meaning }),+
+            ];
             const PLACES: [u8; Cause::COUNT] = column_of(&[$(&[$(Cause::$cause),+]),+]);
         }
 
@@ -143,24 +154,85 @@ breakdown! {
     /// The response time of one I/O of a block device by cause [ns]; the parts sum to the response
     /// time.
     SimBreakdown {
-        "controller_ns": Controller,
-        "link_ns": Link,
-        "bus_ns": Bus,
-        "die_wait_ns": DieWait | ReadWait | ProgramWait,
-        "channel_wait_ns": ChannelWait,
-        "transfer_ns": Transfer,
-        "cell_read_ns": CellRead,
-        "cell_program_ns": CellProgram,
-        "read_to_modify_ns": ReadToModify,
-        "relocation_ns": Relocation,
-        "erase_ns": Erase | EraseWait,
-        "metadata_ns": Metadata,
-        "free_page_wait_ns": FreePage,
-        "cache_wait_ns": CacheWait,
-        "merge_ns": Merge,
-        "mapping_ns": Mapping,
-        "retry_ns": Retry,
-        "scrub_ns": Scrub,
+        "controller_ns" = Controller {
+            "controller", "#3b7fb8",
+            "the controller's processor handles the command, waiting for the processor, and the \
+             time until the host notices the completion (`[interrupts]`)"
+        }
+        "link_ns" = Link {
+            "host interface", "#e69f00",
+            "data on the host link, and waiting for it"
+        }
+        "bus_ns" = Bus {
+            "internal bus", "#009e73",
+            "data on the controller's internal bus, and waiting for it"
+        }
+        "die_wait_ns" = DieWait | ReadWait | ProgramWait {
+            "die wait", "#cc79a7",
+            "another host I/O, another page of this one, or another page of the write cache \
+             occupies the die"
+        }
+        "channel_wait_ns" = ChannelWait {
+            "channel wait", "#d55e00",
+            "the channel is busy"
+        }
+        "transfer_ns" = Transfer {
+            "transfer", "#7fc4ee",
+            "this page's data on the channel"
+        }
+        "cell_read_ns" = CellRead {
+            "cell read (tR)", "#b8a800",
+            "the cells of this page are read"
+        }
+        "cell_program_ns" = CellProgram {
+            "cell program (tPROG)", "#7a5ea8",
+            "the cells of this page are programmed"
+        }
+        "read_to_modify_ns" = ReadToModify {
+            "read-modify-write", "#8a8d93",
+            "reading the page that this write covers only in part"
+        }
+        "relocation_ns" = Relocation {
+            "GC copy", "#9c6b4e",
+            "the die is reading or programming valid pages for garbage collection"
+        }
+        "erase_ns" = Erase | EraseWait {
+            "erase (tBERS)", "#1f3552",
+            "the die is erasing a block"
+        }
+        "metadata_ns" = Metadata {
+            "metadata", "#d8b98a",
+            "the die programs the metadata page of a full block"
+        }
+        "free_page_wait_ns" = FreePage {
+            "GC stall", "#7d1f3c",
+            "no free page: the write waits for the collection of a block to end"
+        }
+        "cache_wait_ns" = CacheWait {
+            "cache wait", "#4f7942",
+            "the write waits for the write cache while the die of the flushed page is idle. While \
+             that die is busy, the wait counts for the cause that keeps it busy. Also: the write \
+             waits for other units to fill its flash page"
+        }
+        "merge_ns" = Merge {
+            "merge", "#ff4fa0",
+            "merges of a block-mapped or hybrid FTL copy pages, and waiting for them; their \
+             erases are in `erase_ns`"
+        }
+        "mapping_ns" = Mapping {
+            "mapping", "#3a3f00",
+            "a mapping page is read, or first written back, for this page; or the die does so for \
+             another page (`ftl = \"dftl\"`)"
+        }
+        "retry_ns" = Retry {
+            "retry", "#00d0c8",
+            "the page is read again because of bit errors, or programmed again after a failure"
+        }
+        "scrub_ns" = Scrub {
+            "scrub", "#6b00b3",
+            "the die moves the pages of a block because of its reads or its age (`scrub_reads`, \
+             `scrub_age_s`); its erase is in `erase_ns`"
+        }
     }
 }
 
@@ -168,19 +240,58 @@ breakdown! {
     /// The response time of one command of an open-channel device by cause [ns]; the parts sum to
     /// the response time.
     FlashBreakdown {
-        "submission_ns": Controller,
-        "dispatch_ns": Dispatch,
-        "channel_wait_ns": ChannelWait,
-        "program_wait_ns": ProgramWait,
-        "erase_wait_ns": EraseWait,
-        "read_wait_ns": ReadWait,
-        "lun_switch_ns": DieSwitch,
-        "cell_read_ns": CellRead,
-        "transfer_ns": Transfer,
-        "retry_ns": Retry,
-        "cell_program_ns": CellProgram,
-        "cell_erase_ns": Erase,
-        "completion_ns": Completion,
+        "submission_ns" = Controller {
+            "submission", "#3b7fb8",
+            "on the submission path that all channels share, and waiting for it"
+        }
+        "dispatch_ns" = Dispatch {
+            "dispatch", "#009e73",
+            "at the channel's thread, and waiting for it"
+        }
+        "channel_wait_ns" = ChannelWait {
+            "channel wait", "#d55e00",
+            "another command has the channel"
+        }
+        "program_wait_ns" = ProgramWait {
+            "program wait", "#cc79a7",
+            "the LUN is programming for a command before"
+        }
+        "erase_wait_ns" = EraseWait {
+            "erase wait", "#7d1f3c",
+            "the LUN is erasing"
+        }
+        "read_wait_ns" = ReadWait {
+            "read wait", "#ff4fa0",
+            "the LUN is reading"
+        }
+        "lun_switch_ns" = DieSwitch {
+            "LUN switch", "#4f7942",
+            "the channel turns from one LUN to another"
+        }
+        "cell_read_ns" = CellRead {
+            "cell read (tR)", "#b8a800",
+            "reading the cells"
+        }
+        "transfer_ns" = Transfer {
+            "transfer", "#7fc4ee",
+            "data on the channel and through the ECC"
+        }
+        "retry_ns" = Retry {
+            "retry", "#00d0c8",
+            "repeated reads after a disturbance"
+        }
+        "cell_program_ns" = CellProgram {
+            "cell program (tPROG)", "#7a5ea8",
+            "programming the cells, if writes are not answered before"
+        }
+        "cell_erase_ns" = Erase {
+            "cell erase", "#1f3552",
+            "erasing"
+        }
+        "completion_ns" = Completion {
+            "completion", "#6b00b3",
+            "the return path to the host"
+        }
     }
 }
 

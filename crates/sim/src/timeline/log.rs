@@ -94,17 +94,17 @@ impl Operations {
     const REST: u8 = 3;
     /// The cause of a host page's wait outside the dies.
     pub const WAITS: [&'static str; 2] = ["free page", "write cache"];
-    /// Purposes of operations.
-    pub const PURPOSES: [&'static str; 9] = [
-        "host read",
-        "host write",
-        "relocation",
-        "merge",
-        "erase",
-        "metadata",
-        "mapping",
-        "retry",
-        "scrub",
+    /// Purposes of operations, and the column of the breakdown for an operation's own work.
+    pub const PURPOSES: [(&'static str, &'static str); 9] = [
+        ("host read", "cell_read_ns"),
+        ("host write", "cell_program_ns"),
+        ("relocation", "relocation_ns"),
+        ("merge", "merge_ns"),
+        ("erase", "erase_ns"),
+        ("metadata", "metadata_ns"),
+        ("mapping", "mapping_ns"),
+        ("retry", "retry_ns"),
+        ("scrub", "scrub_ns"),
     ];
 }
 

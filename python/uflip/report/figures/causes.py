@@ -13,8 +13,9 @@ from uflip.report.figures import palette
 from uflip.report.figures.chart import Axis, Box, Chart, Mark, Panel, TextLabel
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
-from uflip.report.labels import cause_name, format_ms
+from uflip.report.labels import format_ms
 from uflip.report.tables import causes_tables
+from uflip.results.causes import cause_name
 
 HEIGHT, ROW_HEIGHT, LEGEND_ROW = 42.0, 29.0, 14.0
 SHARES = ((0.0, "0"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (1.0, "100 %"))

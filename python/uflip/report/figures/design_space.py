@@ -31,7 +31,7 @@ from uflip.report.figures.matplotlib_chart import (
     save,
     styled,
 )
-from uflip.report.figures.palette import CARD, CAUSES, INK, MUTED
+from uflip.report.figures.palette import CARD, INK, MANY, MUTED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,9 +122,7 @@ def draw_front(
     if beaten:
         axis.plot(*zip(*beaten, strict=True), "o", color=MUTED, alpha=0.45, label="beaten")
     if best:
-        axis.plot(
-            *zip(*best, strict=True), "D", color=CAUSES[4], zorder=FRONT_ZORDER, label="front"
-        )
+        axis.plot(*zip(*best, strict=True), "D", color=MANY[4], zorder=FRONT_ZORDER, label="front")
     axis.set_xlabel(x_column[0])
     axis.set_ylabel(y_column[0])
     axis.margins(0.06)
@@ -327,7 +325,7 @@ def draw_points(
             axis.plot(
                 *_line(of_line, first, places, value_of),
                 label=label,
-                color=CAUSES[number % len(CAUSES)],
+                color=MANY[number % len(MANY)],
                 marker=POINTS_MARKERS[number % len(POINTS_MARKERS)],
             )[0]
             for number, (label, of_line) in enumerate(lines.items())

@@ -10,6 +10,8 @@ fallback, so that a figure follows the page's dark theme and is correct when it 
 
 from dataclasses import dataclass
 
+from uflip.results.causes import BLOCK, CAUSES
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -35,63 +37,9 @@ GRID = "#e3e4e8"
 CARD = "#fefefe"
 SHADE = "#f1f1f4"
 
-# Distinct colours: Okabe and Ito's palette, darkened where it is too light for a white background,
-# and then dark and pale ones.
-CAUSES = (
-    "#3b7fb8",
-    "#e69f00",
-    "#009e73",
-    "#cc79a7",
-    "#d55e00",
-    "#7fc4ee",
-    "#b8a800",
-    "#7a5ea8",
-    "#8a8d93",
-    "#9c6b4e",
-    "#1f3552",
-    "#d8b98a",
-    "#7d1f3c",
-    "#4f7942",
-    "#ff4fa0",
-    "#3a3f00",
-    "#00d0c8",
-    "#6b00b3",
-)
-
-# Colours of causes, by trace column. An activity has one colour in all figures, whatever other
-# causes a device has; columns for the same activity on other devices share it.
-ACTIVITIES: dict[str, str] = {
-    "controller_ns": CAUSES[0],
-    "link_ns": CAUSES[1],
-    "bus_ns": CAUSES[2],
-    "die_wait_ns": CAUSES[3],
-    "channel_wait_ns": CAUSES[4],
-    "transfer_ns": CAUSES[5],
-    "cell_read_ns": CAUSES[6],
-    "cell_program_ns": CAUSES[7],
-    "read_to_modify_ns": CAUSES[8],
-    "relocation_ns": CAUSES[9],
-    "erase_ns": CAUSES[10],
-    "metadata_ns": CAUSES[11],
-    "free_page_wait_ns": CAUSES[12],
-    "cache_wait_ns": CAUSES[13],
-    "merge_ns": CAUSES[14],
-    "mapping_ns": CAUSES[15],
-    "retry_ns": CAUSES[16],
-    "scrub_ns": CAUSES[17],
-    # In an open loop, and for a real device.
-    "submission_wait_ns": "#c9c2ff",
-    "device_ns": CAUSES[0],
-    # For an open-channel device.
-    "submission_ns": CAUSES[0],
-    "dispatch_ns": CAUSES[2],
-    "program_wait_ns": CAUSES[3],
-    "erase_wait_ns": CAUSES[12],
-    "read_wait_ns": CAUSES[14],
-    "lun_switch_ns": CAUSES[13],
-    "cell_erase_ns": CAUSES[10],
-    "completion_ns": CAUSES[17],
-}
+MANY = tuple(cause.color for cause in BLOCK)
+"""Distinct colours: Okabe and Ito's palette, darkened where it is too light for a white background,
+and then dark and pale ones."""
 
 
 def activity(cause: str) -> str:
@@ -102,7 +50,8 @@ def activity(cause: str) -> str:
     >>> activity("erase_ns") == activity("cell_erase_ns"), activity("erase_ns")
     (True, '#1f3552')
     """
-    return ACTIVITIES.get(cause, MUTED)
+    known = CAUSES.get(cause)
+    return known.color if known else MUTED
 
 
 def paler(color: str, by: float) -> str:
