@@ -99,6 +99,7 @@ docs: .venv/dev.stamp  ## regenerate the command reference, the papers page, and
 	$(BIN)/python tools/gen_schemas.py
 	$(BIN)/python tools/gen_profile_keys.py
 	$(BIN)/python tools/gen_causes.py
+	$(BIN)/python tools/gen_drive_counters.py
 	$(BIN)/python tools/gen_locations.py
 	$(BIN)/python tools/gen_api_types.py
 	$(BIN)/python tools/run_notebook.py --update docs/how-to/notebook.ipynb

@@ -47,6 +47,7 @@ __all__ = [
     "profile_faults",
     "profile_interface",
     "profile_sources",
+    "query_drive",
     "read_fio_log",
     "read_flash_trace",
     "read_inside",
@@ -64,7 +65,6 @@ __all__ = [
     "serve",
     "student_quantile",
     "toml_to_json",
-    "wear",
 ]
 __version__: str
 SIMULATOR_VERSION: str
@@ -402,9 +402,11 @@ def check_polled(path: str, buffered: bool) -> None:
     """Raise kind "usage" if the disk of a file, or of the folder of a new file, does not support
     polling, or if the file is `buffered`."""
 
-def wear(path: str) -> str:
-    """Return the wear that the device at `path`, or the disk of a file or folder, reports (JSON):
-    percentage_used of its rated endurance, bytes_written by the host; or "unknown": the reason."""
+def query_drive(
+    path: str, query: str, page: int = 0, specific: int = 0, size_bytes: int = 512
+) -> tuple[bytes, str]:
+    """Return the answer of the drive at `path`, or below a file or folder, or b"" and the reason.
+    Queries: nvme_controller, nvme_namespace, nvme_log (with its page), ata_identify, ata_smart."""
 
 def resolve_pattern(spec_json: str, capacity_bytes: int, sector_bytes: int, kind: str) -> str:
     """Validate a pattern, and fill in defaults; add "totals": total_ios, bytes_read, bytes_written,

@@ -103,6 +103,11 @@ def test_profile_key_tables_are_current() -> None:
     assert process.returncode == 0, process.stderr
 
 
+def test_drive_counters_table_is_current() -> None:
+    process = run_tool("gen_drive_counters.py", "--check")
+    assert process.returncode == 0, process.stderr
+
+
 def test_locations_are_current() -> None:
     process = run_tool("gen_locations.py", "--check")
     assert process.returncode == 0, process.stderr

@@ -4,6 +4,7 @@
 //! This crate writes only to targets opened as writable, creates files only with a given size, and
 //! never opens a path under `/dev` as a file. One place, [`guard`], decides what may be written.
 
+mod ata;
 mod block;
 mod buffer;
 mod cached_stat;
@@ -11,12 +12,13 @@ mod clock;
 mod completions;
 mod data_file;
 mod direct;
+mod drive_query;
 mod file;
 mod guard;
 mod null;
+mod nvme_admin;
 mod queued;
 mod watch;
-mod wear;
 mod zoned;
 
 pub use block::{
@@ -27,6 +29,7 @@ pub use clock::{clock_cost_ns, now, wait_until};
 pub use completions::{Completions, check_polled};
 pub use data_file::{DataFile, DataOptions, check_data_file};
 pub use direct::DirectDevice;
+pub use drive_query::{DriveQuery, query_drive};
 pub use file::{FileOptions, Growth, check_file, inspect_file, open_file};
 pub use guard::Roots;
 pub use guard::admit::{BlockReport, format_uses};
@@ -35,4 +38,3 @@ pub use guard::signature::Signature;
 pub use null::NullDevice;
 pub use queued::QueuedDevice;
 pub use watch::{DeviceWatch, TargetStatus};
-pub use wear::{WearValues, read_wear};

@@ -3,11 +3,13 @@
 
 use std::path::Path;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use serde_json::Value;
-use uflip_core::{Bytes, DeviceKind, Durability, Error, Quantity};
+use uflip_core::{Bytes, Counters, DeviceKind, Durability, Error, Quantity};
 use uflip_engine::{PatternSpec, ResolvedState, StateSpec, StateTotals};
-use uflip_host::Data;
+use uflip_host::{Data, DriveQuery};
 
 use crate::background::interruptible;
 use crate::error::raise;
@@ -26,6 +28,7 @@ pub fn registry_json() -> String {
         "gc": uflip_sim::VICTIM_POLICIES,
         "allocator": uflip_sim::ALLOCATORS,
         "data": Data::NAMES,
+        "counters": counter_names(),
     })
     .to_string()
 }
@@ -123,18 +126,36 @@ fn report_json(report: &uflip_host::BlockReport) -> String {
     .to_string()
 }
 
+fn counter_names() -> Vec<String> {
+    match serde_json::to_value(Counters::default()) {
+        Ok(Value::Object(zeros)) => zeros.into_iter().map(|(name, _)| name).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Return the drive's answer, or no bytes and the reason.
 #[pyfunction]
-pub fn wear(py: Python<'_>, path: &str) -> String {
-    let document = match py.detach(|| uflip_host::read_wear(path)) {
-        Ok(wear) => serde_json::json!({
-            "percentage_used": wear.percentage_used,
-            "bytes_written": wear.bytes_written,
-            "available_spare_percent": wear.available_spare,
-            "temperature_celsius": wear.temperature_celsius,
-        }),
-        Err(reason) => serde_json::json!({ "unknown": reason }),
+#[pyo3(signature = (path, query, page=0, specific=0, size_bytes=512))]
+pub fn query_drive<'py>(
+    py: Python<'py>,
+    path: &str,
+    query: &str,
+    page: u8,
+    specific: u16,
+    size_bytes: usize,
+) -> PyResult<(Bound<'py, PyBytes>, String)> {
+    let query = match query {
+        "nvme_controller" => DriveQuery::NvmeController,
+        "nvme_namespace" => DriveQuery::NvmeNamespace,
+        "nvme_log" => DriveQuery::NvmeLog { page, specific, bytes: size_bytes },
+        "ata_identify" => DriveQuery::AtaIdentify,
+        "ata_smart" => DriveQuery::AtaSmart,
+        _ => return Err(PyValueError::new_err(format!("no such query: {query}"))),
     };
-    document.to_string()
+    Ok(match py.detach(|| uflip_host::query_drive(path, query)) {
+        Ok(answer) => (PyBytes::new(py, &answer), String::new()),
+        Err(reason) => (PyBytes::new(py, &[]), reason),
+    })
 }
 
 #[pyfunction]

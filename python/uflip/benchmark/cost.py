@@ -1,23 +1,21 @@
 """The cost of I/Os before the first measurement: their time, by assumption, and their wear.
 
 **Source**: uFLIP (CIDR 2009) §4.2 asks what a benchmark costs before it is run; wear as reported by
-the device: NVM Express Base Specification 2.0, SMART / Health Information (`Percentage Used`,
-`Data Units Written`).
+the device (`uflip.device.counters`): used endurance, and bytes written by the host.
 **Faithful**: a device's own figures, read when the plan is made.
-**Simplified**: only NVMe devices are read; others report wear in vendor-specific ways. The writes
-of the plan are assumed to wear the device like all earlier writes.
+**Simplified**: the writes of the plan are assumed to wear the device like all earlier writes.
 **Ambiguous**: a percentage is a whole number. At 0 only an upper bound follows. A simulated device
 has rated erases; the number of erases per write depends on its write amplification, so that the
 result for 1 is a lower bound.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
-from uflip import _native
+from uflip.data.counters import HOST_BYTES, DriveCounters
 from uflip.data.device import DeviceInfo, DeviceWear, Profile
+from uflip.device.counters import CounterReader
 from uflip.units import format_duration_ns, format_size
 
 BOUNDS = ("about", "less than", "at least")
@@ -82,32 +80,33 @@ def cost_of(kind: str) -> Cost:
     return _COSTS[kind]
 
 
-class _NativeWear(msgspec.Struct, frozen=True):
-    """Wear from the native part: the SMART log of a disk, or why it is unknown."""
-
-    unknown: str | None = None
-    percentage_used: int = 0
-    bytes_written: int = 0
-    available_spare_percent: float | None = None
-    temperature_celsius: float | None = None
-
-
 def wear_of(info: DeviceInfo) -> DeviceWear:
     """Return the wear of a device. Nothing is written."""
     if info.simulated:
         return wear_from_profile(info.profile)
     if info.null:
         return DeviceWear(unknown="the null device does not wear")
-    path = Path(info.url.removeprefix("file:").removeprefix("block:"))
-    # A file that does not exist yet will be on the disk of its folder.
-    text = _native.wear(str(path if path.exists() else path.absolute().parent))
-    smart_log = msgspec.json.decode(text, type=_NativeWear)
-    if smart_log.unknown is not None:
-        return DeviceWear(unknown=smart_log.unknown)
+    return wear_from_counters(CounterReader(info).read())
+
+
+def wear_from_counters(counters: DriveCounters) -> DeviceWear:
+    """Return the wear of a drive from its counters.
+
+    Examples
+    --------
+    >>> wear_from_counters(DriveCounters(problem="vda is not an NVMe, ATA or eMMC drive")).unknown
+    'vda is not an NVMe, ATA or eMMC drive'
+    """
+    used, written = counters.find("percentage_used"), counters.find(HOST_BYTES)
+    if used is None:
+        return DeviceWear(unknown=counters.problem or "the drive does not report its wear")
+    spare, temperature = (
+        counters.find(name) for name in ("available_spare_percent", "temperature_celsius")
+    )
     return msgspec.structs.replace(
-        wear_from_smart_log(smart_log.percentage_used, smart_log.bytes_written),
-        available_spare_percent=smart_log.available_spare_percent,
-        temperature_celsius=smart_log.temperature_celsius,
+        wear_from_smart_log(used.value, 0 if written is None else written.value),
+        available_spare_percent=None if spare is None else float(spare.value),
+        temperature_celsius=None if temperature is None else float(temperature.value),
     )
 
 

@@ -1,21 +1,27 @@
 """`uflip info`: print the properties of a device before any I/O; touches nothing."""
 
+import json
 from dataclasses import asdict
 from typing import Any
 
 import click
 
+from uflip import _native
 from uflip.benchmark import describe_used, wear_of
 from uflip.cli.options import add_options, device_argument, json_option
 from uflip.cli.terminal import echo, echo_json, echo_pairs, echo_table
+from uflip.data.counters import DriveCounters
+from uflip.data.device import DeviceInfo
 from uflip.data.document import Table, plain
 from uflip.device.catalogue import inspect_device, report_block
+from uflip.device.counters import CounterReader
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import UsageError
 from uflip.escape import escape_line
 from uflip.microbench import micro_benchmarks_for
 from uflip.options import BUFFERED, SIZE
 from uflip.profiles import ConstantSource, profile_names, profile_sources
+from uflip.report.drive_counters import counters_tables
 from uflip.units import format_duration_ns, format_size
 
 
@@ -29,8 +35,12 @@ from uflip.units import format_duration_ns, format_size
 )
 @json_option
 def command(device: str, size: int | None, buffered: bool, sources: bool, as_json: bool) -> None:
-    """Print the properties of DEVICE: identity, size, sector, clock, wear, and the micro-benchmarks
-    that it supports. Touches nothing.
+    """Print the properties of DEVICE: identity, size, sector, clock, wear, counters, and the
+    micro-benchmarks that it supports. Touches nothing.
+
+    The counters are those that the drive itself reports: bytes written by the host and to flash,
+    temperature, available spare, used endurance. Reading them needs root. A simulated device lists
+    the names of its own.
     """
     if sources:
         _print_sources(device, as_json)
@@ -44,6 +54,7 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
     if info.real:
         wear = wear_of(info)
         document["wear"] = plain(wear) if as_json else describe_used(wear)
+    counters = _counters(info, document) if info.real or info.simulated else None
     if info.zoned:
         # The others write at random, or overwrite data.
         document["micro_benchmarks"] = [*micro_benchmarks_for(info.addresses, "zones")]
@@ -53,9 +64,26 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
             if names := [*micro_benchmarks_for(info.addresses, suite)]:
                 document[f"micro_benchmarks_of_{suite}"] = names
     if as_json:
+        if counters is not None:
+            document["counters"] = plain(counters)
         echo_json(document)
     else:
         _echo_tree(document, "")
+        for table in [] if counters is None else counters_tables(counters):
+            echo()
+            echo(table.text())
+
+
+def _counters(info: DeviceInfo, document: Table) -> DriveCounters | None:
+    """Add the counters to the document; return those that are printed as tables."""
+    if info.simulated:
+        if info.addresses == "sectors":
+            document["counters"] = json.loads(_native.registry_json())["counters"]
+        return None
+    counters = CounterReader(info).read()
+    drive = counters.drive or "the drive"
+    document["counters"] = f"unknown: {counters.problem}" if counters.problem else f"of {drive}:"
+    return counters
 
 
 def _print_sources(device: str, as_json: bool) -> None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from uflip import _native
 from uflip import durability as durabilities
 from uflip.benchmark_options import MAX_IOS_IN_FLIGHT
+from uflip.data.counters import DriveCounters
 from uflip.data.device import (
     DeviceInfo,
     PowerLoss,
@@ -27,6 +28,7 @@ from uflip.data.device import (
 from uflip.data.document import plain
 from uflip.data.spec import Spec, text_of
 from uflip.device.cache import cache_key, cached_device
+from uflip.device.counters import CounterReader
 from uflip.device.identity import TargetStatus
 from uflip.device.resolve import resolve_state
 from uflip.device.url import check_snapshot_name
@@ -101,6 +103,7 @@ class Device(Saved):
         self.io_timeout_ns = 0
         """Time limit of an I/O on a real device [ns]; 0: none."""
         self._ios: _native.Ios | None = None
+        self._counter_reader: CounterReader | None = None
         self.looks_inside = False  # whether a device log is recorded with each run
         self._state_name: str | None = None
         """The cache name of its state, while that is known."""
@@ -128,6 +131,24 @@ class Device(Saved):
         with native_errors():
             text = self._opened().counters_json()
         return None if text is None else json.loads(text)
+
+    def drive_counters(self) -> DriveCounters:
+        """Read the counters of the drive of a real device; other devices have no counters.
+
+        Returns
+        -------
+        DriveCounters
+            With the reason, if the device has no counters.
+
+        Examples
+        --------
+        >>> from uflip import open_device
+        >>> open_device("null").drive_counters().problem
+        'the null device is not a drive'
+        """
+        if self._counter_reader is None:
+            self._counter_reader = CounterReader(self.info)
+        return self._counter_reader.read()
 
     def target_status(self) -> TargetStatus | None:
         """Return the current status of a file or block device; None for any other device.
