@@ -303,6 +303,12 @@ export interface KeyTable {
   keys: KeyRow[];
 }
 
+/** A fact in words. */
+export interface LabelledText {
+  label: string;
+  text: string;
+}
+
 /** Throughput of every LUN, one row per channel. */
 export interface Luns {
   write_mb_per_s: number[][];
@@ -488,6 +494,7 @@ export interface ResultView {
   warnings: WarningView[];
   missing: number;
   skipped: number;
+  drive: LabelledText[];
   runs: NamedRun[];
 }
 
@@ -528,6 +535,7 @@ export interface RunView {
   spent_ns: CauseTime[];
   counters: Record<string, number>;
   write_amplification: number | null;
+  drive: LabelledText[];
   spec: Record<string, any>;
   has_inside: boolean;
   previous: string | null;

@@ -31,6 +31,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
       ["converged means", result.experiments ? `${result.known} of ${result.experiments} (${percent(result.known / result.experiments)})` : ""],
       ["uflip", result.uflip_version],
     ]),
+    result.drive.length ? h("section", {}, h("h2", {}, "Counters of the drive"), facts(result.drive.map(({ label, text }) => [label, text]))) : null,
     result.headline ? h("p", { class: "abstract" }, result.headline) : null,
     doubts(result),
     h("section", { class: "tiles", "aria-label": "Baselines" }, result.baselines.map((each) => tile(key, each))),

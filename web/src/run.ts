@@ -188,6 +188,7 @@ class RunView {
       ["p50", duration(statistics?.p50_ns)], ["p99", duration(statistics?.p99_ns)], ["max", duration(statistics?.max_ns)],
       ["period", (repetition?.period_ios ?? 0) > 1 ? `${repetition!.period_ios} I/Os` : ""], ["converged", repetition?.converged === null || repetition?.converged === undefined ? "" : repetition.converged ? "yes" : "no"],
       ["duration", duration(run.elapsed_ns)], ["write amplification", run.write_amplification ? run.write_amplification.toFixed(2) : ""],
+      ...run.drive.map(({ label, text }): [string, string] => [label, text]),
     ]);
   }
 

@@ -7,6 +7,7 @@ For each run, or several that must follow each other at once::
     zones            a zoned device prepares the zones of the run
     pause            the device idles
     run              one call of the engine, adapted to the device (`calibration`)
+    counters         those of a real drive are read before and after the run
     check            is the target unchanged; did other processes disturb it
     store            on disk before the next one starts; or compared, if it is stored already
 
@@ -56,6 +57,7 @@ from uflip.benchmark.plan import Plan
 from uflip.benchmark.prepare import AS_IS
 from uflip.benchmark.rounds import next_round
 from uflip.benchmark.state import History, OnState
+from uflip.data.counters import change_of
 from uflip.data.device import DeviceInfo, DeviceWear, with_details
 from uflip.data.manifest import After, DeviceState
 from uflip.data.run import About
@@ -158,6 +160,8 @@ def new_benchmark_run(
         "virtual_disk": virtual_disk_of(plan.device),
         "disk": msgspec.to_builtins(disk_below(plan.device)),
     }
+    if plan.device.real:
+        host["counters"] = msgspec.to_builtins(device.drive_counters())
     writer = ResultsWriter.create(
         out,
         manifest_of(
@@ -363,6 +367,7 @@ def _make(
     device.idle(pause_ns)
     status_before = device.target_status()
     check_target(previous_status, status_before, device.url)
+    counters_before = device.drive_counters()
     if runs[0].micro_benchmark == interference.NAME:
         busy_ns = interference.busy_after_writes(device, runs)
         parts = device.run_series([run.spec for run in runs], on_progress)
@@ -375,7 +380,9 @@ def _make(
         while (longer := calibration.longer_baseline(run, traces)) is not None:
             history.record_run(traces[-1], device.durability)
             device.idle(pause_ns)
+            counters_before = device.drive_counters()
             traces.append(device.run(longer, on_progress, spool=spool))
+    counters_after = device.drive_counters()
     status_after = device.target_status()
     check_target(status_before, status_after, device.url)
     buffered = device.info.buffered
@@ -392,6 +399,9 @@ def _make(
         if has_rounds(run):
             about["samples"] = counter_samples(trace)
             about["samples_only"] = not device.looks_inside
+        if not made and (counters_before.counters or counters_after.counters):
+            written = sum(each.bytes_written for each in traces[-len(runs) :])
+            about["drive"] = change_of(counters_before, counters_after, written, len(runs))
         made.append(_FinishedRun(run, trace, about))
         history.record_run(trace, device.durability)
     return made, status_after

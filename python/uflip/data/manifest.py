@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypedDict
 import msgspec
 from msgspec import Meta, Struct
 
+from uflip.data.counters import DriveCounters
 from uflip.data.device import DeviceInfo, DeviceWear
 from uflip.data.document import (
     MAX_INTEGER,
@@ -366,6 +367,7 @@ class Host(Struct, frozen=True):
     """The used part of the host's provenance; `uflip.results.initial_manifest` creates it."""
 
     disk: Disk | None = None
+    counters: DriveCounters | None = None
     virtual_disk: Text | None = None
     after: After | None = None
     cpu_governor: Text | None = None

@@ -12,6 +12,7 @@ from typing import NotRequired, TypedDict
 
 from msgspec import Struct
 
+from uflip.data.counters import CounterChange
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Count, DigestText, DocumentKind, Name, Positive, Table, Text, decode
 from uflip.data.spec import Pattern
@@ -42,6 +43,7 @@ class RunMetadata(Struct, frozen=True):
     disturbed: dict[str, Count] | None = None
     inside: InsideFile | None = None
     samples: dict[str, list[Count]] | None = None
+    drive: CounterChange | None = None
 
 
 class About(TypedDict, total=False):
@@ -52,6 +54,7 @@ class About(TypedDict, total=False):
     refreshed_bytes: int
     disturbed: Mapping[str, int]
     samples: Mapping[str, Sequence[int]]
+    drive: CounterChange
     samples_only: bool  # nothing else from inside the device is stored
 
 

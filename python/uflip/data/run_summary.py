@@ -22,6 +22,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from uflip import _native
+from uflip.data.counters import CounterChange
 from uflip.data.document import (
     Count,
     DigestText,
@@ -68,6 +69,7 @@ class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     time_spent_ns: dict[Name, float] | UnsetType = UNSET
     counters: dict[Name, Count] | UnsetType = UNSET
     write_amplification: float | UnsetType | None = UNSET
+    drive: CounterChange | UnsetType = UNSET
     spec: Spec
 
 

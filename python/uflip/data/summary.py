@@ -10,6 +10,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from msgspec import Struct
 
+from uflip.data.counters import CounterChange, DriveSummary
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Count, Instant, Name, Positive, Table, Text
 from uflip.data.manifest import DeviceState, Interference, Phases, SkippedRun
@@ -250,6 +251,7 @@ class Repetitions(TypedDict):
     time_spent_ns: NotRequired[dict[str, float]]
     counters: NotRequired[dict[str, Count]]
     write_amplification: NotRequired[float | None]
+    drive: NotRequired[CounterChange]
     spec: Table
     together: Together
 
@@ -382,3 +384,4 @@ class Summary(BenchmarkSummary):
     warnings: list[WarningSummary]
     harness: Table
     host: Table
+    drive: DriveSummary | None

@@ -32,6 +32,7 @@ from uflip.report.blocks import (
 )
 from uflip.report.comparison import describe_verdicts, select_rows, table
 from uflip.report.data import Document, Traces, is_simulated
+from uflip.report.drive_counters import drive_facts, runs_table
 from uflip.report.findings import headline
 from uflip.report.labels import anchor, format_ms, title
 from uflip.report.page import ReportPage, Section, render, render_page
@@ -126,6 +127,16 @@ def summary(document: Document, _traces: Traces) -> Blocks:
     rows = tables.summary_tables(document)
     intro = "The lowest and the highest mean response time of each experiment."
     return [Paragraph(intro), *rows] if rows else []
+
+
+def drive_counters(document: Document, _traces: Traces) -> Blocks:
+    """Return what the counters of a real drive say about all runs, and about each experiment."""
+    facts = drive_facts(document)
+    if not facts:
+        return []
+    rows = [[label, text] for label, text in facts]
+    runs = runs_table(document)
+    return [Table(["", "over all runs"], rows, "ll"), *([] if runs is None else [runs])]
 
 
 def warnings(document: Document, _traces: Traces) -> Blocks:
@@ -498,6 +509,7 @@ SECTIONS: list[tuple[str, str, Body]] = [
     ("baselines", "The baselines, every I/O", baselines),
     ("micro-benchmarks", "The micro-benchmarks", micro_benchmarks),
     ("summary", "Summary", summary),
+    ("drive-counters", "Counters of the drive", drive_counters),
     ("warnings", "Warnings", warnings),
     ("skipped", "Skipped and missing runs", skipped),
     ("method", "Method", method_section),

@@ -27,6 +27,7 @@ from uflip.microbench.labels import (
     parameter_name,
 )
 from uflip.report import key_row
+from uflip.report.drive_counters import drive_facts, runs_table
 from uflip.report.findings import finding, headline
 from uflip.report.labels import format_ms, title
 from uflip.results.summary_document import describe_device
@@ -47,7 +48,11 @@ def render(document: Summary, *, full: bool = False) -> str:
         blocks += [_full(name, runs) for name, runs in benchmarks.items()]
     elif benchmarks:
         blocks.append(_compact(document))
-    blocks += [_skipped(document["skipped"]), format_warnings(document["warnings"])]
+    blocks += [
+        _drive(document, full=full),
+        _skipped(document["skipped"]),
+        format_warnings(document["warnings"]),
+    ]
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -225,6 +230,16 @@ def _modes(runs: Iterable[Run]) -> list[str]:
     ]
     head = ["", "", "", *_COLUMNS, "IOPS", "MiB/s"]
     return [Table(head, rows, "lllr").text("  ")] if rows else []
+
+
+def _drive(document: Summary, *, full: bool) -> str:
+    facts = drive_facts(document)
+    if not facts:
+        return ""
+    lines = ["Counters of the drive, over all runs"]
+    lines += [_wrap(f"{label}: {text}", indent=2) for label, text in facts]
+    table = runs_table(document) if full else None
+    return "\n".join([*lines, *([] if table is None else [table.text("  ")])])
 
 
 def _skipped(skipped: Sequence[SkippedRun]) -> str:

@@ -32,9 +32,10 @@ import numpy as np
 
 from uflip import _native
 from uflip.data import run_summary
+from uflip.data.counters import CounterChange, combine
 from uflip.data.document import DocumentKind, read_if_exists
 from uflip.data.manifest import PlanEntry
-from uflip.data.run import metadata_of
+from uflip.data.run import About, metadata_of
 from uflip.data.run_summary import PyramidFile, RunSummary, StoredSummary, SummarySource, typed
 from uflip.data.spec import Mix, read_spec
 from uflip.data.summary import RepetitionSummary, RoundSummary, StatisticsSummary
@@ -160,15 +161,14 @@ class SummaryWriter:
         path: Path,
         digest: FileDigest,
         trace: Log,
-        sampled: Samples | None = None,
+        about: About | None = None,
     ) -> None:
         """Cache the summary of a committed run."""
         if isinstance(trace, _native.FlashTrace):
             summary = job_summary(run, trace)
         else:
-            summary = merge_repetitions(
-                [RepetitionPart(run, trace, self._page_bytes, path, sampled=sampled)]
-            )
+            part = RepetitionPart(run, trace, self._page_bytes, path, about=about)
+            summary = merge_repetitions([part])
         self._by_run[run.id] = summary
         self._summaries.store_run(run.id, digest, summary, pyramid_of(trace))
 
@@ -224,8 +224,8 @@ class RepetitionPart:
     path: Path
     cached: RepetitionSummary | None = None
     """Its convergence, where that is known already."""
-    sampled: Samples | None = None
-    """Samples of the counters during a fresh run that is divided into rounds."""
+    about: About | None = None
+    """Metadata of a fresh run: a stored one contains them."""
 
     def convergence(self) -> RepetitionSummary:
         """Return the convergence of its mean."""
@@ -239,10 +239,17 @@ class RepetitionPart:
     @property
     def rounds(self) -> list[RoundSummary] | None:
         """The rounds of a run that is divided into rounds."""
-        samples = self.sampled
+        samples: Samples | None = (self.about or {}).get("samples")
         if samples is None and self.trace.metadata_json:
             samples = metadata_of(self.path, self.trace.metadata_json).samples
         return None if samples is None else rounds_of(self.trace, samples, self.page_bytes)
+
+    @property
+    def drive(self) -> CounterChange | None:
+        """Change of the counters of a real drive; None where it has none."""
+        if self.about is not None:
+            return self.about.get("drive")
+        return metadata_of(self.path, self.trace.metadata_json).drive
 
     @property
     def counters(self) -> dict[str, int] | None:
@@ -315,6 +322,10 @@ def merge_repetitions(parts: Sequence[RepetitionPart]) -> RunSummary:
         written = sum(trace.bytes_written for trace in traces)
         document["counters"] = counted
         document["write_amplification"] = write_amplification(counted, first.page_bytes, written)
+    drives = [change for part in parts if (change := part.drive) is not None]
+    if (drive := combine(drives)) is not None:
+        document["drive"] = drive
+        document["write_amplification"] = drive.write_amplification
     return typed(document)
 
 

@@ -4,13 +4,14 @@ A check is a function of one run. It returns the severity and the numbers behind
 `CHECKS` is the list, in the order in which warnings are shown; `warnings` gathers the results.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip.data.counters import CounterMark
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import IMPORTED
 from uflip.data.run import StopDocument
@@ -56,6 +57,8 @@ class RunArrays:
     counters: Mapping[str, int] = field(default_factory=dict)
     # Activity of other processes on a real target: see `uflip.device.identity`.
     disturbed: Mapping[str, int] = field(default_factory=dict)
+    # Doubts about the counters of the drive.
+    counter_marks: Sequence[CounterMark] = ()
     # Delay of the host before it submitted I/Os that were due; empty in virtual time.
     host_gap_ns: NDArray[Any] = field(default_factory=lambda: np.empty(0))
 
@@ -236,6 +239,29 @@ def disturbed(run: RunArrays) -> tuple[float, Numbers] | None:
     return float(sum(activity.values())), {**activity, "told": description}
 
 
+# Marks of `CounterMark` that are a reason to doubt -> their description. Counters that are too
+# coarse for a short run are not.
+COUNTER_MARKS = {
+    "not_read": "could not be read",
+    "went_back": "went back",
+    "power_lost": "changed: the drive lost power, or was reset",
+    "others_wrote": "counted writes of others",
+}
+
+
+def doubtful_counters(run: RunArrays) -> tuple[float, Numbers] | None:
+    """Warn about counters of the drive that do not show what the run did."""
+    marks = [mark for mark in run.counter_marks if mark.code in COUNTER_MARKS]
+    if not marks:
+        return None
+    parts = [
+        f"{mark.counter or 'the counters'} {COUNTER_MARKS[mark.code]}"
+        + (f" ({mark.detail})" if mark.detail else "")
+        for mark in marks
+    ]
+    return float(len(marks)), {"marks": len(marks), "told": "; ".join(parts)}
+
+
 CHECKS: tuple[RunCheck, ...] = (
     RunCheck(
         "disturbed",
@@ -244,6 +270,14 @@ CHECKS: tuple[RunCheck, ...] = (
         "find out who (`fuser -v TARGET`, `lsof TARGET`), stop it, and measure again: these runs "
         "shared the device, and what was written may not be what the next runs expect",
         disturbed,
+    ),
+    RunCheck(
+        "drive_counters",
+        "the counters of the drive do not show what the run did",
+        "{told}",
+        "do not quote the write amplification of these runs; stop other users of the drive, and "
+        "look for resets in the kernel log (`dmesg`)",
+        doubtful_counters,
     ),
     RunCheck(
         "not_converged",

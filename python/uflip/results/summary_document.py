@@ -10,7 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
+from msgspec import UNSET
+
 from uflip.data import manifest
+from uflip.data.counters import DriveSummary, combine
 from uflip.data.device import DeviceInfo
 from uflip.data.document import plain
 from uflip.data.run_summary import RunSummary
@@ -71,8 +74,9 @@ def summary(results: Results) -> Summary:
         a run being pattern, parameter, value, unit, ``io_count``, ``io_ignore``, ``statistics``
         [ns] of all repetitions, ``repetitions``, ``disagreement``, ``together``,
         ``components`` of a mix, ``time_spent_ns`` (mean per I/O and cause; simulated
-        devices), ``counters``, ``write_amplification``, resolved ``spec`` and ``run`` (its
-        id); ``missing`` runs, ``skipped``, ``warnings``, and the provenance.
+        devices), ``counters``, ``write_amplification``, ``drive`` (counters of a real drive),
+        resolved ``spec`` and ``run`` (its id); ``drive`` over all runs; ``missing`` runs,
+        ``skipped``, ``warnings``, and the provenance.
     """
     marks = marks_of(results.warnings)
     runs = [
@@ -255,6 +259,8 @@ def experiment(stored: RunSummary, marks: Mapping[str, Mark] = NO_MARKS) -> Expe
     and the reasons.
     """
     row = plain(stored)
+    if stored.drive is not UNSET:
+        row["drive"] = stored.drive
     for each in row["repetitions"]:
         if (mark := marks.get(each["run"])) is not None:
             each["converged"] = False
@@ -349,6 +355,7 @@ def with_common_fields(
         "interference": stored["interference"],
         "state": content.state,
         **benchmark,
+        "drive": _drive(results, benchmark["baselines"]),
         "runs_planned": len(content.plan),
         "runs_finished": len(results.runs),
         "missing": results.missing,
@@ -358,6 +365,20 @@ def with_common_fields(
         "harness": stored["harness"],
         "host": stored["host"],
     }
+
+
+def _drive(results: Results, baselines: Sequence[ExperimentSummary]) -> DriveSummary | None:
+    """Return the counters of a real drive, and what follows from them, or from rates."""
+    content = results.manifest
+    if not content.device.real or content.scale == manifest.IMPORTED:
+        return None
+    change = combine([run.meta.drive for run in results.runs if run.meta.drive is not None])
+    implied = None
+    if change is None or change.physical_written is None:
+        rates = {run["pattern"]: run["ios_per_s"] for run in baselines}
+        sequential, random = rates.get("SW"), rates.get("RW")
+        implied = sequential / random if sequential and random else None
+    return DriveSummary(manifest.host_of(content.host).counters, change, implied)
 
 
 def _baseline_result(

@@ -101,11 +101,12 @@ class Examiner:
             Metadata of a fresh run; a loaded one contains it.
         """
         run_id, spec = entry.id, read_spec(trace.spec_json)
-        disturbance: Mapping[str, int] | None = (
-            metadata_of(Path(run_id), trace.metadata_json).disturbed
-            if about is None
-            else about.get("disturbed")
-        )
+        if about is None:
+            stored = metadata_of(Path(run_id), trace.metadata_json)
+            about = {"disturbed": stored.disturbed or {}}
+            if stored.drive is not None:
+                about["drive"] = stored.drive
+        drive = about.get("drive")
         run = RunArrays(
             micro_benchmark=entry.micro_benchmark,
             spec=spec,
@@ -117,7 +118,8 @@ class Examiner:
             measured_ns=measured_column(trace),
             stop=None if trace.ended_json is None else json.loads(trace.ended_json),
             counters=json.loads(trace.counters_json() or "{}"),
-            disturbed=disturbance or {},
+            disturbed=about.get("disturbed", {}),
+            counter_marks=() if drive is None else drive.marks,
             host_gap_ns=as_array(trace, HOST_GAP) if self._has_gaps(trace) else NOTHING,
         )
         self.runs_examined += 1

@@ -238,12 +238,16 @@ class ResultsWriter:
             "finished_utc": utc_now(),
             "elapsed_ns": trace.elapsed_ns(),
             "counters": json.loads(counters) if counters is not None else None,
-            **{name: value for name, value in about.items() if name != "samples_only"},
+            **{
+                name: msgspec.to_builtins(value)
+                for name, value in about.items()
+                if name != "samples_only"
+            },
             **({} if inside is None else {"inside": msgspec.to_builtins(inside)}),
         }
         path = self._files.store(entry, trace, json.dumps(metadata, allow_nan=False))
         digest = self._files.digests[entry.id]
-        self._summary_writer.cache_run(entry, path, digest, trace, about.get("samples"))
+        self._summary_writer.cache_run(entry, path, digest, trace, about)
         self._repetitions.store(entry.id, self._summary_writer.repetition(entry.id))
         self._examiner.examine(entry, trace, about)
         return path

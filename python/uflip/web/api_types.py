@@ -198,6 +198,13 @@ class NamedRun(TypedDict):
     repetition: int
 
 
+class LabelledText(TypedDict):
+    """A fact in words."""
+
+    label: str
+    text: str
+
+
 class ResultView(RunCountsView):
     """A result: its numbers, its micro-benchmarks, its warnings, its runs."""
 
@@ -223,6 +230,7 @@ class ResultView(RunCountsView):
     warnings: list[WarningView]
     missing: int
     skipped: int
+    drive: list[LabelledText]
     runs: list[NamedRun]
 
 
@@ -251,6 +259,7 @@ class RunView(NamedRun):
     spent_ns: list[CauseTime]
     counters: dict[str, int]
     write_amplification: float | None
+    drive: list[LabelledText]
     spec: Table
     has_inside: bool
     previous: str | None

@@ -6,7 +6,7 @@ Names are untrusted text: the page shows them only as text. A thousand folders a
 second, from their manifests; the columns about runs follow in batches.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -15,7 +15,7 @@ from typing import Annotated, Literal, cast
 
 import msgspec
 import numpy as np
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from uflip.data import manifest
@@ -35,6 +35,7 @@ from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import ResponseSeries
 from uflip.oc.figures import TOP_PERCENTILE
 from uflip.oc.result_dir import OpenChannelResult
+from uflip.report.drive_counters import change_facts, drive_facts
 from uflip.report.figures.axes import positions_of
 from uflip.report.findings import finding, headline
 from uflip.report.key_row import COLUMNS, cells, has_characteristics, note, numbers
@@ -204,8 +205,13 @@ def result(opened: OpenResults, key: str) -> api_types.ResultView:
         ],
         "missing": len(document["missing"]),
         "skipped": len(document["skipped"]),
+        "drive": _labelled(drive_facts(document)),
         "runs": [_named(run) for run in results.runs],
     }
+
+
+def _labelled(facts: Iterable[tuple[str, str]]) -> list[api_types.LabelledText]:
+    return [{"label": label, "text": text} for label, text in facts]
 
 
 def _advice(document: Summary, *, is_job: bool) -> api_types.DeviceAdvice | None:
@@ -318,6 +324,7 @@ def run(opened: OpenResults, key: str, name: str) -> api_types.RunView:
     """Return the numbers of a run; its I/Os are requested in parts."""
     opened_run = opened.run(key, name)
     document = cast("ExperimentSummary", plain(opened_run.summary))
+    change = opened_run.summary.drive
     results: Results = opened_run.results
     order = [each.id for each in results.runs]
     at = order.index(name)
@@ -339,6 +346,7 @@ def run(opened: OpenResults, key: str, name: str) -> api_types.RunView:
         "spent_ns": [{"words": cause_name(each), "ns": ns} for each, ns in spent.items()],
         "counters": {counter_name(each): n for each, n in (document.get("counters") or {}).items()},
         "write_amplification": document.get("write_amplification"),
+        "drive": [] if isinstance(change, UnsetType) else _labelled(change_facts(change)),
         "spec": document["spec"],
         "has_inside": opened_run.run.meta.inside is not None,
         "previous": order[at - 1] if at else None,
