@@ -73,9 +73,12 @@ def overview(papers: list[dict[str, Any]]) -> str:
     for paper in papers:
         rows = paper["rows"]
         built = Counter(row["built"] for row in rows)
-        # A value that several claims mention counts once, by its first claim.
-        kinds = {key: kind for row in reversed(rows) for key, kind in value_kinds(row).items()}
-        fitted = sum(kind == FITTED for kind in kinds.values())
+        # A value of several claims counts once, as predicted if one of them predicts it.
+        kinds: dict[str, set[str]] = {}
+        for row in rows:
+            for key, kind in value_kinds(row).items():
+                kinds.setdefault(key, set()).add(kind)
+        fitted = sum(found == {FITTED} for found in kinds.values())
         equations = sum(row["kind"] == "equation" for row in rows)
         counts = [built[name] for name in BUILT]
         counts += [len(kinds), len(kinds) - fitted, fitted, equations]

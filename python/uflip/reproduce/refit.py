@@ -164,26 +164,38 @@ def search(
     start: Constants, free: Sequence[str], columns: Sequence[str], measure: Measure
 ) -> tuple[dict[str, Number], int]:
     """Search the free constants, one by one, for the least total miss of the columns."""
-    best, devices = dict(start), 0
 
     def loss(constants: Constants) -> float:
-        nonlocal devices
-        devices += 1
         cells = measure(constants, columns)
         return inf if cells is None else sum(miss(cells[column]) for column in columns)
 
-    if not free or not columns:
-        return best, devices
-    least = loss(best)
-    for factor in FACTORS:
+    return minimise(start, free, loss) if free and columns else (dict(start), 0)
+
+
+def minimise(
+    start: Constants,
+    free: Sequence[str],
+    loss: Callable[[Constants], float],
+    factors: Sequence[float] = FACTORS,
+    budget: int = BUDGET,
+) -> tuple[dict[str, Number], int]:
+    """Search the free constants, one by one, by ever smaller factors, for the least loss.
+
+    Returns
+    -------
+    tuple
+        The constants, and how often the loss was calculated.
+    """
+    best, devices, least = dict(start), 1, loss(start)
+    for factor in factors:
         improved = True
         while improved:
             improved = False
             for key in free:
                 for value in _steps(key, best[key], factor):
-                    if devices >= BUDGET or least == 0:
+                    if devices >= budget or least == 0:
                         return best, devices
-                    tried = best | {key: value}
+                    tried, devices = best | {key: value}, devices + 1
                     if (missed := loss(tried)) < least:
                         best, least, improved = tried, missed, True
                         break
