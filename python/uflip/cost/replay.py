@@ -7,19 +7,15 @@ another number of I/Os than in the formula, or reads or writes that cost more or
 I/Os of their own kind.
 """
 
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from uflip import _native
-from uflip.cost.workloads import Io, Parameters, Workload
+from uflip.cost.workloads import Parameters, Workload
 from uflip.data.spec import read_spec
 from uflip.device.handle import Device
+from uflip.device.io_list import native_ios
 from uflip.device.opener import open_device
-from uflip.errors import native_errors
 from uflip.spec import baseline
 
 WARM_UP_BYTES = 32 << 10
@@ -56,7 +52,7 @@ def replay(url: str, workload: Workload, parameters: Parameters) -> Replayed:
     """Run the I/Os of a workload on a new simulated device."""
     with open_device(url) as device:
         _use_up_free_blocks(device)
-        ios = _native_ios(workload.ios(parameters), device)
+        ios = native_ios(workload.ios(parameters), device)
         device.set_replay_ios(ios)
         trace = device.run(read_spec(ios.spec_json(1)))
         writes = np.asarray(trace.column("mode")) == 1
@@ -74,16 +70,3 @@ def _use_up_free_blocks(device: Device) -> None:
     count = max(spare, 0) // WARM_UP_BYTES
     if count:
         device.apply(baseline("RW", io_size=WARM_UP_BYTES, io_count=count, seed=SEED))
-
-
-def _native_ios(ios: Iterator[Io], device: Device) -> _native.Ios:
-    """Return the I/Os as a native list, passed in the format of fio's I/O logs."""
-    info = device.info
-    with tempfile.TemporaryDirectory() as folder, native_errors():
-        path = Path(folder) / "workload.log"
-        with path.open("w", encoding="ascii") as file:
-            file.write("fio version 2 iolog\nw add\nw open\n")
-            file.writelines(f"w {mode} {offset} {size}\n" for mode, offset, size in ios)
-            file.write("w close\n")
-        recording = _native.read_recording(str(path))
-        return recording.fit(info.capacity_bytes, info.sector_bytes, "refuse", None)

@@ -6,6 +6,7 @@
 `catalogue`          available devices, their properties before use, their profiles
 `opener`             from a name to an open device
 `handle`             an open device: runs, states, zones, power cuts
+`io_list`            a list of I/Os that a device replays
 `resolve`            patterns and states, resolved for a device
 `identity`           the same device and medium, and not used by others
 `counters`           the counters that a drive reports: bytes written, temperature, wear

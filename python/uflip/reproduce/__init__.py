@@ -16,6 +16,7 @@ from uflip.reproduce import (
     ofc_relocation,
     ofc_workloads,
     uflip_figures,
+    uflip_statements,
     uflip_states,
     uflip_table3,
 )
@@ -51,6 +52,7 @@ REPRODUCTIONS: dict[str, Reproduction[Any]] = {
         oc_cross_fit.REPRODUCTION,
         uflip_table3.REPRODUCTION,
         uflip_figures.UFLIP_HINTS,
+        uflip_statements.REPRODUCTION,
         uflip_states.REPRODUCTION,
         uflip_figures.FIGURE_3,
         uflip_figures.FIGURE_4,

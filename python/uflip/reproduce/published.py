@@ -289,6 +289,25 @@ UFLIP_2009 = (
                f"{row.profile}: reads after random writes over those before", "as before")
         for row in table3.TABLE if row.profile != MTRON
     ),
+    # Nothing follows from Table 3, whose areas are those of random writes.
+    *(
+        _uflip(f"5.2/{row.profile}/sequential_locality", "§5.2", row.profile,
+               f"{row.profile}: sequential writes within 4 to 16 MiB", "not affected")
+        for row in table3.TABLE
+    ),
+    *(
+        _uflip(f"5.3/{row.profile}/many_partitions", "§5.3, hint 5", row.profile,
+               f"{row.profile}: 128 partitions over random writes", "degrades to random writes")
+        for row in table3.TABLE
+    ),
+    *(
+        _uflip(f"5.2/{device}/bursts", "§5.2", device,
+               f"{device}: longest total time of bursts over shortest", "a similar effect", "",
+               (*_t3(device, "RW"), *_t3(device, "pause")))
+        for device in (MEMORIGHT, MTRON)
+    ),
+    _uflip("5.1/memoright/random_state", "§5.1", MEMORIGHT, "time to write a random state", "5",
+           "hours"),
     _uflip("5.2/samsung/unaligned", "§5.2", SAMSUNG, "random writes off the 16 KB", "32", "ms"),
 )  # fmt: skip
 
