@@ -163,9 +163,16 @@ def test_expensive_smallest_value_is_not_measured() -> None:
 
 def test_expensive_area_ends_at_a_significant_cost_increase() -> None:
     slow = {"SR": 1.3, "RR": 1.5, "SW": 1.8, "RW": 270.0}
-    means = {MIB: 10.0, 8 * MIB: 24.0, 16 * MIB: 25.0, 32 * MIB: 130.0}
+    # The step from 24 to 60 ms is x2.5; the one before is x2.4.
+    means = {MIB: 10.0, 8 * MIB: 24.0, 16 * MIB: 60.0, 32 * MIB: 61.0}
     row = characteristics(slow, {"locality": curve("RW", means)})
     assert row["locality"]["locality_bytes"] == 8 * MIB
+    # Without a step the area ends where random writes elsewhere cost no longer x2.45 as much.
+    means = {MIB: 10.0, 2 * MIB: 22.0, 4 * MIB: 50.0, 8 * MIB: 110.0, 16 * MIB: 120.0}
+    row = characteristics(slow, {"locality": curve("RW", means)})
+    assert row["locality"]["locality_bytes"] == 8 * MIB
+    assert row["locality"]["factor"] == pytest.approx(110.0 / 1.8)
+    assert row["locality"]["reference"] == "smallest"
     # Half the cost of a random write is not a cheap area, however flat.
     means = {MIB: 135.0, 8 * MIB: 135.0, 32 * MIB: 270.0}
     row = characteristics(slow, {"locality": curve("RW", means)})

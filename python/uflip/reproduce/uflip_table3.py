@@ -122,8 +122,8 @@ MISSES = {
         "without these it is 4 (x2)"
     ),
     ("kingston-dthx", "Locality"): (
-        "in the model the cost of an area grows with it, so that 16 MB cost more than twice what "
-        "the smallest area does; the table has one factor only"
+        "in the model the cost of an area grows with it, and at 16 MB by more than the factor that "
+        "ends an area; in a plan of the table's columns alone it is 16 MB (x20)"
     ),
     ("kingston-dthx", "Reverse"): (
         "writes downwards go to the log, whose units are merged, some of them twice"

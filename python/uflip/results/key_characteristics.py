@@ -15,8 +15,9 @@ side by side and their factor, reverse, in-place and large increments.
   performance degrades significantly". Significant is one factor, `NEARLY_FACTOR`: what rounds to x3
   or more, since the table still calls x2 none. It is taken over the sequential write where the
   smallest area (or two partitions) is that near to it. Elsewhere the device has an area only if the
-  smallest one is cheaper than the random write by the same factor, and the area ends where the cost
-  exceeds that of the smallest by the same factor. `Finding.reference` names the case.
+  smallest one is cheaper than the random write by the same factor, and the area ends before the
+  first step of the curve by that factor, or where random writes are no longer dearer by it.
+  `Finding.reference` names the case.
 - *area*, *partitions*: the largest value up to which every measured value is without degradation.
   If the smallest measured value is far from the sequential write, it counts only if no smaller
   value exists (`MIN_AREA_BYTES`, `MIN_PARTITIONS`): smaller ones may be cheap.
@@ -267,14 +268,18 @@ def without_degradation(
     reference = "sequential" if smallest <= NEARLY_FACTOR * sequential else "smallest"
     if reference == "smallest" and not is_smallest(first, least):
         return NOT_MEASURED
-    base = sequential if reference == "sequential" else smallest
     within: list[int] = []
+    previous = smallest
     for value, mean in curve.items():
-        if mean > NEARLY_FACTOR * base:
+        if reference == "sequential":
+            degraded = mean > NEARLY_FACTOR * sequential
+        else:
+            degraded = mean > NEARLY_FACTOR * previous or mean * NEARLY_FACTOR > random
+        if degraded:
             break
         within.append(value)
-    cheap = reference == "sequential" or smallest * NEARLY_FACTOR <= random
-    if not cheap or not within or within == [1]:
+        previous = mean if value > 1 else smallest
+    if not within or within == [1]:
         return Finding("none", None, min(curve.values()) / sequential)
     verdict = "everywhere" if len(within) == len(curve) else "found"
     worst = max(curve[value] for value in within)
