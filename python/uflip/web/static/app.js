@@ -1,4 +1,4 @@
-// of sources 4fd7ffda8169d4faa1d5f7762abb76e5045ffe06010020a1f5b0c776078d9f81
+// of sources 964902e44987d1d63d509c270a42a29746d641f96ef14637f2dda53964f2d337
 /* Has uPlot in it:
 The MIT License (MIT)
 
