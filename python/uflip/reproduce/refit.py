@@ -30,7 +30,7 @@ from uflip.device.cache import switched_off
 from uflip.errors import UsageError, unknown_name
 from uflip.executors import OnStep, ignore, on_all
 from uflip.profiles import profile_sources
-from uflip.reproduce import table3
+from uflip.reproduce import null_models, table3
 from uflip.reproduce.simulated_device import device_url
 from uflip.reproduce.uflip_table3 import benchmark
 from uflip.results.summary_document import key_row_of
@@ -337,7 +337,12 @@ def text(profile: str, leave: str, folds: Sequence[Fold]) -> str:
         f"agree, {sum(cell.wide for cell in cells)} on the wide scale; "
         f"{sum(fold.devices for fold in folds)} devices were made"
     )
-    return f"{Table(HEAD, rows).text()}\n\n{score}"
+    held_out = {column for fold in folds for column in fold.held_out}
+    nulls = ", ".join(
+        f"{name} {null_models.score(profile, name, sorted(held_out))}"
+        for name in null_models.NULL_MODELS
+    )
+    return f"{Table(HEAD, rows).text()}\n\n{score}\nwithout any simulator: {nulls} of {total}"
 
 
 def short(value: Number) -> str:
