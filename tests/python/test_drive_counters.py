@@ -5,22 +5,34 @@ readings where there are any. A drive of these tests answers queries with such p
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import stored
 
+from uflip.benchmark import execute
+from uflip.benchmark.plan import plan_pattern
+from uflip.benchmark.prepare import AS_IS
 from uflip.data.counters import (
     Counter,
     CounterChange,
     CounterSource,
     DriveCounters,
+    DriveSummary,
     change_of,
     combine,
 )
+from uflip.data.summary import Summary
 from uflip.device.counters import CounterReader, counter_table
+from uflip.device.handle import Device
+from uflip.device.opener import open_device
+from uflip.report.drive_counters import drive_facts
+from uflip.report.html import build_page
+from uflip.report.text import render
+from uflip.results import Results, summary
+from uflip.spec import baseline
 
 OCP_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
 UNIT = 512_000
@@ -394,6 +406,67 @@ def test_runs_are_combined_by_their_sums() -> None:
     assert runs[1].write_amplification is None
     assert both.write_amplification == pytest.approx(140 / 110)
     assert both.after["smart.host_bytes_written"] == 510 * UNIT
+
+
+def measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, readings: Iterator[DriveCounters]
+) -> Summary:
+    """Measure a file, on a drive that returns these readings: one at first, two for each run."""
+    monkeypatch.setattr(Device, "drive_counters", lambda _device: next(readings))
+    device = open_device(f"file:{tmp_path / 'file'}", size=1 << 20, buffered=True)
+    spec = baseline("SW", io_size=4096, io_count=256, io_ignore=0, target_size=1 << 20)
+    plan = plan_pattern(spec, device.info, label="SW", durability="cached")
+    with device:
+        execute.new_benchmark_run(device, plan, tmp_path / "out", AS_IS).carry_out()
+    return summary(Results.load(tmp_path / "out"))
+
+
+def test_counters_are_stored_with_each_run_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at(host: int, physical: int, temperature: int) -> DriveCounters:
+        return DriveCounters(
+            counters=(
+                Counter("fdp.host_bytes_written", host, "bytes"),
+                Counter("fdp.physical_bytes_written", physical, "bytes"),
+                Counter("smart.temperature_celsius", temperature, "°C"),
+            ),
+            shared="the target is a file on the drive",
+        )
+
+    size = 256 * 4096
+    readings = [at(0, 0, 40), at(1000, 2000, 41), at(1000 + size, 2000 + 3 * size, 47)]
+    document = measured(tmp_path, monkeypatch, iter(readings))
+    drive = document["drive"]
+    assert drive is not None
+    assert drive.change is not None
+    assert drive.change.write_amplification == 3
+    (run,) = Results.load(tmp_path / "out").runs
+    assert run.meta.drive == drive.change
+    assert run.meta.drive.before["fdp.physical_bytes_written"] == 2000
+    shown = render(document, full=True)
+    page = build_page(document, {})
+    for text in ("41 to 47 °C", "3.000", "the target is a file on the drive"):
+        assert text in shown
+        assert text in page
+    assert "implied" not in shown
+    assert [each for each in document["warnings"] if each["code"] == "drive_counters"] == []
+
+
+def test_counter_that_goes_back_becomes_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readings = iter([reading(9, 9), reading(9, 9), reading(11, 3)])
+    document = measured(tmp_path, monkeypatch, readings)
+    (doubt,) = (each for each in document["warnings"] if each["code"] == "drive_counters")
+    assert "ocp.physical_bytes_written went back" in doubt["message"]
+
+
+def test_implied_write_amplification_is_a_ratio_of_rates_with_its_label() -> None:
+    drive = DriveSummary(DriveCounters(problem="vda is not a drive"), None, 3.25)
+    facts = dict(drive_facts({"drive": drive}))  # type: ignore[typeddict-item]
+    assert facts["counters"] == "unknown: vda is not a drive"
+    assert facts["write amplification, implied"].startswith("3.25 (implied: ")
 
 
 def test_every_counter_has_a_source_and_a_unit() -> None:

@@ -38,7 +38,7 @@ def drive_facts(document: Summary) -> list[tuple[str, str]]:
     if counters is not None and counters.shared:
         facts.append(("scope", f"the counters are those of the whole drive: {counters.shared}"))
     if counters is not None and counters.problem and not facts:
-        facts.append(("counters", f"none: {counters.problem}"))
+        facts.append(("counters", f"unknown: {counters.problem}"))
     if drive.implied_write_amplification is not None:
         text = f"{drive.implied_write_amplification:.3g} ({IMPLIED})"
         facts.append(("write amplification, implied", text))
