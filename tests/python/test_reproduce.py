@@ -46,7 +46,7 @@ ROW_KEYS = [
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference"
 LABELS = ("Source", "Faithful", "Simplified", "Ambiguous")
 # The whole benchmark on several devices: test_uflip_devices.py and test_initial_state.py.
-LONG = ("uflip-table3", "uflip-hints", "uflip-states")
+LONG = ("uflip-table3", "uflip-hints", "uflip-states", "drives")
 QUICK = [name for name in REPRODUCTIONS if name not in LONG]
 MAGIC = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
@@ -384,7 +384,8 @@ def test_reproductions_are_listed_and_documented() -> None:
     # The reproductions of uFLIP share a section: text describes one, a table the others.
     of_uflip = re.findall(r"^(?:\| )?`(uflip-[\w-]+)`", text, re.M)
     headings = re.findall(r"^## ((?:ms|ofc|oc)-\S+)$", text, re.M)
-    assert headings + of_uflip == list(REPRODUCTIONS)
+    assert [*headings, *of_uflip, "drives"] == list(REPRODUCTIONS)
+    assert "\n## drives\n" in text
 
 
 # Bad input

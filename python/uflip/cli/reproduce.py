@@ -2,9 +2,10 @@
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,7 +24,7 @@ from uflip.errors import UsageError, unknown_name
 from uflip.options import parse_names
 
 if TYPE_CHECKING:
-    from uflip.reproduce import ReproductionOutcome, ReproductionRow
+    from uflip.reproduce import Reproduction, ReproductionOutcome, ReproductionRow
 
 EPILOG = """\b
 Examples:
@@ -32,6 +33,7 @@ Examples:
   uflip reproduce ofc-throughput --json
   uflip reproduce uflip-table3 --refit kingston-dti --leave column
   uflip reproduce uflip-table3 --ablate kingston-dti
+  uflip reproduce drives --data tables/
 
 \b
 A miss is not an error: it is printed with the reason, and nothing is tuned to hide it.
@@ -78,11 +80,19 @@ MAX_NAMED_CONSTANTS = 4
     help="uflip-table3 only: remove each fitted constant of this device in turn, and print the "
     "loss of the row. Takes minutes to hours.",
 )
+@click.option(
+    "--data",
+    metavar="FOLDER",
+    type=ANY_PATH,
+    help="drives only: also fit and predict the drives in these tables (throughput.csv, wear.csv, "
+    "response.csv).",
+)
 @executor_options
 @quiet_option
 @json_option
 def command(
     *,
+    data: Path | None,
     reproduction_id: str | None,
     out: Path | None,
     force: bool,
@@ -120,7 +130,7 @@ def command(
     if out is not None:
         matplotlib_chart.check_name(out, force=force)
         matplotlib_chart.check_library()
-    reproduction = REPRODUCTIONS[reproduction_id]
+    reproduction = _with_tables(REPRODUCTIONS[reproduction_id], data)
     with executor, display(reproduction.steps, quiet=quiet or as_json) as sink:
         sink.draw(0, reproduction.title)
         outcome = carry_out(reproduction, with_time_left(sink, reproduction.steps))
@@ -132,6 +142,23 @@ def command(
     _print(outcome)
     if out is not None and not quiet:
         echo(f"\n{out}")
+
+
+def _with_tables(reproduction: "Reproduction[Any]", folder: Path | None) -> "Reproduction[Any]":
+    """Return the reproduction of drives with more tables."""
+    if folder is None:
+        return reproduction
+    if reproduction.id != "drives":
+        raise UsageError(
+            "--data needs drives",
+            where="--data",
+            got=reproduction.id,
+            allowed="uflip reproduce drives --data FOLDER",
+            action="omit --data, or reproduce drives",
+        )
+    from uflip.reproduce.drives.comparison import compare_drives
+
+    return replace(reproduction, measure=partial(compare_drives, folder=folder))
 
 
 def _check_table3(

@@ -20,6 +20,7 @@ from uflip.reproduce import (
     uflip_states,
     uflip_table3,
 )
+from uflip.reproduce.drives import comparison
 from uflip.reproduce.reproduction import (
     Reproduction,
     ReproductionOutcome,
@@ -60,6 +61,7 @@ REPRODUCTIONS: dict[str, Reproduction[Any]] = {
         uflip_figures.FIGURE_6,
         uflip_figures.FIGURE_7,
         uflip_figures.FIGURE_8,
+        comparison.REPRODUCTION,
     )
 }
 """Id -> reproduction, in the order of the list."""

@@ -134,6 +134,10 @@ class SimulatedDevice:
         counters: Counters = self._device.apply(spec)
         return counters
 
+    def trim(self, first_page: int, pages: int) -> None:
+        """Deallocate pages."""
+        self._device.trim(first_page * self.page_bytes, pages * self.page_bytes)
+
     def run(self, *specs: Spec) -> Window:
         """Run patterns one after another in the timed mode."""
         return concatenate_windows(self._window(spec) for spec in specs)

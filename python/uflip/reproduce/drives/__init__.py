@@ -1,0 +1,9 @@
+"""Real drives of today, simulated: constants fitted to some rows of a table, and all rows beside.
+
+`tables`        the tables of measurements, as observations of phases
+`workload`      a phase as a workload; the phases to which constants are fitted
+`line_device`   write amplification of a workload on a simulated drive of lines
+`drive_model`   the constants of a drive, and the rate that follows from write amplification
+`fit`           the constants of a drive from its calibration rows
+`comparison`    all rows: fitted or predicted, deviation, and two null models beside them
+"""

@@ -1,0 +1,344 @@
+"""`uflip reproduce drives`: every row of the tables beside the simulated drive, and null models.
+
+**Source**: Haas, Lee, Bonnet, Leis, *SSD-iq* (PVLDB 2025): rates and write amplification.
+**Faithful**: each phase is simulated for its length, on a drive of fitted constants.
+**Simplified**: `line_device`, `drive_model`.
+**Ambiguous**: `workload`. Phases whose writes are not known are printed without a prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from statistics import mean, median
+from typing import TYPE_CHECKING
+
+from uflip.executors import OnStep, on_all
+from uflip.models import write_amplification as theory
+from uflip.reproduce import figure
+from uflip.reproduce.drives.drive_model import Constants
+from uflip.reproduce.drives.fit import calibration_rows, fit, leave_rows_out, optimizer
+from uflip.reproduce.drives.tables import (
+    AMPLIFICATION,
+    BUILT_IN,
+    RATE,
+    Drive,
+    Observation,
+    Phase,
+    read_drives,
+)
+from uflip.reproduce.drives.workload import workload_of
+from uflip.reproduce.reproduction import FITTED, PREDICTION, Reproduction, ReproductionRow
+from uflip.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TOLERANCE = 0.10
+NULL_LINE_PAGES = 4096
+"""Pages of a block in the closed form, where more make no difference."""
+UNITS = {RATE: "MiB/s", AMPLIFICATION: ""}
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """A row of a table, beside the model and two null models.
+
+    Attributes
+    ----------
+    observation : Observation
+        The measured number.
+    fitted : bool
+        Whether constants were fitted to it.
+    predicted : float or None
+        By the simulated drive; None if the phase is not simulated.
+    without : float or None
+        The same, from constants fitted without this row; only for fitted rows of random writes.
+    others : float or None
+        The mean of the other drives: rates relative to their sequential rates.
+    greedy : float or None
+        The closed form of greedy collection under uniform writes, for every pattern.
+    """
+
+    observation: Observation
+    fitted: bool
+    predicted: float | None
+    without: float | None
+    others: float | None
+    greedy: float | None
+
+    def within(self, value: float | None) -> bool:
+        """Return whether a prediction is within the tolerance."""
+        return value is not None and abs(value / self.observation.value - 1) <= TOLERANCE
+
+
+@dataclass(frozen=True)
+class SimulatedDrive:
+    """A drive, its constants, and its rows.
+
+    Attributes
+    ----------
+    name : str
+        The drive.
+    capacity_gib : float
+        Its capacity [GiB].
+    constants : Constants or None
+        None if too few of its rows are calibration rows.
+    rows : tuple of ComparedRow
+        All rows.
+    """
+
+    name: str
+    capacity_gib: float
+    constants: Constants | None
+    rows: tuple[ComparedRow, ...]
+
+
+def compare_drives(on_step: OnStep, folder: Path | None = None) -> list[SimulatedDrive]:
+    """Fit every drive of the tables and predict all its rows.
+
+    Parameters
+    ----------
+    on_step : callable
+        Called after each drive.
+    folder : Path, optional
+        Tables beside the built-in ones: more rows, and other drives.
+    """
+    drives = read_drives(*([BUILT_IN] if folder is None else [BUILT_IN, folder]))
+    return on_all(partial(_compare, drives), drives, on_step, lambda drive: drive.name)
+
+
+def _compare(drives: Sequence[Drive], drive: Drive) -> SimulatedDrive:
+    constants = fit(drive)
+    fitted = {id(row) for row in calibration_rows(drive)}
+    without = {} if constants is None else {
+        id(row): predicted for row, predicted in leave_rows_out(drive, constants)
+    }  # fmt: skip
+    greedy = _GreedyAlone(drive)
+    others = _MeanOfOthers(drives, drive)
+    rows = tuple(
+        ComparedRow(
+            row,
+            id(row) in fitted,
+            None if constants is None else constants.predict(row.phase, row.quantity, row.written),
+            without.get(id(row)),
+            others.predict(row),
+            greedy.predict(row),
+        )
+        for row in drive.observations
+    )
+    return SimulatedDrive(drive.name, drive.capacity_gib, constants, rows)
+
+
+def _sequential_rate(drive: Drive) -> float | None:
+    rates = [
+        row.value for row in drive.observations
+        if row.quantity == RATE and workload_of(row.phase) == _SEQUENTIAL
+    ]  # fmt: skip
+    zones = [row.value for row in drive.observations if _is_zone_rate(row)]
+    return median(rates) if rates else max(zones, default=None)
+
+
+def _is_zone_rate(row: Observation) -> bool:
+    workload = workload_of(row.phase)
+    return row.quantity == RATE and workload is not None and workload.kind == "zones"
+
+
+_SEQUENTIAL = workload_of(Phase("sequential", "", 1))
+
+
+class _MeanOfOthers:
+    """Predicts the mean of the other drives in the same phase, relative to their capacity."""
+
+    def __init__(self, drives: Iterable[Drive], drive: Drive) -> None:
+        self._drive, self._own = drive, _sequential_rate(drive)
+        self._values: dict[tuple[object, float, str], list[float]] = {}
+        for other in drives:
+            base = _sequential_rate(other)
+            if other is drive or base is None:
+                continue
+            for row in other.observations:
+                value = row.value / (base if row.quantity == RATE else 1)
+                self._values.setdefault(_key(other, row), []).append(value)
+
+    def predict(self, row: Observation) -> float | None:
+        values = self._values.get(_key(self._drive, row))
+        if not values or self._own is None:
+            return None
+        return mean(values) * (self._own if row.quantity == RATE else 1)
+
+
+def _key(drive: Drive, row: Observation) -> tuple[object, float, str]:
+    share = round(row.phase.capacity_gib / drive.capacity_gib, 1)
+    workload = workload_of(row.phase)
+    return (workload or (row.phase.pattern, row.phase.details), share, row.quantity)
+
+
+class _GreedyAlone:
+    """Predicts from one number, the physical capacity, which the uniform rate determines."""
+
+    def __init__(self, drive: Drive) -> None:
+        self._sequential = _sequential_rate(drive)
+        uniform = [
+            row for row in calibration_rows(drive)
+            if row.quantity == RATE and row.phase.pattern.startswith("uniform")
+        ]  # fmt: skip
+        self._physical = None
+        if uniform and self._sequential:
+            target = self._sequential / uniform[0].value
+            spare = optimizer().brentq(lambda one: self._amplify(one) - target, 0.01, 0.95)
+            self._physical = uniform[0].phase.capacity_gib / (1 - spare)
+
+    @staticmethod
+    def _amplify(spare: float) -> float:
+        return theory.greedy(spare_factor=spare, pages_per_block=NULL_LINE_PAGES)
+
+    def predict(self, row: Observation) -> float | None:
+        workload = workload_of(row.phase)
+        if self._physical is None or self._sequential is None or workload is None:
+            return None
+        spare = 1 - row.phase.capacity_gib / self._physical
+        ordered = workload.kind in ("sequential", "zones")
+        if not ordered and not 0 < spare < 1:
+            return None
+        amplification = 1.0 if ordered else self._amplify(spare)
+        return amplification if row.quantity == AMPLIFICATION else self._sequential / amplification
+
+
+def reproduction_rows(drives: Sequence[SimulatedDrive]) -> list[ReproductionRow]:
+    """Return the rows that have a prediction, as rows of a reproduction."""
+    return [
+        ReproductionRow(
+            f"{drive.name}, {_what(row)}", UNITS[row.observation.quantity],
+            row.observation.value, row.predicted, row.predicted / row.observation.value - 1,
+            f"±{100 * TOLERANCE:g} %", row.within(row.predicted),
+            FITTED if row.fitted else PREDICTION,
+        )
+        for drive in drives for row in drive.rows if row.predicted is not None
+    ]  # fmt: skip
+
+
+def _what(row: ComparedRow) -> str:
+    phase = row.observation.phase
+    details = f" {phase.details}" if phase.details else ""
+    offered = f", {phase.offered_per_s}/s" if phase.offered_per_s else ""
+    quantity = f", {AMPLIFICATION}" if row.observation.quantity == AMPLIFICATION else ""
+    return f"{phase.pattern}{details} on {phase.capacity_gib:g} GiB{offered}{quantity}"
+
+
+HEAD = ("drive and phase", "", "measured", "model", "deviation", "without", "others", "greedy")
+
+
+def format_drives(drives: Sequence[SimulatedDrive]) -> str:
+    """Return the constants, all rows, and the shares of rows within the tolerance."""
+    parts = [_constants_table(drives).text()]
+    for drive in drives:
+        cells = [_cells(row) for row in drive.rows]
+        parts.append(Table((drive.name, *HEAD[1:]), cells, align="llr").text())
+    parts.append(_scores(drives).text())
+    return "\n\n".join(parts)
+
+
+def _constants_table(drives: Sequence[SimulatedDrive]) -> Table:
+    head = (
+        "drive", "sequential [MiB/s]", "physical [GiB]", "spare factor", "relocation cost",
+        "line [GiB]", "long write [MiB/s]", "limit [MiB/s]", "policy", "relocated",
+    )  # fmt: skip
+    return Table(head, [_constants_cells(drive) for drive in drives], align="lrrrrrrrl")
+
+
+def _constants_cells(drive: SimulatedDrive) -> tuple[str, ...]:
+    one = drive.constants
+    if one is None:
+        return (drive.name, *("–",) * 9)
+    limit = f"{one.limit_mib_s:.0f}" if isfinite(one.limit_mib_s) else "none"
+    return (
+        drive.name, f"{one.sequential_mib_s:.0f}", f"{one.physical_gib:.0f}",
+        f"{1 - drive.capacity_gib / one.physical_gib:.3f}", f"{one.relocation_cost:.2f}",
+        f"{one.line_gib:.2f}", f"{one.zone_mib_s:.0f}", limit,
+        one.policy, "apart" if one.apart else "mixed",
+    )  # fmt: skip
+
+
+def _cells(row: ComparedRow) -> tuple[str, ...]:
+    measured = row.observation.value
+    deviation = "" if row.predicted is None else f"{row.predicted / measured - 1:+.1%}"
+    return (
+        _what(row), "fitted" if row.fitted else "predicted", _number(measured),
+        _number(row.predicted), deviation, _number(row.without), _number(row.others),
+        _number(row.greedy),
+    )  # fmt: skip
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.2f}"
+
+
+def _scores(drives: Sequence[SimulatedDrive]) -> Table:
+    """Return the shares of rows within the tolerance, for the model and the null models."""
+    rows = [row for drive in drives for row in drive.rows]
+    groups = {
+        "predicted": [row for row in rows if not row.fitted and row.predicted is not None],
+        "fitted": [row for row in rows if row.fitted],
+        "fitted, each left out": [row for row in rows if row.without is not None],
+    }
+    cells = []
+    for name, group in groups.items():
+        for quantity in (RATE, AMPLIFICATION):
+            those = [row for row in group if row.observation.quantity == quantity]
+            if those:
+                ours = [row.without if "left" in name else row.predicted for row in those]
+                cells.append((
+                    f"{name}, {quantity}", str(len(those)), _share(those, ours),
+                    _share(those, [row.others for row in those]),
+                    _share(those, [row.greedy for row in those]),
+                ))  # fmt: skip
+    head = (f"within {100 * TOLERANCE:g} %", "rows", "model", "others", "greedy")
+    return Table(head, cells, align="lr")
+
+
+def _share(rows: Sequence[ComparedRow], values: Sequence[float | None]) -> str:
+    agree = sum(row.within(value) for row, value in zip(rows, values, strict=True))
+    return f"{100 * agree / len(rows):.0f} %"
+
+
+def draw(drives: Sequence[SimulatedDrive]) -> Figure:
+    """Draw predicted over measured rates, relative to the sequential rate."""
+    sheet, [axis] = figure.panels(height=5.0)
+    axis.plot([0.1, 1], [0.1, 1], **figure.EQUATION)
+    for drive in drives:
+        if drive.constants is None:
+            continue
+        pairs = [
+            (row.observation.value, row.predicted) for row in drive.rows
+            if row.observation.quantity == RATE and row.predicted is not None
+        ]  # fmt: skip
+        measured, predicted = zip(*pairs, strict=True)
+        base = drive.constants.sequential_mib_s
+        axis.plot(
+            [value / base for value in measured], [value / base for value in predicted],
+            linestyle="none", marker="o", markersize=4, label=drive.name,
+        )  # fmt: skip
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xlabel("measured rate, relative to sequential writes")
+    axis.set_ylabel("simulated rate, relative to sequential writes")
+    figure.title(axis, "Server drives: measured and simulated", "fitted and predicted rows")
+    axis.legend(loc="upper left")
+    return sheet
+
+
+STEPS = 7
+REPRODUCTION = Reproduction(
+    id="drives",
+    title="rates and write amplification of seven server drives",
+    source="Haas et al., SSD-iq (PVLDB 2025), its public measurements",
+    steps=STEPS,
+    measure=compare_drives,
+    rows=reproduction_rows,
+    draw=draw,
+    text=format_drives,
+)

@@ -1,0 +1,207 @@
+"""The tables of measurements, as observations of phases.
+
+A table is a CSV file, as in the folder `ssdiq` beside this file. Other columns may stand in it, and
+other drives. Repetitions of a phase become one observation: their median.
+"""
+
+import csv
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from uflip.errors import ResultsError
+
+BUILT_IN = Path(__file__).parent / "ssdiq"
+LAST_FIFTH = (17, 20)
+"""The parts of a phase, of twenty, whose counters are compared."""
+LEAST_WRITTEN = 0.5
+"""Shorter phases, in capacities, are left out: they end before the drive has changed."""
+
+RATE, AMPLIFICATION = "rate", "write amplification"
+
+
+@dataclass(frozen=True, order=True)
+class Phase:
+    """A phase of writing to a drive.
+
+    Attributes
+    ----------
+    pattern, details : str
+        As in the tables.
+    capacity_gib : float
+        The range that is written [GiB].
+    offered_per_s : int
+        Writes that arrive in a second; 0: as many as the drive accepts.
+    """
+
+    pattern: str
+    details: str
+    capacity_gib: float
+    offered_per_s: int = 0
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A measured number: the median of the repetitions of a phase.
+
+    Attributes
+    ----------
+    drive : str
+        The drive.
+    phase : Phase
+        The phase.
+    quantity : str
+        `RATE` [MiB/s], or `AMPLIFICATION`.
+    value : float
+        The number.
+    written : float
+        Bytes that the phase wrote, in capacities.
+    repetitions : int
+        Number of measurements.
+    """
+
+    drive: str
+    phase: Phase
+    quantity: str
+    value: float
+    written: float
+    repetitions: int
+
+
+@dataclass(frozen=True)
+class Drive:
+    """All observations of a drive.
+
+    Attributes
+    ----------
+    name : str
+        As in the tables.
+    capacity_gib : float
+        The capacity that most phases write [GiB].
+    observations : tuple of Observation
+        In the order of phases.
+    """
+
+    name: str
+    capacity_gib: float
+    observations: tuple[Observation, ...]
+
+
+def read_drives(*folders: Path) -> list[Drive]:
+    """Read tables of measurements.
+
+    Parameters
+    ----------
+    folders : Path
+        Folders with `throughput.csv`, and `wear.csv` for drives that count physical writes. Rows of
+        the same phase of the same drive in several folders are repetitions.
+
+    Returns
+    -------
+    list of Drive
+        In the order of their names.
+
+    Raises
+    ------
+    ResultsError
+        If a table is missing, lacks a column, or has a value that is no number.
+
+    Examples
+    --------
+    >>> [(drive.name, drive.capacity_gib) for drive in read_drives(BUILT_IN)][-2:]
+    [('sk-hynix-pe8110-960', 894.0), ('solidigm-p5520-1920-b', 1788.0)]
+    """
+    samples: dict[tuple[str, Phase, str], list[tuple[float, float]]] = defaultdict(list)
+    capacities: dict[str, Counter[float]] = defaultdict(Counter)
+    for folder in folders:
+        for row in _rows(folder / "throughput.csv"):
+            phase = _phase(row)
+            written = row.number("written_gib") / phase.capacity_gib
+            if written >= LEAST_WRITTEN:
+                rate = row.number("write_mib_s")
+                samples[row.text("drive"), phase, RATE].append((rate, written))
+                capacities[row.text("drive")][phase.capacity_gib] += 1
+        if (folder / "wear.csv").exists():
+            for key, sample in _amplifications(folder / "wear.csv"):
+                samples[key].append(sample)
+    return [
+        Drive(name, count.most_common(1)[0][0], tuple(_observations(name, samples)))
+        for name, count in sorted(capacities.items())
+    ]
+
+
+def _observations(
+    drive: str, samples: dict[tuple[str, Phase, str], list[tuple[float, float]]]
+) -> Iterator[Observation]:
+    for name, phase, quantity in sorted(samples):
+        if name == drive:
+            values, written = zip(*samples[name, phase, quantity], strict=True)
+            yield Observation(name, phase, quantity, median(values), median(written), len(values))
+
+
+def _amplifications(path: Path) -> Iterator[tuple[tuple[str, Phase, str], tuple[float, float]]]:
+    """Yield the mean of the last fifth of each phase. A part without a count has a 0."""
+    parts: list[float] = []
+    for row in _rows(path):
+        part = row.number("part")
+        if not LAST_FIFTH[0] <= part <= LAST_FIFTH[1]:
+            continue
+        parts = [*([] if part == LAST_FIFTH[0] else parts), row.number("write_amplification")]
+        counted = [value for value in parts if value > 0]
+        if part == LAST_FIFTH[1] and counted:
+            written = row.number("host_written_capacities")
+            sample = (sum(counted) / len(counted), written)
+            yield (row.text("drive"), _phase(row), AMPLIFICATION), sample
+
+
+@dataclass(frozen=True)
+class _Row:
+    where: str
+    cells: dict[str, str | None]
+
+    def text(self, column: str) -> str:
+        value = self.cells.get(column)
+        if value is None:
+            raise self._wrong(column, "no value", "a value")
+        return value.strip()
+
+    def number(self, column: str) -> float:
+        text = self.text(column)
+        try:
+            return float(text)
+        except ValueError:
+            raise self._wrong(column, text, "a number") from None
+
+    def _wrong(self, column: str, got: str, allowed: str) -> ResultsError:
+        return ResultsError(
+            f"The table has a wrong value in the column {column}",
+            where=self.where,
+            got=got,
+            allowed=allowed,
+            action="compare the file with those in python/uflip/reproduce/drives/ssdiq",
+        )
+
+
+def _phase(row: _Row) -> Phase:
+    capacity = row.number("capacity_gib")
+    if not capacity > 0:
+        raise row._wrong("capacity_gib", f"{capacity:g}", "a number above 0")
+    offered = round(row.number("rate"), -1)
+    return Phase(row.text("pattern"), row.text("details"), capacity, int(offered))
+
+
+def _rows(path: Path) -> Iterable[_Row]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ResultsError(
+            "The table cannot be read",
+            where=str(path),
+            got=str(error),
+            allowed="a folder with throughput.csv, wear.csv and response.csv",
+            action="give the folder of the tables with --data",
+        ) from error
+    for line, cells in enumerate(csv.DictReader(text.splitlines()), start=2):
+        yield _Row(f"{path}, line {line}", cells)

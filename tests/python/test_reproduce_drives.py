@@ -1,0 +1,197 @@
+"""`uflip reproduce drives`: tables, workloads, simulated lines, and the fit of constants."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import uflip
+
+from uflip.errors import ResultsError
+from uflip.models import write_amplification as theory
+from uflip.reproduce.drives import line_device
+from uflip.reproduce.drives.comparison import reproduction_rows
+from uflip.reproduce.drives.drive_model import Constants
+from uflip.reproduce.drives.fit import calibration_rows, fit
+from uflip.reproduce.drives.line_device import (
+    RANDOM_LINE_PAGES,
+    RANDOM_LINES,
+    Lines,
+    write_amplification,
+)
+from uflip.reproduce.drives.tables import (
+    AMPLIFICATION,
+    BUILT_IN,
+    RATE,
+    Drive,
+    Observation,
+    Phase,
+    read_drives,
+)
+from uflip.reproduce.drives.workload import Workload, is_calibration, workload_of
+
+UNIFORM, SEQUENTIAL = Workload("uniform"), Workload("sequential")
+HELD_LINES = 2
+"""Lines that hold no victim: the reserve, and the open one; as in the self-test."""
+
+
+# The tables
+
+
+def value_of(drive: Drive, pattern: str, quantity: str, capacity_gib: float) -> Observation:
+    return next(
+        row for row in drive.observations
+        if (row.phase.pattern, row.quantity, row.phase.capacity_gib)
+        == (pattern, quantity, capacity_gib)
+    )  # fmt: skip
+
+
+def test_tables_have_the_measured_numbers() -> None:
+    """Two numbers of the SSD-iq measurements, read off their tables by hand."""
+    drives = {drive.name: drive for drive in read_drives(BUILT_IN)}
+    assert len(drives) == 7
+    hynix = value_of(drives["sk-hynix-pe8110-960"], "uniform", RATE, 894)
+    assert (hynix.value, hynix.repetitions) == (326.658, 1)
+    micron = value_of(drives["micron-7450-max-800"], "uniform", AMPLIFICATION, 745)
+    assert micron.value == pytest.approx(1.89, abs=0.01)
+
+
+def test_repetitions_of_a_phase_become_their_median() -> None:
+    once = read_drives(BUILT_IN)
+    twice = read_drives(BUILT_IN, BUILT_IN)
+    for one, two in zip(once, twice, strict=True):
+        assert [row.value for row in one.observations] == [row.value for row in two.observations]
+        pairs = zip(one.observations, two.observations, strict=True)
+        assert all(2 * first.repetitions == second.repetitions for first, second in pairs)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [("894,uniform", "none,uniform", "none"), ("894,uniform", "0,uniform", "above 0")],
+)
+def test_wrong_value_names_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+    shutil.copytree(BUILT_IN, tmp_path / "tables")
+    path = tmp_path / "tables" / "throughput.csv"
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(ResultsError, match=message) as caught:
+        read_drives(tmp_path / "tables")
+    assert "line" in caught.value.where
+
+
+def test_missing_tables_are_an_error(tmp_path: Path) -> None:
+    outcome = uflip("reproduce", "drives", "--data", str(tmp_path))
+    assert outcome.code == ResultsError.exit_code
+    assert "throughput.csv" in outcome.err
+
+
+def test_data_needs_drives(tmp_path: Path) -> None:
+    outcome = uflip("reproduce", "ofc-fig7", "--data", str(tmp_path))
+    assert outcome.code == 2
+    assert "--data needs drives" in outcome.err
+
+
+# Workloads
+
+
+@pytest.mark.parametrize(
+    ("pattern", "details", "workload"),
+    [
+        ("sequential-noshuffle", "", SEQUENTIAL),
+        ("sequential-shuffle", "", None),
+        ("uniform", "", UNIFORM),
+        ("zipf-shuffle", "0.600000", Workload("zipf", skew_percent=60)),
+        ("fiozipf-shuffle", "0.8", None),
+        (
+            "zones-shuffle", "s0.9 f0.1 s0.1 f0.9",
+            Workload("two_areas", space_percent=90, writes_percent=10),
+        ),
+        ("zones-shuffle", "s0.5 f0.5 s0.2 f0.3 s0.3 f0.2", None),
+        (
+            "zns-noshuffle", "activeZones: 4 pagesPerZone: 4096",
+            Workload("zones", zone_gib=2, open_zones=4),
+        ),
+        ("something", "else", None),
+    ],
+)  # fmt: skip
+def test_phase_is_a_workload(pattern: str, details: str, workload: Workload | None) -> None:
+    assert workload_of(Phase(pattern, details, 894)) == workload
+
+
+def test_calibration_is_a_minority_of_phases() -> None:
+    """The rule depends on pattern and details only, and leaves most phases to predictions."""
+    for drive in read_drives(BUILT_IN):
+        phases = {row.phase for row in drive.observations if workload_of(row.phase)}
+        kept = {phase for phase in phases if is_calibration(phase, drive.capacity_gib)}
+        assert 0 < len(kept) <= 0.55 * len(phases)
+        assert not any(phase.capacity_gib != drive.capacity_gib for phase in kept)
+
+
+# Lines
+
+
+@pytest.mark.parametrize("spare", [0.1, 0.2, 0.4])
+def test_uniform_writes_agree_with_the_closed_form(spare: float) -> None:
+    pages = RANDOM_LINES * RANDOM_LINE_PAGES
+    expected = theory.greedy(
+        spare_factor=theory.pool_spare_factor(
+            physical_blocks=RANDOM_LINES,
+            pages_per_block=RANDOM_LINE_PAGES,
+            logical_pages=round(pages * (1 - spare)),
+            held_blocks=HELD_LINES,
+        ),
+        pages_per_block=RANDOM_LINE_PAGES,
+    )
+    found = write_amplification(UNIFORM, Lines(spare), 8, 0.0)
+    assert found == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [UNIFORM, Workload("zipf", skew_percent=60), Workload("two_areas", space_percent=40)],
+)
+def test_size_of_the_simulated_drive_matters_little(
+    workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = write_amplification(workload, Lines(0.15), 5, 0.0)
+    monkeypatch.setattr(line_device, "RANDOM_LINE_PAGES", 4 * RANDOM_LINE_PAGES)
+    larger = write_amplification.__wrapped__(workload, Lines(0.15), 5, 0.0)
+    assert usual == pytest.approx(larger, rel=0.03)
+
+
+def test_zones_of_whole_lines_cost_nothing() -> None:
+    """A zone that is discarded frees its lines, if they have no other zone's pages."""
+    zones = Workload("zones", zone_gib=8)
+    assert write_amplification(zones, Lines(0.2, 0.5 / 400), 4, 400.0) == pytest.approx(1, abs=0.02)
+    within = Workload("zones", zone_gib=1)
+    assert write_amplification(within, Lines(0.2, 4 / 400), 4, 400.0) > 1.5
+
+
+# The fit
+
+
+PATTERNS = (
+    ("sequential", ""), ("uniform", ""), ("zipf-shuffle", "0.4"),
+    ("zones-shuffle", "s0.4 f0 s0.6 f1"), ("zones-shuffle", "s0.8 f0 s0.2 f1"),
+)  # fmt: skip
+
+
+def test_fit_finds_the_constants_of_a_made_up_drive() -> None:
+    made_up = Constants(1000.0, 115.0, 1.4, 1.0, 1000.0)
+    rows = []
+    for pattern, details in PATTERNS:
+        phase = Phase(pattern, details, 100)
+        predicted = made_up.predict(phase, RATE, 5)
+        assert predicted is not None
+        rows.append(Observation("made up", phase, RATE, predicted, 5, 1))
+    drive = Drive("made up", 100, tuple(rows))
+    assert calibration_rows(drive) == rows
+    found = fit(drive)
+    assert found is not None
+    assert found.physical_gib == pytest.approx(115, rel=0.01)
+    assert found.relocation_cost == pytest.approx(1.4, rel=0.05)
+    assert (found.policy, found.apart) == ("greedy", True)
+
+
+def test_drive_without_calibration_rows_has_no_constants() -> None:
+    row = Observation("unknown", Phase("uniform", "", 50), RATE, 100.0, 5, 1)
+    assert fit(Drive("unknown", 100, (row,))) is None
+    assert reproduction_rows([]) == []
