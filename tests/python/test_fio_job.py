@@ -113,6 +113,69 @@ def test_random_ios_have_the_same_distribution(name: str, workdir: Path) -> None
         assert set(by_fio[:, 2]) == set(expected[:, 2])
 
 
+TIMES: dict[str, dict[str, Any]] = {
+    "closed": {},
+    "fixed": {"time": "fixed", "interval": "2ms"},
+    "poisson": {"time": "poisson", "interval": "2ms"},
+    "pause": {"time": "pause", "pause": "1ms"},
+    "bursts": {"time": "burst", "burst": 20, "pause": "40ms"},
+}
+MANY = 60
+
+
+def pattern_of(kind: str, times: str, depth: int, io_size: int) -> Spec:
+    place = {"target_size": SPACE, "io_size": io_size}
+    if kind != "mix":
+        more = {"io_count": MANY, "queue_depth": depth}
+        return spec.baseline(kind, **place, **more, **TIMES[times])
+    parts = (spec.baseline(label, **place) for label in ("RR", "RW"))
+    return spec.mix(*parts, first_percent=70, io_count=MANY, queue_depth=depth, **TIMES[times])
+
+
+@pytest.mark.parametrize("io_size", [4096, 65536])
+@pytest.mark.parametrize("depth", [1, 8])
+@pytest.mark.parametrize("times", TIMES)
+@pytest.mark.parametrize("kind", ["SR", "RW", "mix"])
+def test_job_makes_the_load_of_the_run(
+    kind: str, times: str, depth: int, io_size: int, workdir: Path
+) -> None:
+    """fio runs the job: number of I/Os, mix, rate and duration are those of uflip's own run."""
+    if kind == "mix" and times in ("pause", "bursts"):
+        pytest.skip("a mix has no pauses of its own")
+    resolved, expected = resolve_and_run(pattern_of(kind, times, depth, io_size))
+    log = "direct=1\nwrite_lat_log=run\nlog_offset=1"
+    by_fio = run_fio(_sections(resolved, "run", CACHED_WRITES), log)
+    assert len(by_fio) == len(expected) == MANY
+    assert set(by_fio[:, 1]) == {io_size}
+    if kind == "mix":
+        # Of 60 draws of 30 % writes, or of two rates: four standard deviations are 14.
+        assert abs(by_fio[:, 2].sum() - 18) < 14
+        if times == "fixed":
+            assert abs(by_fio[:, 2].sum() - 18) <= 2
+    else:
+        assert set(by_fio[:, 2]) == set(expected[:, 2])
+    (path,) = Path().glob("run_lat*.log")
+    ends = np.array([int(line.split(",")[0]) for line in path.read_text().splitlines()])
+    last = ends[-1]  # from the start of the job: a late first I/O is caught up
+    if times == "fixed":
+        # One every 2 ms: a busy machine is late, but never faster.
+        assert 0.9 * 2 * (MANY - 1) <= last < 3 * 2 * MANY
+    elif times == "poisson":
+        # The sum of 59 intervals of 2 ms each: four standard deviations are 52 %.
+        assert 0.45 * 2 * MANY <= last < 4 * 2 * MANY
+    elif times == "pause":
+        assert last >= 0.9 * (MANY - 1)
+    elif times == "bursts":
+        starts = np.flatnonzero(np.diff(ends) > 25) + 1
+        assert starts.tolist() == [20, 40], "bursts of 20, 40 ms apart"
+
+
+def test_rate_of_a_mix_is_divided_by_direction() -> None:
+    """fio's rate is that of each direction."""
+    resolved, _ = resolve_and_run(pattern_of("mix", "poisson", 8, 4096))
+    assert "rate_iops=350,150" in _sections(resolved, "run", CACHED_WRITES)
+
+
 def test_random_mix_with_a_sequential_part_uses_a_log() -> None:
     parts = (
         spec.baseline(label, target_offset=64 << 10, target_size=256 << 10, io_size=4096)

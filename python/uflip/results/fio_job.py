@@ -164,7 +164,7 @@ def _mix(spec: Mix) -> Lines:
         *_seed(spec.seed),
         *_space(spec.first, 1),
         *_length(spec.ios, spec.first.io_bytes),
-        *_arrivals(spec.time, spec.interval),
+        *_arrivals(spec.time, spec.interval, (reads, _ALL_PERCENT - reads)),
         *_ignored(spec.ignored_ios),
     ]
 
@@ -231,6 +231,9 @@ def _times(spec: Basic, processes: int) -> Lines:
     if spec.time in PAUSE_PARAMETERS and spec.pause:
         burst = 1 if spec.time == "pause" else spec.burst or 1
         lines = [f"thinktime={max(spec.pause // _NS_PER_US, 1)}", f"thinktime_blocks={burst}"]
+        if _depth(spec) > 1:
+            # By default fio counts completions, and fills its queue again while a burst completes.
+            lines.append("thinktime_blocks_type=issue")
         if spec.pause % _NS_PER_US:
             lines.insert(0, f"; {spec.pause} ns: fio's pauses are whole microseconds")
         return lines
@@ -240,19 +243,28 @@ def _times(spec: Basic, processes: int) -> Lines:
     return lines
 
 
-def _arrivals(time: str | None, interval: int | None) -> Lines:
+def _arrivals(
+    time: str | None, interval: int | None, percents: tuple[int, ...] = (_ALL_PERCENT,)
+) -> Lines:
+    """Return the options of an open loop; `percents` are the shares of reads and writes of a mix.
+
+    fio's rate is that of each direction, and decides the mix.
+    """
     if time not in ("fixed", "poisson") or not interval:
         return []
-    rate = round(_NS_PER_S / interval)
-    if abs(rate * interval / _NS_PER_S - 1) > RATE_ERROR:
+    exact = [_NS_PER_S * percent / _ALL_PERCENT / interval for percent in percents]
+    rates = [round(each) for each in exact]
+    if any(abs(rate - each) > RATE_ERROR * each for rate, each in zip(rates, exact, strict=True)):
         return [
             f"; arrivals every {interval} ns are left out, fio submits as fast as it can: its "
             "rates are whole I/Os a second"
         ]
     lines = ["; fio's response times begin at submission: waiting before it is left out"]
-    if rate * interval != _NS_PER_S:
+    if rates != exact:
         lines.append(f"; arrivals every {interval} ns: fio's rates are whole I/Os a second")
-    lines.append(f"rate_iops={rate}")
+    if len(rates) > 1:
+        lines.append("; reads and writes arrive independently, in exactly this proportion")
+    lines.append(f"rate_iops={','.join(map(str, rates))}")
     return [*lines, "rate_process=poisson"] if time == "poisson" else lines
 
 
