@@ -14,6 +14,8 @@ from typing import Any
 
 from uflip import durability
 from uflip.analysis.files import read_times
+from uflip.analysis.fio_output import read_fio_output
+from uflip.benchmark.fio_job_file import read_job_file
 from uflip.benchmark.plan_file import read_plan, write_plan
 from uflip.data import ledger, manifest, run, run_summary, state_record
 from uflip.device.catalogue import inspect_device
@@ -90,6 +92,16 @@ def read_series(data: bytes) -> None:
             read_times(path)
 
 
+def read_fio_job(data: bytes) -> None:
+    with temporary_file(data, ".fio") as path:
+        read_job_file(path)
+
+
+def read_results_of_fio(data: bytes) -> None:
+    with temporary_file(data) as path:
+        read_fio_output(path)
+
+
 def read_words(data: bytes) -> None:
     """Parse words of a command line, each with every parser that may receive it."""
     for word in data.decode(errors="replace").split("\n")[:20]:
@@ -111,6 +123,8 @@ def expect_no_internal_error(parser: Callable[[Any], Any], data: Any) -> None:
 
 TARGETS: dict[str, Target] = {
     "ending": read_ending,
+    "fio-job": read_fio_job,
+    "fio-output": read_results_of_fio,
     "ledger": read_ledger,
     "manifest": read_manifest,
     "metadata": read_metadata,
@@ -141,6 +155,19 @@ def documents(folder: Path) -> dict[str, list[bytes]]:
         "ending": [
             b'{"converged": true, "startup_ios": 3, "series": [{"half_width_ns": 1.5, '
             b'"period_ios": 1, "reasons": ["a"], "slow_episodes": 2}], "ios": 100}'
+        ],
+        "fio-job": [
+            b"[global]\nsize=1m\nbs=4k,16k\n; two jobs\n[a]\nrw=randrw\nrwmixread=70\n"
+            b"rate_iops=700,300\nrate_process=poisson\n[b]\nrw=write\nthinktime=1ms\n"
+            b"thinktime_blocks=4\nnumjobs=2\noffset_increment=1m\n",
+            b"[c]\nrw=randread\nsize=64k\nrandom_distribution=zoned:80/20:20/80\nrandseed=0x9\n",
+        ],
+        "fio-output": [
+            b'fio: a message\n{"fio version": "fio-3.33", "jobs": [{"jobname": "a", "read": '
+            b'{"io_bytes": 4096, "bw_bytes": 10, "iops": 2.5, "runtime": 3, "total_ios": 1, '
+            b'"lat_ns": {"min": 1, "max": 3, "mean": 2.5, "stddev": 0.5}, '
+            b'"clat_ns": {"percentile": {"50.000000": 2, "99.000000": 3}}}}]}',
+            ("3;fio-3.33;j;0;0;" + ";".join(["40"] * 12 + ["50.0%=7"] * 20 + ["3"] * 9)).encode(),
         ],
         "plan": [short],
         "profile": [(profiles / f"{name}.toml").read_bytes() for name in ("demo", "dfc")],

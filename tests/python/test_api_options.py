@@ -24,10 +24,10 @@ ELSEWHERE = {"--no-cache": "uflip.device.cache.switched_off", "--resume": "uflip
 SEVERAL_DEVICES = {"--together", "--jobs", "--workers", "--scheduler"}
 ONLY_TYPED: dict[str, set[str]] = {
     "run": SEVERAL_DEVICES,
-    "plan": {"--runs"},
-    "pattern": {"--spec", "--preset", "--batches", "--inside"},
+    "plan": {"--runs", "--fio-job"},
+    "pattern": {"--spec", "--fio-job", "--preset", "--batches", "--inside"},
     "compare": {"--all", "--fail-if-slower"},
-    "analyse": {"--column", "--unit"},  # how to read FILE
+    "analyse": {"--column", "--unit", "--format", "--columns"},  # how to read FILE
 }
 ONLY_PYTHON = {"out", "on_event"}
 FUNCTIONS = {

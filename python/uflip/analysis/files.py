@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uflip import _native
+from uflip.analysis.fio_output import is_fio_output
 from uflip.analysis.series import in_ns
 from uflip.data.document import DocumentKind, read_start
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError, native_errors
@@ -59,6 +60,7 @@ def read_times(path: Path, column: str | None = None, unit: str | None = None) -
         Response times (n,) [ns].
     """
     start = read_start(path, KIND, MAX_LINE_BYTES)
+    check_series(path)
     times = (
         _read_parquet(path, column, unit)
         if start.startswith(PARQUET_MAGIC)
@@ -73,6 +75,18 @@ def read_times(path: Path, column: str | None = None, unit: str | None = None) -
             action="select another column with --column, or check how the times were measured",
         )
     return times
+
+
+def check_series(path: Path) -> None:
+    """Refuse the output of fio, which has no single I/Os."""
+    if is_fio_output(path):
+        raise UsageError(
+            "The file contains results of fio, not its I/Os",
+            where=str(path),
+            got="percentiles and rates (JSON or terse)",
+            allowed="a log of each I/O (write_lat_log)",
+            action=f"print them: uflip show {path}",
+        )
 
 
 def _read_parquet(path: Path, column: str | None, unit: str | None) -> Times:

@@ -28,6 +28,7 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 `multi_device`   several devices, a folder for each
 `replay`         a trace as a benchmark of one run
 `import_logs`    logs of fio as a result folder
+`fio_job_file`   job files of fio as patterns
 `myers_sinclair` the micro-benchmark of Myers & Sinclair
 ===============  ================================================================================
 """

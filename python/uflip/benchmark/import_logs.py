@@ -19,6 +19,7 @@ from typing import TypedDict
 import numpy as np
 
 from uflip import _native
+from uflip.analysis.files import check_series
 from uflip.benchmark.session import check_out
 from uflip.benchmark_options import SEED
 from uflip.data.device import DeviceInfo
@@ -93,6 +94,7 @@ def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
 
 
 def _read(path: Path) -> tuple[_native.Trace, str]:
+    check_series(path)
     try:
         with native_errors():
             return _native.read_fio_log(str(path))

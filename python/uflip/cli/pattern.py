@@ -60,6 +60,7 @@ Examples:
   uflip pattern sim:demo --pattern RR --mix RW --first-percent 70 --queue-depth 8
   uflip pattern sim:demo --pattern RW --inside rw    and then: uflip explore rw
   uflip pattern sim:fast-1gb --preset myers-sinclair --batches 2
+  uflip pattern sim:demo --fio-job job.fio
   echo '{"kind": "basic", "mode": "read", "location": "random"}' | uflip pattern null --spec -
 
 \b
@@ -96,6 +97,13 @@ spec_option = click.option(
     "--spec", "spec_file", metavar="FILE|-", help="Read the pattern as JSON instead."
 )
 
+fio_job_option = click.option(
+    "--fio-job",
+    metavar="FILE",
+    type=ANY_PATH,
+    help="Read the pattern from a job file of fio instead; several jobs run side by side.",
+)
+
 preset_options = combine_options(
     click.option(
         "--preset",
@@ -115,6 +123,7 @@ preset_options = combine_options(
 @device_argument
 @add_options(*PATTERN, *STOPPING)
 @spec_option
+@fio_job_option
 @preset_options
 @click.option(
     "--trace",
@@ -139,6 +148,7 @@ def command(
     *,
     device: str,
     spec_file: str | None,
+    fio_job: Path | None,
     preset: str | None,
     batches: int | None,
     trace_file: Path | None,
@@ -153,7 +163,11 @@ def command(
     opening = {option.field: parameters.pop(option.field) for option in OPENED}
     if preset is not None and opening["durability"] is None:
         opening["durability"] = PRESET_DURABILITY
-    spec = _requested_spec(preset, batches, spec_file, parameters)
+    spec = (
+        _requested_spec(preset, batches, spec_file, parameters)
+        if fio_job is None
+        else read_fio_job(fio_job, {"spec": spec_file, "preset": preset, **parameters})
+    )
     opening["writable"] = spec.writes or opening["size"] is not None
     _check_inside(device, preset, inside)
     if opening["writable"]:
@@ -221,6 +235,21 @@ def requested_pattern(spec_file: str | None, parameters: Mapping[str, OptionValu
     """Return the specification of the given options."""
     chosen = only_given(parameters)
     return parse_pattern(chosen) if spec_file is None else _read_spec(spec_file, chosen)
+
+
+def read_fio_job(path: Path, others: Mapping[str, OptionValue]) -> Functions:
+    """Return the pattern of a job file of fio, with which no other option describes a pattern."""
+    from uflip.benchmark.fio_job_file import read_job_file
+
+    if chosen := only_given(others):
+        first = next(iter(chosen)).replace("_", "-")
+        raise UsageError(
+            "--fio-job cannot be combined with options of the pattern",
+            where="--fio-job",
+            got=f"--fio-job with --{first}",
+            action=f"omit --{first}, or write it into the job",
+        )
+    return read_job_file(path)
 
 
 def _read_spec(name: str, chosen: Mapping[str, object]) -> Functions:

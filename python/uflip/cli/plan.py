@@ -23,6 +23,7 @@ from uflip.benchmark.prepare import known_state, record_of
 from uflip.cli.benchmark_progress import announce_state, format_value
 from uflip.cli.options import ANY_PATH, add_options, device_argument, force_option, json_option
 from uflip.cli.terminal import echo, echo_json, echo_table
+from uflip.data.device import DeviceInfo
 from uflip.data.document import plain
 from uflip.data.spec import Job, JobTotals
 from uflip.durability import CACHED, describe_durability
@@ -38,6 +39,7 @@ Examples:
   uflip plan file:scratch.bin --size 1GiB --scale quick
   uflip plan file:scratch.bin --only order --runs
   uflip plan sim:demo --out plan.toml
+  uflip plan sim:demo --fio-job job.fio
 """
 
 RESETS_SHOWN = 5
@@ -62,6 +64,9 @@ JOB_HEAD = ("jobs", "commands", "read", "written", "blocks erased")
 @click.option(
     "--runs", "list_runs", is_flag=True, help="List every run in order, and the skipped ones."
 )
+@click.option(
+    "--fio-job", metavar="FILE", type=ANY_PATH, help="Plan the jobs of a job file of fio instead."
+)
 @json_option
 def command(
     *,
@@ -69,6 +74,7 @@ def command(
     out: Path | None,
     force: bool,
     list_runs: bool,
+    fio_job: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -80,7 +86,7 @@ def command(
     if out is not None:
         _output_path(out, force)
     info = request.inspect()
-    plan = request.plan(info)
+    plan = request.plan(info) if fio_job is None else _plan_of_job(fio_job, request, info)
     estimated = estimate(plan)
     in_state = known_state(info, plan.state, record_of(info, device, request.record)) is not None
     state_bytes = 0 if in_state or plan.state is None else plan.state.bytes_written
@@ -102,6 +108,17 @@ def command(
         echo(f"skipped: {_first_names(names, every=list_runs)}: {reason}")
     for warning in plan.warnings:
         echo(f"warning: {warning['message']}\n         {warning['advice']}")
+
+
+def _plan_of_job(path: Path, request: BenchmarkRequest, info: DeviceInfo) -> Plan:
+    """Return the plan of a job file of fio: one run of its pattern, on the device as it is."""
+    from uflip.benchmark.fio_job_file import read_job_file
+    from uflip.benchmark.plan import label_of, plan_pattern
+    from uflip.device.resolve import resolve
+
+    complete = resolve(read_job_file(path), info).spec
+    label = label_of(complete)
+    return plan_pattern(complete, info, label=label, durability=request.resolved_durability())
 
 
 def _output_path(out: Path, force: bool) -> outputs.OutputPath:

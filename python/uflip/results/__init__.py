@@ -11,6 +11,7 @@
 `state_record`          records the device state beside the results
 `columns`               columns of a trace, whole or a piece at a time
 `run_statistics`        statistics and throughput of a run, by mode
+`time_rows`             a run over time: rates, percentiles, I/Os in flight
 `run_summary`           the summary of a run and its repetitions, and its cache
 `pyramid`               response times, aggregated at every scale
 `convergence`           the interval of the mean of a run, and of an experiment

@@ -1,0 +1,152 @@
+"""Job files of fio as patterns: fio runs them too, and makes the same I/Os."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import uflip
+
+from uflip.benchmark.fio_job_file import MEANINGS, read_job_file
+from uflip.errors import UsageError
+from uflip.spec import Basic, Mix, Parallel
+
+SMALL = "sim:demo?blocks_per_die=64"
+SPACE = 4 << 20
+HEAD = "[global]\nfilename=${UFLIP_TARGET}\nthread=1\nallow_file_create=0\n"
+
+
+def read(text: str) -> Any:
+    Path("job.fio").write_text(text)
+    return read_job_file(Path("job.fio"))
+
+
+def ios_of_fio(text: str) -> Any:
+    """Return (offset, size, 1 for a write) of every I/O that fio makes."""
+    Path("job.fio").write_text(HEAD + text)
+    Path("scratch").write_bytes(bytes(SPACE))
+    for old in Path().glob("run_lat*"):
+        old.unlink()
+    process = subprocess.run(
+        ["fio", "job.fio", "--write_lat_log=run", "--log_offset=1", "--per_job_logs=0"],
+        env=os.environ | {"UFLIP_TARGET": "scratch"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+    (path,) = Path().glob("run_lat*.log")
+    rows = [line.split(", ") for line in path.read_text().splitlines()]
+    return np.array([(int(row[4]), int(row[3]), int(row[2])) for row in rows])
+
+
+def ios_of_uflip() -> Any:
+    """Return the same of `uflip pattern`, and the times of submission."""
+    Path("ios.csv").unlink(missing_ok=True)
+    outcome = uflip("pattern", SMALL, "--fio-job", "job.fio", "--trace", "ios.csv", "-q")
+    assert outcome.code == 0, outcome.err
+    names, *rows = (line.split(",") for line in Path("ios.csv").read_text().splitlines())
+    of = {name: [row[names.index(name)] for row in rows] for name in names}
+    modes = {"read": 0, "write": 1}
+    ios = zip(map(int, of["offset_bytes"]), map(int, of["io_size_bytes"]),
+              map(modes.__getitem__, of["mode"]), strict=True)  # fmt: skip
+    return np.array(list(ios)), np.array([int(each) for each in of["submit_ns"]])
+
+
+EXACT = {
+    "one pass": "[a]\nrw=write\nbs=16k\nsize=256k\noffset=64k\n",
+    "fewer": "[a]\nrw=read\nsize=1m\nnumber_ios=20\n",
+    "several passes": "[a]\nrw=read\nsize=64k\nio_size=256k\n",
+    "pauses": "[a]\nrw=read\nsize=64k\nthinktime=1ms\nthinktime_blocks=4\n",
+}
+RANDOM = {
+    "reads": "[a]\nrw=randread\nbs=8k\nsize=1m\nnorandommap\n",
+    "mix": "[a]\nrw=randrw\nrwmixread=70\nsize=1m\nnumber_ios=200\nnorandommap\n",
+    "sizes": "[a]\nrw=randrw\nbs=4k,16k\nrwmixwrite=30\nsize=1m\nnumber_ios=60\nnorandommap\n",
+    "rates": "[a]\nrw=randrw\nrate_iops=700,300\nsize=1m\nnumber_ios=200\nioengine=io_uring\n"
+             "iodepth=4\n",
+    "zipf": "[a]\nrw=randwrite\nrandom_distribution=zipf:1.2\nsize=1m\n",
+    "side by side": "[a]\nrw=randread\nsize=1m\n\n[b]\nrw=write\nbs=64k\nsize=1m\noffset=1m\n",
+    "copies": "[a]\nrw=write\nsize=256k\noffset_increment=256k\nnumjobs=3\n",
+}  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+@pytest.mark.parametrize("name", EXACT)
+def test_sequences_are_those_of_fio(name: str, workdir: Path) -> None:
+    by_fio = ios_of_fio(EXACT[name])
+    np.testing.assert_array_equal(by_fio, ios_of_uflip()[0])
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_ios_have_fio_s_numbers(name: str, workdir: Path) -> None:
+    by_fio = ios_of_fio(RANDOM[name])
+    ours, submitted = ios_of_uflip()
+    assert len(by_fio) == pytest.approx(len(ours), abs=len(ours) // 10 if name == "sizes" else 0)
+    # Random draws of a mix differ by chance: four standard deviations.
+    chance = 4 * np.sqrt(0.21 * len(ours)) if name in ("mix", "sizes", "rates") else 0
+    assert abs(by_fio[:, 2].sum() - ours[:, 2].sum()) <= 2 * chance
+    for direction in (0, 1):
+        theirs, here = (rows[rows[:, 2] == direction] for rows in (by_fio, ours))
+        assert set(theirs[:, 1]) == set(here[:, 1])
+        if len(theirs):
+            assert abs(int(theirs[:, 0].min()) // 4096 - int(here[:, 0].min()) // 4096) < 100
+            assert abs(int(theirs[:, 0].max()) // 4096 - int(here[:, 0].max()) // 4096) < 100
+    if name == "rates":
+        assert submitted.max() == pytest.approx(199 * 1e6, rel=0.01), "1,000 I/Os a second"
+
+
+def test_options_hold_from_global_on(workdir: Path) -> None:
+    jobs = read(
+        "; a comment\n[global]\nbs=8k\nsize=1m\n[a]\nrw=randread\n[global]\nbs=4k\n[b]\nrw=write\n"
+    )
+    assert isinstance(jobs, Parallel)
+    assert [part.io_size for part in jobs.patterns if isinstance(part, Basic)] == [8192, 4096]
+    mix = read("[a]\nrw=randrw\nsize=1m\nrate_iops=500\nrate_process=poisson\n")
+    assert isinstance(mix, Mix)
+    # As fio: 500 of each direction.
+    assert (mix.first_percent, mix.interval, mix.time) == (50, 1_000_000, "poisson")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[a]\nrw=randread\nsize=1m\nbssplit=4k/50:8k/50\n", ["bssplit", "[a]"]),
+        ("[a]\nrw=read\nsize=50%\n", ["size=50%"]),
+        ("[a]\nrw=read\n", ["does not give a size"]),
+        ("[a]\nrw=sideways\nsize=1m\n", ["rw=sideways"]),
+        ("[a]\nrw=randrw\nsize=1m\nthinktime=5\n", ["thinktime=5"]),
+        ("[a]\nsize=1m\niodepth=4\nioengine=libaio\nthinktime=5\n", ["thinktime_blocks_type"]),
+        ("rw=read\n", ["line 1", "section"]),
+        ("[global]\nrw=read\n", ["no job"]),
+        ("[a]\nrw=randread\nsize=1m\nrandom_distribution=pareto:0.9\n", ["pareto"]),
+    ],
+)
+def test_unsupported_options_are_named(text: str, words: list[str], workdir: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        read(text)
+    for word in ("job.fio", *words):
+        assert word in str(raised.value)
+
+
+def test_job_is_planned_and_excludes_other_options(workdir: Path) -> None:
+    Path("job.fio").write_text("[a]\nrw=write\nbs=16k\nsize=1m\n")
+    plan = uflip("plan", SMALL, "--fio-job", "job.fio", "--json")
+    assert plan.code == 0, plan.err
+    (run,) = json.loads(plan.out)["runs"]
+    assert (run["spec"]["io_size"], run["spec"]["io_count"]) == (16384, 64)
+    refused = uflip("pattern", SMALL, "--fio-job", "job.fio", "--mode", "read")
+    assert (refused.code, "--fio-job with --mode" in refused.err) == (2, True)
+    assert not set(MEANINGS) & {"runtime", "time_based"}
+
+
+def test_documented_options_are_those_that_are_read() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs/reference/formats.md"
+    section = page.read_text().split("## Job files of fio")[1]
+    for option in MEANINGS:
+        assert f"`{option}" in section, option
