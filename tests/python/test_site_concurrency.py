@@ -139,7 +139,7 @@ def test_body_is_not_read_before_authorization(site: Site) -> None:
                 assert response.status_code == 403, (method, path, token)
         wrong = await client.post("/api/v1/submissions", json={"files": [{"digest": 1}]})
         assert wrong.status_code == 400
-        assert wrong.json()["error"]["where"] == "files.0.path"
+        assert wrong.json()["error"]["where"] == "files[0].digest"
 
     run_scenario(site, scenario)
 

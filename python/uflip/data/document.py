@@ -331,6 +331,12 @@ def _fault(error: msgspec.ValidationError) -> str:
     return str(error).replace("Object ", "").replace(" - at ", ", at ").replace("`", "'")
 
 
+def locate_fault(error: msgspec.ValidationError) -> tuple[str, str]:
+    """Return the place of a fault in a document, as `files[0].digest`, and the fault."""
+    fault, _, place = str(error).partition(" - at ")
+    return place.strip("`").removeprefix("$").removeprefix("."), fault.replace("`", "'")
+
+
 def read_toml(path: Path, kind: DocumentKind) -> Table:
     """Read a file of TOML with the native parser.
 

@@ -14,18 +14,17 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import islice
 from tempfile import SpooledTemporaryFile
-from typing import IO, TYPE_CHECKING, Annotated, get_args
+from typing import IO, TYPE_CHECKING, Annotated, get_args, get_type_hints
 
+import msgspec
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy.orm import Session
 
 from uflip._native import __version__
@@ -35,6 +34,7 @@ from uflip.results.outputs import cell
 from uflip.site import browse, publishing, rows
 from uflip.site.accounts import account_of, has_role
 from uflip.site.browse import FILTERS, ResultQuery
+from uflip.site.intake import CommittedUpload
 from uflip.site.rows import DeviceRow, ResultRow
 from uflip.site.tables import AbsentError, Account, ResultRecord
 from uflip.site.upload_files import (
@@ -42,7 +42,9 @@ from uflip.site.upload_files import (
     MAX_FILES,
     MAX_PART_BYTES,
     FilePart,
+    Offer,
     UploadFile,
+    parse_offer,
     unpack_parts,
 )
 
@@ -62,24 +64,11 @@ ROW_GROUP_ROWS = 10_000
 """Rows of a row group."""
 IN_MEMORY_BYTES = 4 << 20
 PART_BYTES = 1 << 20
-Rows = Iterable[BaseModel]
+Rows = Iterable[ResultRow]
 
 
-class FileOffered(BaseModel):
-    """A file of a result folder."""
-
-    path: Annotated[str, Field(max_length=260)]
-    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-    bytes: Annotated[int, Field(ge=0, le=1 << 40)]
-
-
-class Offer(BaseModel):
-    """All files of a result folder."""
-
-    files: Annotated[list[FileOffered], Field(max_length=MAX_FILES)]
-
-
-class UploadStatus(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class UploadStatus:
     """An upload: the number of received bytes of each file, by its digest."""
 
     id: str
@@ -87,33 +76,33 @@ class UploadStatus(BaseModel):
     part_bytes: int = MAX_PART_BYTES
 
 
-class ReceivedBytes(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class ReceivedBytes:
     """The number of received bytes of a file."""
 
     received: int
 
 
-class ReceivedParts(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class ReceivedParts:
     """The numbers of received bytes of files, by their digests."""
 
     received: dict[str, int]
 
 
-class Committed(BaseModel):
+@dataclass(frozen=True)
+class Committed(CommittedUpload):
     """A result, as it can be cited.
 
     `new` is false if the site had this content, `own` if another account submitted it first;
     `published` is whether it is public now, whatever the request was.
     """
 
-    id: str
     url: str
-    new: bool
-    own: bool
-    published: bool
 
 
-class ResultPage(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class ResultPage:
     """A page of results; `before` and `after` lead to the pages beside it.
 
     `total` counts the matches; it is a lower bound if `counted` is false.
@@ -126,24 +115,16 @@ class ResultPage(BaseModel):
     results: list[ResultRow]
 
 
-class ResultFile(BaseModel):
-    """A file of a result: its name in the folder, and its digest and length."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    path: str
-    digest: str
-    bytes: int
-
-
+@dataclass(frozen=True, kw_only=True)
 class OneResult(ResultRow):
     """A result, its permanent address, and its files."""
 
     url: str
-    files: list[ResultFile]
+    files: list[UploadFile]
 
 
-class OneDevice(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class OneDevice:
     """A device and its newest results."""
 
     slug: str
@@ -300,9 +281,9 @@ def one_result(
 ) -> OneResult:
     """Return a result, with its files."""
     record = browse.result(session, caller, result)
-    row = rows.as_result(browse.row(session, record)).model_dump()
-    files = [ResultFile.model_validate(each) for each in record.files]
-    return OneResult(**row, url=site_of(request).url_of(record.id), files=files)
+    row = rows.as_result(browse.row(session, record))
+    files = [UploadFile(each.path, each.digest, each.bytes) for each in record.files]
+    return OneResult(**asdict(row), url=site_of(request).url_of(record.id), files=files)
 
 
 @router.get("/results/{result}/summary")
@@ -389,27 +370,11 @@ def one_device(session: DatabaseSession, caller: Caller, slug: str) -> OneDevice
     )
 
 
+_, SCHEMAS = msgspec.json.schema_components([Offer])
+OFFER_SCHEMA = SCHEMAS["Offer"]
+OFFER_SCHEMA["properties"]["files"]["items"] = SCHEMAS["UploadFile"]
 OFFER: Table = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "title": "Offer",
-                    "description": Offer.__doc__,
-                    "type": "object",
-                    "required": ["files"],
-                    "properties": {
-                        "files": {
-                            "type": "array",
-                            "maxItems": MAX_FILES,
-                            "items": FileOffered.model_json_schema(),
-                        }
-                    },
-                }
-            }
-        },
-    }
+    "requestBody": {"required": True, "content": {"application/json": {"schema": OFFER_SCHEMA}}}
 }
 """The OpenAPI description of a route that takes a list of files."""
 
@@ -424,11 +389,7 @@ async def begin(caller: Caller, request: Request) -> UploadStatus:
 
 
 def _begin_upload(site: "Site", account: Account, content: bytes) -> UploadStatus:
-    try:
-        offer = Offer.model_validate_json(content)
-    except ValidationError as error:
-        raise RequestValidationError(error.errors(include_url=False)) from error
-    files = [UploadFile(each.path, each.digest, each.bytes) for each in offer.files]
+    files = parse_offer(content)
     submission = site.intake.begin(account, files)
     return UploadStatus(id=submission, received=site.intake.received(account, submission, files))
 
@@ -511,7 +472,7 @@ def version() -> dict[str, str]:
     return {"uflip": __version__}
 
 
-def _as_table(rows: Rows, model: type[BaseModel], ending: str) -> Response:
+def _as_table(rows: Rows, model: type[ResultRow], ending: str) -> Response:
     """Return a response with a table: rows are read before the answer begins.
 
     It is written in batches of rows, so that memory is bounded.
@@ -535,17 +496,18 @@ def _table_parts(file: IO[bytes]) -> Iterator[bytes]:
             yield part
 
 
-def _csv(file: IO[bytes], rows: Rows, model: type[BaseModel]) -> None:
+def _csv(file: IO[bytes], rows: Rows, model: type[ResultRow]) -> None:
     text = io.TextIOWrapper(file, "utf-8", errors="backslashreplace", newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(model.model_fields)
+    names = [each.name for each in fields(model)]
+    writer.writerow(names)
     for row in rows:
-        writer.writerow([cell(getattr(row, name)) for name in model.model_fields])
+        writer.writerow([cell(getattr(row, name)) for name in names])
     text.flush()
     text.detach()
 
 
-def _parquet(file: IO[bytes], rows: Rows, model: type[BaseModel]) -> None:
+def _parquet(file: IO[bytes], rows: Rows, model: type[ResultRow]) -> None:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -560,13 +522,13 @@ def _parquet(file: IO[bytes], rows: Rows, model: type[BaseModel]) -> None:
     kinds: dict[object, object] = {
         str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(),
     }  # fmt: skip
-    fields = model.model_fields.items()
+    hints = get_type_hints(model)
     schema = pyarrow.schema(
-        [(name, kinds[_column_type(field.annotation)]) for name, field in fields]
+        [(each.name, kinds[_column_type(hints[each.name])]) for each in fields(model)]
     )
     remaining = iter(rows)
     with parquet.ParquetWriter(file, schema) as writer:
-        while some := [each.model_dump() for each in islice(remaining, ROW_GROUP_ROWS)]:
+        while some := [asdict(each) for each in islice(remaining, ROW_GROUP_ROWS)]:
             writer.write_table(pyarrow.Table.from_pylist(some, schema))
 
 
@@ -575,7 +537,7 @@ def _column_type(annotation: object) -> object:
     return (get_args(annotation) or (annotation,))[0]
 
 
-TABLE_KINDS: dict[str, tuple[Callable[[IO[bytes], Rows, type[BaseModel]], None], str]] = {
+TABLE_KINDS: dict[str, tuple[Callable[[IO[bytes], Rows, type[ResultRow]], None], str]] = {
     "csv": (_csv, "text/csv; charset=utf-8"),
     "parquet": (_parquet, "application/vnd.apache.parquet"),
 }

@@ -13,10 +13,10 @@ from pathlib import Path
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
+import msgspec
 from sqlalchemy import select
 
-from uflip.data.document import Table
+from uflip.data.document import Table, locate_fault
 from uflip.errors import ResultsError
 from uflip.safe_files import sync_paths
 from uflip.site.blobs import Blobs
@@ -125,14 +125,13 @@ def examine(folder: Path) -> ExaminedFolder:
 def parse_examination(output: Table) -> ExaminedFolder:
     """Check the output of `examiner.examine_folder` against the database columns."""
     try:
-        return ExaminedFolder.model_validate(output)
-    except ValidationError as error:
-        wrong = error.errors()[0]
+        return msgspec.convert(output, ExaminedFolder)
+    except msgspec.ValidationError as error:
+        where, fault = locate_fault(error)
         raise ResultsError(
             "The site cannot store the description of these results",
-            where=f"manifest.json, {wrong['loc'][-1]}",
-            got=str(wrong["input"])[:200],
-            allowed=wrong["msg"],
+            where=f"manifest.json, {where}",
+            got=fault,
             action="submit the folder as `uflip run` wrote it",
         ) from error
 

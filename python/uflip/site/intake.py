@@ -304,7 +304,7 @@ def _row(
         bytes=sum(each.bytes for each in files),
         words=words_of(device.model, examined.row.firmware, result),
         files=[FileRecord(**asdict(each)) for each in files],
-        **examined.row.model_dump(),
+        **asdict(examined.row),
     )
     session.add(record)
     log_action(session, account.name, "submit", result)

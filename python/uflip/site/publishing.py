@@ -5,6 +5,7 @@ The row of a device is added with its first result and removed with its last.
 
 import re
 from contextlib import suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, case, delete, func, or_, select, update
@@ -71,7 +72,7 @@ def update_device(session: "Session", device: int) -> None:
 
 def device_of(session: "Session", identity: DeviceIdentity) -> DeviceRecord:
     """Return the row of a device, or add it."""
-    fields = identity.model_dump()
+    fields = asdict(identity)
     where = [getattr(DeviceRecord, name) == value for name, value in fields.items()]
     record = session.scalar(select(DeviceRecord).where(*where))
     if record is not None:

@@ -6,13 +6,13 @@ examiner ── ExaminedFolder ──▶ intake ── ResultRecord ──▶ li
 
 Only this module defines the fields. A value that is longer than its column, or that a database
 cannot store as text, does not come from a benchmark, and is refused. HTML pages use the rows of the
-database; programs receive the models here, which OpenAPI describes.
+database; programs receive the records here, which OpenAPI describes.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from msgspec import Meta
 from sqlalchemy import Row, Select, select
 
 from uflip.data.document import Table
@@ -20,15 +20,14 @@ from uflip.site.tables import Account, DeviceRecord, ResultRecord
 
 # PostgreSQL cannot store NUL in a text.
 _NO_NUL = "^[^\0]*$"
-Short = Annotated[str, StringConstraints(max_length=50, pattern=_NO_NUL)]
-Firmware = Annotated[str, StringConstraints(max_length=200, pattern=_NO_NUL)]
-Model = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_NO_NUL)]
+Short = Annotated[str, Meta(max_length=50, pattern=_NO_NUL)]
+Firmware = Annotated[str, Meta(max_length=200, pattern=_NO_NUL)]
+Model = Annotated[str, Meta(min_length=1, max_length=500, pattern=_NO_NUL)]
 
 
-class ResultSummary(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class ResultSummary:
     """Conditions and findings of a result; times in milliseconds and UTC."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     firmware: Firmware
     created_utc: str
@@ -48,6 +47,7 @@ class ResultSummary(BaseModel):
     rw_ms: float | None
 
 
+@dataclass(frozen=True, kw_only=True)
 class ResultColumns(ResultSummary):
     """The columns of a result that come from its folder: the summary, and the row of Table 3."""
 
@@ -55,7 +55,8 @@ class ResultColumns(ResultSummary):
     cells: list[str] | None
 
 
-class DeviceIdentity(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class DeviceIdentity:
     """The values that identify a device."""
 
     kind: str
@@ -63,7 +64,8 @@ class DeviceIdentity(BaseModel):
     capacity_bytes: int
 
 
-class ExaminedFolder(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class ExaminedFolder:
     """An examined folder: the columns of its device and of its result, and the whole summary."""
 
     device: DeviceIdentity
@@ -75,10 +77,9 @@ FIRST_CELL = 4
 """Index in Table 3 of the first cell after the means, which rows have as numbers."""
 
 
-class ResultIdentity(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class ResultIdentity:
     """The id of a result, its device, and its owner."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     id: str
     device: str
@@ -91,6 +92,7 @@ class ResultIdentity(BaseModel):
     bytes: int
 
 
+@dataclass(frozen=True, kw_only=True)
 class ResultRow(ResultSummary, ResultIdentity):
     """A result as lists show it; times in milliseconds and UTC, the last six as in Table 3."""
 
@@ -102,6 +104,7 @@ class ResultRow(ResultSummary, ResultIdentity):
     large_incr: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
 class DeviceRow(ResultRow):
     """A device, and its newest complete published result, preferably of the standard scale."""
 
@@ -109,7 +112,6 @@ class DeviceRow(ResultRow):
     results: int
 
 
-AnyRow = TypeVar("AnyRow", bound=ResultRow)
 CELLS = ("pause", "locality", "partitions", "reverse", "in_place", "large_incr")
 
 
@@ -120,7 +122,7 @@ def results() -> Select[Any]:
         DeviceRecord.kind, DeviceRecord.capacity_bytes, ResultRecord.submitted_utc,
         ResultRecord.published_utc, Account.name.label("submitted_by"), ResultRecord.bytes,
         ResultRecord.cells,
-        *(getattr(ResultRecord, name) for name in ResultSummary.model_fields),
+        *(getattr(ResultRecord, each.name) for each in fields(ResultSummary)),
     )  # fmt: skip
     return (
         select(*columns)
@@ -138,16 +140,15 @@ def devices() -> Select[Any]:
 
 def as_result(row: Row[Any]) -> ResultRow:
     """Return a row of `results` for programs."""
-    return _with_cells(ResultRow.model_validate(row), row.cells)
+    return ResultRow(**_columns(row, ResultRow))
 
 
 def as_device(row: Row[Any]) -> DeviceRow:
     """Return a row of `devices` for programs."""
-    return _with_cells(DeviceRow.model_validate(row), row.cells)
+    return DeviceRow(**_columns(row, DeviceRow))
 
 
-def _with_cells(row: AnyRow, cells: Sequence[str] | None) -> AnyRow:
-    if cells is not None:
-        for name, cell in zip(CELLS, cells[FIRST_CELL:], strict=True):
-            setattr(row, name, cell)
-    return row
+def _columns(row: Row[Any], kind: type[ResultRow]) -> Table:
+    names = [each.name for each in fields(kind) if each.name not in CELLS]
+    cells = () if row.cells is None else zip(CELLS, row.cells[FIRST_CELL:], strict=True)
+    return {name: row._mapping[name] for name in names} | dict(cells)

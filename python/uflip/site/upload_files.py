@@ -11,9 +11,13 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
 
 from uflip.data import ledger, manifest
-from uflip.data.document import file_name_problem
+from uflip.data.document import DigestText, file_name_problem, locate_fault
 from uflip.errors import ResultsError, UsageError
 
 MAX_FILES = 20_000
@@ -30,9 +34,39 @@ FIXED = (manifest.FILE_NAME, ledger.FILE_NAME)
 class UploadFile:
     """A file of an upload: its name in the folder, its digest, its length [bytes]."""
 
-    path: str
-    digest: str
-    bytes: int
+    path: Annotated[str, Meta(max_length=260)]
+    digest: DigestText
+    bytes: Annotated[int, Meta(ge=0, le=1 << 40)]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """All files of a result folder."""
+
+    files: Annotated[list[UploadFile], Meta(max_length=MAX_FILES)]
+
+
+def parse_offer(content: bytes) -> list[UploadFile]:
+    """Return the files that the body of a request lists.
+
+    Raises
+    ------
+    UsageError
+        If it is no list of files.
+    """
+    try:
+        return msgspec.json.decode(content, type=Offer).files
+    except msgspec.ValidationError as error:
+        where, got = locate_fault(error)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        where, got = "the body of the request", str(error)
+    raise UsageError(
+        "The list of files is invalid",
+        where=where or "the body of the request",
+        got=got[:200],
+        allowed='{"files": [{"path": NAME, "digest": SHA-256, "bytes": LENGTH}, ...]}',
+        action="`uflip submit FOLDER` sends such a list",
+    )
 
 
 def check_names(files: Sequence[UploadFile]) -> None:
