@@ -170,9 +170,7 @@ def new_folder(path: Path) -> Iterator[Path]:
             break
     try:
         yield hidden
-        for each in (hidden, *hidden.rglob("*")):
-            if not each.is_symlink():
-                sync_path(each)
+        sync_paths(each for each in (hidden, *hidden.rglob("*")) if not each.is_symlink())
         if os.path.lexists(path):
             raise FileExistsError(None, "another process created this name meanwhile")
         hidden.rename(path)

@@ -244,13 +244,9 @@ class Blobs:
         if self.bucket is not None:
             self.bucket.remove(removed)
 
-    def hidden_folder(self, result: str) -> Path:
-        """Return a new name for the folder of a result that is being made, or removed."""
-        return self.folders / f".{result}-{secrets.token_hex(4)}"
-
     def remove_folder(self, result: str) -> None:
         """Remove the folder of a result: its name first, so that no kill leaves half of it."""
-        hidden = self.hidden_folder(result)
+        hidden = self.folders / f".{result}-{secrets.token_hex(4)}"
         try:
             (self.folders / result).rename(hidden)
         except FileNotFoundError:

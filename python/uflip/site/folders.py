@@ -5,10 +5,10 @@ The examiner process (`examiner`) starts in half the time without the models tha
 
 import gzip
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from sqlalchemy import select
 
 from uflip.data.document import Table, locate_fault
 from uflip.errors import ResultsError
-from uflip.safe_files import sync_paths
+from uflip.safe_files import new_folder
 from uflip.site.blobs import Blobs
 from uflip.site.examiner import MEMORY_BYTES, SECONDS
 from uflip.site.rows import ExaminedFolder
@@ -62,28 +62,15 @@ class ResultFolders:
         new : bool
             The result has no row yet: a folder of its name was left by a kill, and is replaced.
         """
-        temporary = self._blobs.hidden_folder(result)
-        try:
-            self._blobs.assemble(temporary, files)
+        with suppress(FileExistsError), new_folder(self.path_of(result)) as hidden:
+            self._blobs.assemble(hidden, files)
             with self._examining:
-                examined = examine(temporary)
+                examined = examine(hidden)
             packed = gzip.compress(json.dumps(examined.summary).encode(), mtime=0)
-            (temporary / SUMMARY).write_bytes(packed)
-            sync_paths([temporary / SUMMARY, *((temporary / name).parent for name, _ in files)])
+            (hidden / SUMMARY).write_bytes(packed)
             if new:
                 self._blobs.remove_folder(result)
-            self._name(temporary, self.path_of(result))
-            return examined
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-
-    def _name(self, temporary: Path, folder: Path) -> None:
-        try:
-            temporary.rename(folder)
-        except OSError:
-            if not folder.exists():  # no other server made it first
-                raise
-        sync_paths([folder.parent])
+        return examined  # also if another server made the folder first
 
     def present(self, result: str) -> None:
         """Make the folder of a result if it is missing, from its files here or in the bucket."""
