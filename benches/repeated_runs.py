@@ -3,7 +3,7 @@
 An experiment is made as in a plan: three runs that end by the stop rule, a quarter beyond their
 shortest length at the latest. Then come rounds of runs of the shortest length, as many as the
 current interval requires, until it is narrow, or would need more than the limit of a plan. A plan
-has twenty experiments of a family, peers of each other (`uflip.results.repetition_scatter`), or one
+has twenty experiments of a family, peers of each other (`uflip.results.statistics`), or one
 of each family. A run is a part of a family, at a level of its own: the state of the device at
 that time and place. Looking several times may make an interval look narrow by chance; these trials
 count how often.
@@ -29,7 +29,9 @@ from uflip.benchmark.rounds import GROWTH, repetitions_for
 from uflip.benchmark.run_lengths import longest
 from uflip.data.summary import MeanSummary, Together
 from uflip.executors import on_all
-from uflip.results.convergence import AGREEMENT, opening_ns, plan_certainty
+from uflip.results.statistics import AGREEMENT
+from uflip.results.statistics.experiment import plan_certainty
+from uflip.results.statistics.run import opening_ns
 
 SHORTEST, FIRST, MAX_RUNS = 1024, 3, 100
 BANK = 400

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from uflip.executors import on_all
 from uflip.results.comparison import ComparedExperiment, compare_experiment, slower_than
-from uflip.results.convergence import combined_mean, peers_among
-from uflip.results.repetition_scatter import MIN_REPETITIONS
+from uflip.results.statistics import combined_mean
+from uflip.results.statistics.experiment import peers_among
+from uflip.results.statistics.scatter import MIN_REPETITIONS
 
 Means = NDArray[np.float64]
 Law = Callable[[np.random.Generator, int, int, int], tuple[Means, Means]]

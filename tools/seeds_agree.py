@@ -27,7 +27,7 @@ from uflip.benchmark.order import REFRESH_IO_SIZE
 from uflip.data.run import metadata_of
 from uflip.data.summary import Together
 from uflip.results import Results, summary
-from uflip.results.convergence import AGREEMENT, allowed_ns
+from uflip.results.statistics import AGREEMENT, allowed_ns
 from uflip.results.summary_document import experiments_of
 
 DEVICE, SEEDS, REPETITIONS = "sim:demo", "3", 3

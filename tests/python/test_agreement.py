@@ -15,17 +15,14 @@ from uflip.benchmark.rounds import CONFIDENCE, repetitions_for
 from uflip.benchmark.target_spaces import draw_target
 from uflip.device.opener import open_device
 from uflip.results import Results, summary
-from uflip.results.convergence import (
-    AGREEMENT,
+from uflip.results.statistics import AGREEMENT, combined_mean, disagreement, run_convergence
+from uflip.results.statistics.experiment import (
     CLAIM_CONFIDENCE,
     claim_half_width,
-    combined_mean,
-    disagreement,
     peers_among,
     repetition_certainty,
-    run_convergence,
 )
-from uflip.results.repetition_scatter import averaged_half_width
+from uflip.results.statistics.scatter import averaged_half_width
 from uflip.spec import baseline, mix
 
 CAPACITY = 1 << 32

@@ -17,15 +17,9 @@ from self_comparison import FAILS_BY_CHANCE, measure_self
 from uflip.report.figures import ratios
 from uflip.report.page import render
 from uflip.results.comparability import missing_verdict_reason, same_window
-from uflip.results.comparison import (
-    VERDICTS,
-    ComparedExperiment,
-    MeanEstimate,
-    difference_chance,
-    ratio_interval,
-    slower_than,
-    student_tail,
-)
+from uflip.results.comparison import ComparedExperiment, slower_than
+from uflip.results.statistics import VERDICTS, Mean, ratio_interval
+from uflip.results.statistics.ratio import difference_chance, student_tail
 
 # The controller of the second device takes this much longer for a read request: its response time
 # grows by exactly this amount.
@@ -389,7 +383,7 @@ def test_difference_chance_matches_welchs_test() -> None:
     rng = np.random.default_rng(3)
     one, other = rng.normal(100, 3, 3), rng.normal(110, 5, 3)
     first, second = (
-        MeanEstimate(x.mean(), stats.t.ppf(0.975, 2) * x.std(ddof=1) / np.sqrt(3), 2)
+        Mean(x.mean(), stats.t.ppf(0.975, 2) * x.std(ddof=1) / np.sqrt(3), degrees=2)
         for x in (one, other)
     )
     spread = (second.error / first.error) ** 2

@@ -110,7 +110,7 @@ def test_means_differ_beyond_interval_and_five_percent() -> None:
     base = baseline_result("baseline SW", 100.0, 3.0)
     for mean, half, differs in [
         (104.9, 0.0, False), (105.1, 0.0, True), (108.0, 8.0, False), (110.0, 8.0, True),
-        (94.0, None, True), (95.1, None, False),
+        (94.0, None, True), (95.2, None, True), (95.3, None, False),
     ]:  # fmt: skip
         same = {("SW", 1): [base, baseline_result("order SW incr 1", mean, half)]}
         inconsistent = inconsistent_results(same)

@@ -13,7 +13,7 @@ from uflip.cost.predict import parameters, predict
 from uflip.cost.replay import replay
 from uflip.cost.workloads import WORKLOADS, Parameters, Prices
 from uflip.errors import UsageError
-from uflip.hints.means import Mean
+from uflip.results.statistics import Mean
 
 KIB, MIB = 1 << 10, 1 << 20
 SMALL = Parameters(

@@ -10,7 +10,7 @@ from command_line import uflip
 import uflip as api
 from uflip.analysis import analyse
 from uflip.benchmark import BenchmarkRequest, begin
-from uflip.results.convergence import job_convergence
+from uflip.results.statistics import job_convergence
 
 SMALL = "sim:dfc?channels=3&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from uflip.results.convergence import (
+from uflip.results.statistics import combined_mean
+from uflip.results.statistics.experiment import (
     CLAIM_CONFIDENCE,
     claim_half_width,
-    combined_mean,
     own_half_width,
     peers_among,
     student_half_width,
 )
-from uflip.results.repetition_scatter import (
+from uflip.results.statistics.scatter import (
     MAX_NEEDED,
     MIN_PEERS,
     Peers,

@@ -43,7 +43,7 @@ from uflip.errors import InterruptedRun
 from uflip.microbench import BASELINE
 from uflip.microbench.experiment import PlannedRun
 from uflip.results import Results, summary
-from uflip.results.convergence import plan_certainty
+from uflip.results.statistics.experiment import plan_certainty
 from uflip.spec import Spec
 
 

@@ -26,8 +26,8 @@ from uflip.data.summary import (
 )
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.today import queue_depth, steady_state
-from uflip.results.convergence import KEEPS_HEADLINE
 from uflip.results.key_characteristics import VERDICTS, characteristics, rests_on
+from uflip.results.statistics import KEEPS_HEADLINE
 from uflip.results.summary_document import experiments_of
 from uflip.units import format_size
 

@@ -68,7 +68,7 @@ MARGIN = 1.1  # An estimate is as often too low as too high: a tenth more saves 
 # On sim:demo half of the variance between repetitions is missing where fewer than eight runs lie
 # between them: 43 consecutive ones scattered by 1 %, the eight separate ones before by 8 %.
 MIN_WRITERS_PER_PASS = 8
-# That of a claim (`uflip.results.convergence.CLAIM_CONFIDENCE`).
+# That of a claim (`uflip.results.statistics.CLAIM_CONFIDENCE`).
 CONFIDENCE = 0.98
 
 Key = tuple[str, str, str, int]

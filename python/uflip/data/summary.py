@@ -171,7 +171,7 @@ class Together(TypedDict):
 
 
 class Certainty(Together):
-    """Adds the values that decide on more repetitions: `uflip.results.convergence`."""
+    """Adds the values that decide on more repetitions: `uflip.results.statistics`."""
 
     allowed_ns: float | None
     expected_ns: float | None

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from uflip.data.summary import Summary
 from uflip.errors import UsageError
 from uflip.hints.classes import CLASSES, Classified, classify
-from uflip.hints.means import ENTRY_BYTES, Factor, Lines, Mean, lines_of
+from uflip.hints.means import ENTRY_BYTES, Lines, lines_of
 from uflip.hints.rules import (
     CONFIRMED,
     CONTRADICTED,
@@ -25,6 +25,7 @@ from uflip.hints.rules import (
     partitions,
     waiting,
 )
+from uflip.results.statistics import Factor, Mean
 from uflip.results.summary_document import key_row_of
 
 __all__ = [

@@ -20,9 +20,10 @@ from typing import Literal
 from msgspec import Struct
 
 from uflip.data.summary import CharacteristicVerdict, Summary
-from uflip.hints.means import Factor, Lines, Mean, baseline, lines_of, mean_ratio
+from uflip.hints.means import Lines, baseline, lines_of
 from uflip.results.consistency import is_within_repeatability, worst_repeatability
 from uflip.results.key_characteristics import LIKE_FACTOR, NEARLY_FACTOR
+from uflip.results.statistics import Factor, Mean, mean_ratio
 from uflip.results.summary_document import key_row_of
 
 ANYWHERE, HIGH, LOW, USB, UNDECIDED = "anywhere", "high-end", "low-end", "usb", "undecided"

@@ -1,18 +1,17 @@
-"""Means of a benchmark by experiment, ratios with their intervals, and the measures of the hints.
+"""Means of a benchmark by experiment, and the measures of the hints.
 
 The best block size is, for reads, that of the five-minute rule, and for writes, that of the lowest
 cost per byte. A page of an index resolves log₂ of its entries of the way to a record, and costs one
 random read and its space in memory. Larger pages resolve more for a longer read, and fill memory
 with entries that were not requested.
 
-**Source** uFLIP (CIDR 2009) §5.2 "Other Results" and §5.3. E. C. Fieller, "Some Problems in
-Interval Estimation", J. R. Stat. Soc. B 16 (1954): the interval of a ratio. Gray & Graefe, "The
-five-minute rule ten years later" (1997): utility of an index page log₂(entries), entries of 20
-bytes, pages filled to 70 %; its size is best where utility over the time of a read is largest.
+**Source** uFLIP (CIDR 2009) §5.2 "Other Results" and §5.3. Gray & Graefe, "The five-minute
+rule ten years later" (1997): utility of an index page log₂(entries), entries of 20 bytes, pages
+filled to 70 %; its size is best where utility over the time of a read is largest.
 G. Graefe, "The five-minute rule twenty years later, and how flash memory changes the rules" (DaMoN
 2007), which uFLIP §5.3 applies.
 **Faithful** The comparisons that the paper's sentences make. An interval is that of all repetitions
-of an experiment (`results.convergence`). The utility, and the break-even interval: pages that are
+of an experiment (`results.statistics`). The utility, and the break-even interval: pages that are
 read again sooner than it belong in memory.
 **Simplified** Two means are assumed to be independent. The cost of an I/O over its size is assumed
 to be a line, t = a + s/r, as Figure 6 shows for reads. Only sizes that were measured are compared.
@@ -29,17 +28,16 @@ smaller write nearly as cheap (`smaller_writes`), each beyond the intervals of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import hypot, log2
+from math import log2
 
 import numpy as np
 
 from uflip.data.summary import ExperimentSummary, Summary
-from uflip.results.comparison import ratio_interval
-from uflip.results.convergence import Mark
 from uflip.results.key_characteristics import LIKE_FACTOR
 from uflip.results.startup_check import mark_of
+from uflip.results.statistics import Factor, Mean, mean_ratio, sum_of_means
 from uflip.results.summary_document import BASELINE, experiments_of
 
 ENTRY_BYTES = 20
@@ -52,104 +50,6 @@ SMALL_BYTES, LARGE_BYTES = 4 * KIB, 32 * KIB
 """Sizes of hint 1: the smallest page that databases use, and the paper's I/O size."""
 
 MAX_PROCESSES = 16
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean response time, and the half-width of its interval, None if unknown [ns].
-
-    `mark` is that of its runs, if they measured the start-up of the device or its write cache.
-    """
-
-    ns: float
-    half_width_ns: float | None = None
-    mark: Mark | None = None
-
-    def times(self, factor: float) -> Mean:
-        """Return a multiple of the mean.
-
-        Examples
-        --------
-        >>> Mean(10.0, 1.0).times(2)
-        Mean(ns=20.0, half_width_ns=2.0, mark=None)
-        """
-        half = self.half_width_ns
-        return Mean(self.ns * factor, None if half is None else half * abs(factor), self.mark)
-
-    def plus(self, ns: float) -> Mean:
-        """Return the mean plus a duration [ns]."""
-        return Mean(self.ns + ns, self.half_width_ns, self.mark)
-
-
-@dataclass(frozen=True)
-class Factor:
-    """A ratio of two means, and its interval; None if the interval is unknown.
-
-    A factor with a `mark` decides nothing: one of its means includes the start-up or the cache.
-    """
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    mark: Mark | None = None
-
-    def exceeds(self, limit: float) -> bool | None:
-        """Return whether the factor is above a limit; None if its interval includes the limit.
-
-        Also None without an interval, and for a marked factor.
-
-        Examples
-        --------
-        >>> Factor(1.5, 1.4, 1.6).exceeds(1.2), Factor(1.5, 1.1, 1.9).exceeds(1.2)
-        (True, None)
-        >>> Factor(1.7).exceeds(1.2) is None, Factor(1.7, 1.7, 1.7).exceeds(1.2)
-        (True, True)
-        """
-        if self.mark or self.low is None or self.high is None:
-            return None
-        if self.low <= limit <= self.high:
-            return None
-        return self.value > limit
-
-
-def mean_ratio(first: Mean, second: Mean) -> Factor:
-    """Return the ratio of the first to the second mean.
-
-    It has no interval if one of the means has none, or if that of the second includes zero.
-
-    Examples
-    --------
-    >>> mean_ratio(Mean(150.0, 15.0), Mean(100.0, 0.0))
-    Factor(value=1.5, low=1.35, high=1.65, mark=None)
-    >>> mean_ratio(Mean(22.1, 16.2), Mean(17.7, 27.9)).exceeds(1.2) is None
-    True
-    """
-    bounds = ratio_interval(second.ns, second.half_width_ns, first.ns, first.half_width_ns)
-    low, high = bounds or (None, None)
-    return Factor(first.ns / second.ns, low, high, first_mark((first, second)))
-
-
-def sum_of_means(parts: Iterable[Mean]) -> Mean:
-    """Return the sum of independent means, with its interval.
-
-    Examples
-    --------
-    >>> sum_of_means([Mean(10.0, 3.0), Mean(20.0, 4.0)])
-    Mean(ns=30.0, half_width_ns=5.0, mark=None)
-    """
-    means = list(parts)
-    halves = [part.half_width_ns for part in means]
-    known_halves = [half for half in halves if half is not None]
-    return Mean(
-        sum(part.ns for part in means),
-        hypot(*known_halves) if len(known_halves) == len(halves) else None,
-        first_mark(means),
-    )
-
-
-def first_mark(parts: Iterable[Mean | Factor]) -> Mark | None:
-    """Return the mark of the first part that has one."""
-    return next((part.mark for part in parts if part.mark), None)
 
 
 Curve = Mapping[int, Mean]

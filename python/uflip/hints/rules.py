@@ -24,7 +24,6 @@ from uflip.data.summary import KeyCharacteristics
 from uflip.hints.means import (
     ENTRY_BYTES,
     LARGE_BYTES,
-    Factor,
     Lines,
     alignment_unit,
     baseline,
@@ -32,19 +31,17 @@ from uflip.hints.means import (
     break_even_s,
     cost_line,
     cost_of_small,
-    first_mark,
     gains,
     larger_reads,
-    mean_ratio,
     mixes,
     pauses,
     smaller_writes,
     unaligned,
 )
 from uflip.microbench.labels import PATTERN_NAMES, format_ratio
-from uflip.results.convergence import AGREEMENT
 from uflip.results.key_characteristics import LIKE_FACTOR, MIN_AREA_BYTES, areas, is_smallest
 from uflip.results.startup_check import MARKED
+from uflip.results.statistics import AGREEMENT, Factor, first_mark, mean_ratio
 from uflip.units import format_duration_ns, format_size
 
 CONFIRMED, CONTRADICTED = "confirmed", "contradicted"

@@ -10,7 +10,8 @@ from uflip.report.figures import ratios
 from uflip.report.labels import format_ms, title
 from uflip.report.page import ReportPage, Section, render_page
 from uflip.results.comparability import UNKNOWN_REASONS
-from uflip.results.comparison import VERDICTS, ComparedExperiment, ResultComparison
+from uflip.results.comparison import ComparedExperiment, ResultComparison
+from uflip.results.statistics import VERDICTS
 from uflip.table import Table
 
 HEAD = (

@@ -13,8 +13,8 @@ from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.finding import Ratios, format_ms, largest_effect
 from uflip.microbench.labels import PATTERN_NAMES, by_pattern, format_times, format_value
 from uflip.results.consistency import is_within_repeatability, worst_repeatability
-from uflip.results.convergence import AGREEMENT, MARKS, Mark
 from uflip.results.startup_check import MARKED, mark_of
+from uflip.results.statistics import AGREEMENT, MARKS, Mark
 from uflip.units import format_duration_ns
 
 

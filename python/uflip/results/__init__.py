@@ -14,8 +14,7 @@
 `time_rows`             a run over time: rates, percentiles, I/Os in flight
 `run_summary`           the summary of a run and its repetitions, and its cache
 `pyramid`               response times, aggregated at every scale
-`convergence`           the interval of the mean of a run, and of an experiment
-`repetition_scatter`    how repetitions scatter, from all experiments of a sort
+`statistics/`           the interval of a run and of an experiment, the verdict between two
 `steady_state`          steady state of random writes (SNIA)
 `startup_check`         runs that measured the start-up, or never left the write cache
 `consistency`           whether repeats of a baseline agree within a benchmark

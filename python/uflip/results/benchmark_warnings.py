@@ -19,9 +19,9 @@ from uflip.data.manifest import (
     host_of,
 )
 from uflip.durability import CACHED
-from uflip.results.convergence import MARKS
 from uflip.results.integrity import UNPROVEN, FolderVerification
 from uflip.results.run_warnings import CHECKS
+from uflip.results.statistics import MARKS
 
 # Half of the processors are busy: the submitting thread may have to share one.
 BUSY_LOAD_PER_CPU = 0.5

@@ -21,7 +21,7 @@ from typing import Any
 from uflip.data.manifest import IMPORTED, StoredWarning
 from uflip.data.summary import ExperimentSummary, Summary
 from uflip.durability import UNKNOWN, describe_durability
-from uflip.results.convergence import INSIDE_STARTUP, MARKS, STARTUP_IN_MEAN
+from uflip.results.statistics import INSIDE_STARTUP, MARKS, STARTUP_IN_MEAN
 from uflip.results.summary_document import experiments_of
 from uflip.startup import STARTUP_NOT_OVER
 from uflip.units import format_duration_ns, format_size

@@ -10,13 +10,13 @@ patterns only by the parameter that is varied; at its neutral value nothing is l
 "differences ... were typically within 5%".
 **Faithful** Neutral values are those at which Table 1's formulas are the baseline's.
 **Simplified** Means are compared, not distributions.
-**Ambiguous** When two means are the same. Here: unless their distance exceeds both the combined
-half-width of their intervals and `AGREEMENT`.
+**Ambiguous** When two means are the same. Here: unless `statistics.verdict` finds one slower or
+faster by more than `AGREEMENT`. A mean without an interval counts as exact: a difference that is
+not reported would look like agreement.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import hypot
 from typing import Any, cast
 
 from uflip.data.spec import Basic, Spec
@@ -26,8 +26,8 @@ from uflip.data.summary import (
     CharacteristicVerdict,
     KeyCharacteristics,
 )
-from uflip.results.convergence import AGREEMENT
 from uflip.results.key_characteristics import LIKE_FACTOR
+from uflip.results.statistics import AGREEMENT, Mean, mean_ratio, verdict
 
 BASELINE = "baseline"
 LENGTHS = ("cache_cliff",)
@@ -64,6 +64,11 @@ class BaselineResult:
     name: str
     mean_ns: float
     half_width_ns: float | None
+
+    @property
+    def as_mean(self) -> Mean:
+        """The mean; exact where its interval is unknown."""
+        return Mean(self.mean_ns, self.half_width_ns or 0.0)
 
 
 def baseline_key(spec: Spec, ios: int) -> BaselineKey | None:
@@ -112,9 +117,8 @@ def inconsistent_results(
         for each in same:
             if baseline is None or each is baseline or min(each.mean_ns, baseline.mean_ns) <= 0:
                 continue
-            difference = abs(each.mean_ns - baseline.mean_ns)
-            allowed = hypot(each.half_width_ns or 0.0, baseline.half_width_ns or 0.0)
-            if difference > max(allowed, AGREEMENT * baseline.mean_ns):
+            ratio = mean_ratio(each.as_mean, baseline.as_mean)
+            if verdict(ratio, repeats_to=1 + AGREEMENT) in ("slower", "faster"):
                 inconsistent.append((_factor((each.mean_ns, baseline.mean_ns)), each, baseline))
     return sorted(inconsistent, key=lambda one: -one[0])
 

@@ -41,9 +41,9 @@ from uflip.data.spec import Mix, read_spec
 from uflip.data.summary import RepetitionSummary, RoundSummary, StatisticsSummary
 from uflip.errors import UflipError
 from uflip.results.columns import measured_column, pieces
-from uflip.results.convergence import disagreement, job_convergence, repetition_convergence
 from uflip.results.pyramid import ROW, Pyramid, pyramid_of
 from uflip.results.run_statistics import statistics_of, write_amplification
+from uflip.results.statistics import disagreement, job_convergence, repetition_convergence
 from uflip.results.steady_state import Samples, rounds_of
 from uflip.safe_files import write_file
 from uflip.stats import summarise

@@ -60,7 +60,7 @@ from uflip.flash_waits import (
     is_buffered,
     quickest_ns,
 )
-from uflip.results.convergence import AGREEMENT, MARKS, Mark
+from uflip.results.statistics import AGREEMENT, MARKS, Mark
 from uflip.startup import (
     LABELS_OF_WRITES,
     SPARE_SHARE,

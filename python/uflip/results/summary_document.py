@@ -36,7 +36,10 @@ from uflip.results.consistency import (
     repeatability,
     withdraw_unrepeatable,
 )
-from uflip.results.convergence import (
+from uflip.results.key_characteristics import REQUIRED_EXPERIMENTS, characteristics, rests_on
+from uflip.results.reader import Results, repeated
+from uflip.results.startup_check import has_free_space, mark_of, marks_of
+from uflip.results.statistics import (
     AGREEMENT,
     COLD_READS,
     DEVICE_CHANGED,
@@ -45,9 +48,6 @@ from uflip.results.convergence import (
     combined_mean,
     peers_by_sort,
 )
-from uflip.results.key_characteristics import REQUIRED_EXPERIMENTS, characteristics, rests_on
-from uflip.results.reader import Results, repeated
-from uflip.results.startup_check import has_free_space, mark_of, marks_of
 from uflip.results.steady_state import steadiness
 from uflip.results.warnings import READS, WRITES, drifting_kinds
 from uflip.startup import startup_of, steady_bytes

@@ -32,7 +32,6 @@ from uflip.results.consistency import (
     inconsistent_results,
     repeatability,
 )
-from uflip.results.convergence import AGREEMENT, combined_mean, disagreement, run_convergence
 from uflip.results.rate_limit import RunRate, Trend, find_rate_limit, find_trend, steady_rate
 from uflip.results.run_warnings import CHECKS, Numbers, RunArrays, RunCheck
 from uflip.results.startup_check import (
@@ -43,6 +42,7 @@ from uflip.results.startup_check import (
     check_runs,
     part_means,
 )
+from uflip.results.statistics import AGREEMENT, combined_mean, disagreement, run_convergence
 from uflip.startup import LABELS_OF_WRITES, MAX_ROWS
 from uflip.units import format_duration_ns, format_size
 

@@ -37,7 +37,6 @@ from uflip.data.summary import Certainty, WarningSummary
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import device_log, result_dir
 from uflip.results.benchmark_warnings import benchmark_warnings, plan_warnings
-from uflip.results.convergence import Experiments, RepetitionStatistics
 from uflip.results.initial_manifest import utc_now
 from uflip.results.integrity import FolderVerification, examine, read_log
 from uflip.results.reader import examiner_of
@@ -49,6 +48,7 @@ from uflip.results.result_dir import (
     run_file,
 )
 from uflip.results.run_summary import ENDINGS, Log, SummaryWriter
+from uflip.results.statistics import Experiments, RepetitionStatistics
 
 
 class PlannedRunLike(Protocol):

@@ -43,8 +43,9 @@ from uflip.report.labels import axis_name, counter_name, title
 from uflip.result_views import summary
 from uflip.results import Results, StoredRun
 from uflip.results.causes import cause_name
-from uflip.results.comparison import VERDICTS, compare
+from uflip.results.comparison import compare
 from uflip.results.reader import repeated
+from uflip.results.statistics import VERDICTS
 from uflip.results.summary_document import describe_device, experiments_of
 from uflip.web import api_io_types, api_types
 from uflip.web.open_results import Latest, OpenResults, ResultFolder, refuse_names, stamp_of

@@ -34,7 +34,7 @@ from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.labels import title
 from uflip.results.comparison import ComparedExperiment, ResultComparison
-from uflip.results.convergence import AGREEMENT
+from uflip.results.statistics import AGREEMENT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
