@@ -4,10 +4,10 @@
 for the mean of a few independent repetitions. With many repetitions the intervals of the single
 runs are not used: repetitions are batches that lie far apart, so the scatter of their means
 contains everything. Then the interval is the wider of two: Student's, and the one from the pooled
-scatter of all experiments of the same sort (`scatter`). An experiment unlike its peers
-has its own interval, whatever the correlation of its neighbours. Without peers the interval is that
-of batch means (Skart: Tafazzoli et al. 2011; Willink 2005), stretched for skewness and for the
-correlation of neighbours.
+scatter of all experiments of the same sort (`scatter`). An experiment unlike its peers has its own
+interval, whatever the correlation of its neighbours. Without peers the interval is that of batch
+means (Skart: Tafazzoli et al. 2011; Willink 2005), stretched for skewness and for the correlation
+of neighbours.
 **Faithful** Each experiment is run three times; their range is reported.
 **Simplified** All repetitions have the same weight, whatever their length.
 **Ambiguous** When an experiment has converged. Here: the interval of the mean of all is narrow
@@ -17,11 +17,11 @@ single repetition keeps its own interval. The printed interval is one of 95 %; a
 convergence rests on one of 98 % (`claim_half_width`). Convergence is tested after each round, and
 five tests at one in twenty are wrong more often than one in twenty. Reads of few addresses are
 judged by their repetitions alone; at least `MIN_PLACES` are needed. Reasons for doubt: with fewer
-than `MIN_REPETITIONS`, any reason of a repetition except a wide interval. With more, (1) that their
+than `MIN_REPETITIONS`, any reason of a repetition except a wide interval. With more, that their
 beginnings differ from their ends beyond chance (Welch's way to find a start-up, across
-replications), and (2) that all together have fewer than ten episodes of slow I/Os. Narrow enough is
-5 % of the mean, or 2 % of the slowest baseline: all findings compare responses of one device, so a
-mean of 0.2 ms need not be accurate to 10 µs where another pattern takes 20 ms.
+replications). Narrow enough is 5 % of the mean, or 2 % of the slowest baseline: all findings
+compare responses of one device, so a mean of 0.2 ms need not be accurate to 10 µs where another
+pattern takes 20 ms.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -65,8 +65,6 @@ SHARE_OF_SLOWEST = 0.02
 MIN_PLACES = 8
 # Reasons for doubt that other repetitions can make up for, as they can for `FEW_PLACES`.
 INTERVAL_TOO_WIDE = "interval_too_wide"
-FEW_EPISODES = "too_few_slow_episodes"
-MIN_EPISODES = 10
 # As within a run: a difference below this share of the allowed half-width does not matter, and a
 # larger one must be beyond a chance of one in a hundred.
 NEGLIGIBLE_SHARE = 0.25
@@ -99,8 +97,8 @@ def combined_mean(
     Parameters
     ----------
     repetitions
-        `mean_ns`, `half_width_ns`, `converged` and `reasons` of each; `slow_episodes` and
-        `opening_ns` where they are known.
+        `mean_ns`, `half_width_ns`, `converged` and `reasons` of each; `opening_ns` where it is
+        known.
     slowest_ns
         Mean of the slowest baseline of the device, where it is known [ns].
     peers
@@ -352,9 +350,6 @@ def _is_believable(run: MeanSummary) -> bool:
 
 def _are_believable(runs: Sequence[MeanSummary], allowed: float) -> bool:
     """Return whether there is no reason to doubt the mean of many repetitions."""
-    doubted = any(FEW_EPISODES in (run.get("reasons") or ()) for run in runs)
-    if doubted and sum(run.get("slow_episodes") or 0 for run in runs) < MIN_EPISODES:
-        return False
     if any(run.get("opening_ns") is None for run in runs):
         return all(map(_is_believable, runs))
     return not beginnings_differ(runs, allowed)
