@@ -11,7 +11,7 @@ one write at a time: their first term is the time of one such write, waits inclu
 **Ambiguous**: a rate that several patterns share exactly is a limit of the controller.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -85,7 +85,9 @@ class Constants:
         if workload.kind == "zones":
             lines = Lines(spare, self.line_gib / capacity_gib, self.policy, self.apart)
             return write_amplification(workload, lines, whole(written), capacity_gib)
-        return interpolated_amplification(workload, spare, self.policy, self.apart, written)
+        size = capacity_gib if workload.kind == "zipf" else 0.0
+        lines = Lines(spare, 0.0, self.policy, self.apart)
+        return interpolated_amplification(workload, lines, written, size)
 
 
 def whole(written: float) -> int:
@@ -94,14 +96,17 @@ def whole(written: float) -> int:
 
 
 def interpolated_amplification(
-    workload: Workload, spare: float, policy: str, apart: bool, written: float
+    workload: Workload, lines: Lines, written: float, capacity_gib: float
 ) -> float:
     """Return the write amplification at any spare factor, from the two of `SPARES` beside it."""
-    spare = float(np.clip(spare, SPARES[0], SPARES[-1]))
+    spare = float(np.clip(lines.spare_factor, SPARES[0], SPARES[-1]))
     index = int(np.clip(np.searchsorted(SPARES, spare), 1, len(SPARES) - 1))
     near = SPARES[index - 1 : index + 1]
     excess = [
-        write_amplification(workload, Lines(one, 0.0, policy, apart), whole(written), 0.0) - 1
+        write_amplification(
+            workload, replace(lines, spare_factor=one), whole(written), capacity_gib
+        )
+        - 1
         for one in near
     ]
     logs = np.log(np.maximum(excess, SMALLEST_EXCESS))

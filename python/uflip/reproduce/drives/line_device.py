@@ -14,13 +14,15 @@ since write amplification depends on the number of pages of a line only when the
 import random
 from dataclasses import dataclass
 from functools import cache
-from math import gcd
+from math import gcd, log
 
 from uflip.reproduce.drives.workload import Workload
 from uflip.reproduce.simulated_device import SimulatedDevice, device_url
-from uflip.spec import Spec, basic
+from uflip.spec import Basic, Mix, basic, mix
 
 PAGE_BYTES = 4096
+PAGES_PER_GIB = (1 << 30) // PAGE_BYTES
+EXACT_RANKS = 32
 RANDOM_LINES, RANDOM_LINE_PAGES = 256, 256
 ZONE_PAGE_MIB = 4
 COUNTED = 0.2
@@ -69,7 +71,7 @@ def write_amplification(
     written : float
         Length of the phase, in capacities.
     capacity_gib : float
-        The range that is written [GiB]; only zones depend on it.
+        The range that is written [GiB]; zones and Zipf's law depend on it.
     """
     if workload.kind == "sequential":
         return 1.0
@@ -83,13 +85,15 @@ def write_amplification(
     counted = {}
     for seed, share in ((1, 1 - COUNTED), (2, COUNTED)):
         ios = max(1, round(pages * written * share))
-        counted = device.apply(_random(workload, pages, ios, seed))
+        counted = device.apply(_random(workload, pages, ios, seed, capacity_gib))
     return counted["pages_programmed"] / counted["host_pages_written"]
 
 
-def _random(workload: Workload, pages: int, ios: int, seed: int) -> Spec:
+def _random(
+    workload: Workload, pages: int, ios: int, seed: int, capacity_gib: float
+) -> Basic | Mix:
     if workload.kind == "zipf":
-        return _write("zipf", 0, pages, ios, skew_percent=workload.skew_percent, seed=seed)
+        return _zipf(workload.skew_percent, pages, ios, seed, capacity_gib)
     if workload.kind == "uniform":
         return _write("random", 0, pages, ios, seed=seed)
     first = max(1, pages * workload.space_percent // 100)
@@ -101,6 +105,49 @@ def _random(workload: Workload, pages: int, ios: int, seed: int) -> Spec:
         "hotcold", 0, pages, ios, seed=seed,
         hot_space_percent=workload.space_percent, hot_io_percent=workload.writes_percent,
     )  # fmt: skip
+
+
+def _zipf(skew_percent: int, pages: int, ios: int, seed: int, capacity_gib: float) -> Basic | Mix:
+    """Write by Zipf's law over the pages of the range; a simulated page stands for many of them."""
+    head = head_percent(skew_percent / 100, pages, capacity_gib * PAGES_PER_GIB)
+    if head == 0:
+        return _write("zipf", 0, pages, ios, skew_percent=skew_percent, seed=seed)
+    shape = {"io_size": PAGE_BYTES, "target_offset": 0}
+    return mix(
+        basic("write", "random", **shape, target_size=PAGE_BYTES),
+        basic("write", "zipf", **shape, target_size=pages * PAGE_BYTES, skew_percent=skew_percent),
+        first_percent=head, io_count=ios, seed=seed,
+    )  # fmt: skip
+
+
+def head_percent(theta: float, pages: int, real_pages: float) -> int:
+    """Return the share of writes that a small drive must add to its most popular page [%].
+
+    A simulated page stands for `real_pages / pages` of neighbouring ranks. The first of them get
+    more of all writes than the first page of a small drive gets by the same law.
+
+    Examples
+    --------
+    >>> head_percent(0.6, 55_000, 234e6), head_percent(0.8, 55_000, 234e6)
+    (1, 7)
+    >>> head_percent(1.0, 55_000, 234e6)
+    40
+    """
+    real = zipf_weight(theta, real_pages / pages) / zipf_weight(theta, real_pages)
+    simulated = 1 / zipf_weight(theta, pages)
+    return max(0, round(100 * (1 - (1 - real) / (1 - simulated))))
+
+
+def zipf_weight(theta: float, ranks: float) -> float:
+    """Return the sum of r^-theta over the first ranks, by Euler and Maclaurin."""
+    head = sum(float(rank) ** -theta for rank in range(1, EXACT_RANKS))
+    first, last = float(EXACT_RANKS), max(ranks, EXACT_RANKS)
+    integral = (
+        log(last / first)
+        if theta == 1
+        else (last ** (1 - theta) - first ** (1 - theta)) / (1 - theta)
+    )
+    return float(head + integral + (first**-theta + last**-theta) / 2)
 
 
 def _zones(workload: Workload, lines: Lines, written: float, capacity_gib: float) -> float:
@@ -162,7 +209,7 @@ def _open(lines: Lines, count: int, line_pages: int) -> SimulatedDevice:
     )  # fmt: skip
 
 
-def _write(location: str, first: int, pages: int, ios: int, **parameters: int) -> Spec:
+def _write(location: str, first: int, pages: int, ios: int, **parameters: int) -> Basic:
     return basic(
         "write", location, io_size=PAGE_BYTES, io_count=ios, target_offset=first * PAGE_BYTES,
         target_size=pages * PAGE_BYTES, **parameters,
