@@ -4,9 +4,9 @@ This module imports nothing: the command line uses these names in its options, a
 protected target before plans and numpy are loaded.
 """
 
-SUITES = ("uflip", "today", "iq", "zones")
+SUITES = ("uflip", "today", "iq", "zones", "inside")
 """`uflip`: the micro-benchmarks of the papers; `today`: later questions; `iq`: write amplification
-and latency under load; `zones`: zoned devices."""
+and latency under load; `zones`: zoned devices; `inside`: probes of what is inside a device."""
 
 SUITE = "uflip"
 

@@ -243,6 +243,7 @@ def test_exit_codes_are_documented_with_their_meaning() -> None:
         *varied_micro_benchmarks("today"),
         *varied_micro_benchmarks("iq"),
         *varied_micro_benchmarks("zones"),
+        *varied_micro_benchmarks("inside"),
     ],
 )
 def test_micro_benchmarks_are_documented_with_their_ranges(name: str) -> None:

@@ -80,7 +80,11 @@ def order_runs(
     that hardly disturb. `shuffled`: disturbing runs have another order in each repetition. Runs
     with a fixed order come last, once.
     """
-    last = sorted((run for run in runs if has_fixed_order(run)), key=lambda run: run.value)
+    names = list(dict.fromkeys(run.micro_benchmark for run in runs))
+    last = sorted(
+        (run for run in runs if has_fixed_order(run)),
+        key=lambda run: (names.index(run.micro_benchmark), run.value),
+    )
     runs = [run for run in runs if not has_fixed_order(run)]
     every = _repeated(runs, repetitions, seed, capacity)
     first_baselines = [

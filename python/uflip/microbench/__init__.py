@@ -5,7 +5,7 @@ Each module names the part of Table 1 that it implements, holds the ranges as da
 texts and the finding of a report. A new one needs a file and a line here. Those of uFLIP-OC
 (`open_channel`) need a device with physical addresses, all others one with sectors. Those of the
 papers are one suite, the newer ones (`today`) another, those of SSD-iq (`iq`) a third, those of
-zones (`zones`) a fourth. A plan uses one suite.
+zones (`zones`) a fourth, the probes of `uflip infer` (`inside`) a fifth. A plan uses one suite.
 
 =====================  =======================================================================
 `experiment`           planned runs, and the context in which micro-benchmarks define them
@@ -16,6 +16,7 @@ zones (`zones`) a fourth. A plan uses one suite.
 `today`                extensions: queues, caches, reads under writes
 `iq`                   write amplification and latency under load
 `zones`                those of zoned devices: appends, resets, several zones at once
+`inside`               probes that identify the properties of a device
 `labels`               names of patterns and parameters, formatted values
 =====================  =======================================================================
 """
@@ -37,6 +38,17 @@ from uflip.microbench import (
     pause,
 )
 from uflip.microbench.experiment import PlannedRun
+from uflip.microbench.inside import (
+    clear,
+    fill,
+    overwrite,
+    overwrite_part,
+    read_bursts,
+    read_deallocated,
+    read_size,
+    write_bursts,
+    write_size,
+)
 from uflip.microbench.iq import hot_zone, offered_load, read_only, skew
 from uflip.microbench.micro_benchmark import Addresses, MicroBenchmark
 from uflip.microbench.open_channel import oc0, oc1, oc2, oc3
@@ -96,9 +108,18 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         zone_reset,
         zone_finish,
         zone_wear,
+        clear,
+        read_size,
+        read_bursts,
+        read_deallocated,
+        write_size,
+        write_bursts,
+        fill,
+        overwrite,
+        overwrite_part,
     )
 }
-"""By name, in the order of the papers, then those of today, of SSD-iq and of zones.
+"""By name, in the order of the papers, then those of today, of SSD-iq, of zones and the probes.
 
 `baseline` comes first and varies nothing: it contains the long runs of the four baseline patterns
 that all other results are compared with.

@@ -1,0 +1,18 @@
+"""Probes of the suite `inside`: each identifies properties of a device that is a black box.
+
+They are made in this order, once, and each leaves the device to the next. `uflip.inference` has
+the estimators. All sizes are fixed in advance, because no property of the device is known yet.
+
+=====================  =======================================================================
+`window`               shared: the parts of the device that short probes use
+`clear`                deallocate everything, write the window in order: a known layout
+`read_size`            random reads by size: partial transfers
+`read_bursts`          several reads at once: page, dies, channels, cell and channel times
+`read_deallocated`     reads of no data: command, host link
+`write_size`           random writes by size: mapping unit, program time
+`write_bursts`         two writes at once: command
+`fill`                 write everything in order: block, erase time
+`overwrite`            random writes of more than the spare space: spare factor
+`overwrite_part`       random writes to an eighth: victim policy
+=====================  =======================================================================
+"""
