@@ -74,6 +74,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "data", "device", "errors", "microbench", "native_wait", "report", "results",
         "stats", "table", "units",
     },
+    "inference": {
+        "_native", "data", "device", "errors", "microbench", "native_wait", "results", "spec",
+        "units",
+    },
     "hints": {"data", "errors", "microbench", "results", "units"},
     "cost": {"_native", "data", "device", "errors", "hints", "spec", "units"},
     "result_views": {"data", "oc", "report", "results"},

@@ -39,6 +39,7 @@ VERBS = {
     "sweep": "Run one pattern on many simulated devices, on all cores.",
     "show": "Print the results of a run.",
     "hints": "Check design hints against results, and give advice.",
+    "infer": "Infer what is inside a device, and write a profile of its twin.",
     "cost": "Predict the cost of data structures on a device.",
     "compare": "Compare results: list the experiments that differ.",
     "verify": "Check the integrity of results.",

@@ -1,0 +1,312 @@
+"""Grade `uflip infer` on random simulated devices whose properties are known.
+
+    python benches/inference.py --devices 100 --seed 1
+    python benches/inference.py --devices 20 --seed 7 --noise 2 --json rows.json
+
+Every device is drawn from the ranges of `PRIORS`, each with its source. The probes run on it as on
+any device, through patterns and response times only; then the estimates are compared with the
+drawn properties, and the twin with the device, on patterns that no probe uses. The rivals predict
+the same patterns from the same probes, with all other drawn devices as their examples.
+
+The thresholds of `uflip.inference` were chosen on devices of the seeds 0 to 999 with small
+differences from these ranges. Other seeds are unseen.
+"""
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uflip.device.cache import switched_off
+from uflip.device.opener import open_device
+from uflip.errors import UflipError
+from uflip.inference import check, probes
+from uflip.inference.infer import Inference, infer
+from uflip.inference.observations import Observation, Observations
+
+MIB = 1 << 20
+PRIORS: dict[str, tuple[list[Any], str]] = {
+    "page_bytes": ([4096, 8192, 16384], "data sheets of MLC and TLC NAND, 2010 to 2020"),
+    "channels": ([1, 2, 4, 8], "Chen et al. (HPCA 2011); OFC (2011) has 8"),
+    "dies_per_channel": ([1, 2, 4], "OFC (2011), §III"),
+    "pages_per_block": ([64, 128, 256], "uFLIP (2009) §2.1: typically 64; data sheets: up to 256"),
+    "spare_factor": ([0.07, 0.40], "SNIA PTS: 7 to 28 % over-provisioning; OFC §V.C: more"),
+    "spare_share": ([0.03, 0.055, 0.08, 0.11], "data sheets: 64 B of 2 KiB to 1,872 B of 16 KiB"),
+    "gc": (
+        ["greedy", "cyclic", "random", "d_choices", "cost_benefit"],
+        "Van Houdt (SIGMETRICS 2013), Desnoyers (SYSTOR 2012), Rosenblum & Ousterhout (1992)",
+    ),
+    "read_ns": ([25_000, 100_000], "data sheets: SLC 25 µs to TLC 100 µs"),
+    "program_ns": ([200_000, 1_500_000], "data sheets: SLC 200 µs to MLC and TLC 1.5 ms"),
+    "erase_ns": ([1_500_000, 6_000_000], "data sheets: 1.5 to 6 ms"),
+    "channel_bytes_per_s": (
+        [100_000_000, 200_000_000, 400_000_000, 800_000_000],
+        "ONFI 2.0 to 4.0",
+    ),
+    "link_bytes_per_s": (
+        [280_000_000, 550_000_000, 1_500_000_000, 3_500_000_000],
+        "SATA 2, SATA 3, PCIe 3.0 with 2 and 4 lanes",
+    ),
+    "command_read_ns": ([2_000, 40_000], "OFC (2011) §V; NVMe drives of 2020"),
+    "command_write_ns": ([2_000, 40_000], "the same"),
+}
+"""Property -> its values, or the bounds of a range, and their source."""
+
+CAPACITY_MIB = (192, 384)
+# Real drives have hundreds of blocks on a die; with fewer, chance decides the course of collection.
+FEWEST_BLOCKS = 24
+
+EXACT = ("page_bytes", "mapping_unit_bytes", "write_cache_bytes", "dies", "channels",
+         "pages_per_block", "superblock_bytes", "gc")  # fmt: skip
+NUMBERS = ("spare_factor", "read_ns", "program_ns", "erase_ns", "channel_bytes_per_s",
+           "link_bytes_per_s", "command_read_ns", "command_write_ns")  # fmt: skip
+
+Truth = dict[str, Any]
+
+
+def draw(chance: random.Random) -> Truth:
+    """Draw a device; too large blocks for its capacity are drawn again."""
+    while True:
+        truth: Truth = {}
+        for key, (values, _) in PRIORS.items():
+            is_range = len(values) == 2
+            if not is_range:
+                truth[key] = chance.choice(values)
+            elif isinstance(values[0], float):
+                truth[key] = round(chance.uniform(*values), 4)
+            else:
+                truth[key] = chance.randint(*values)
+        truth["dies"] = truth["channels"] * truth["dies_per_channel"]
+        row = truth["dies"] * truth["pages_per_block"] * truth["page_bytes"]
+        capacity = chance.randint(*CAPACITY_MIB) * MIB
+        truth["blocks_per_die"] = round(capacity / (1 - truth["spare_factor"]) / row)
+        spare_blocks = truth["blocks_per_die"] * truth["spare_factor"]
+        truth["seed"] = chance.randrange(2, 1 << 31)
+        if truth["blocks_per_die"] >= FEWEST_BLOCKS and spare_blocks > 3.5:
+            return truth
+
+
+def url_of(truth: Truth) -> str:
+    """Return the name of the simulated device."""
+    keys = {key: value for key, value in truth.items() if key not in ("spare_share", "dies")}
+    keys |= {
+        "spare_bytes": round(truth["spare_share"] * truth["page_bytes"]),
+        "program_high_ns": truth["program_ns"],
+        "idle_free_blocks": 0,
+        "state": "random",
+    }
+    return "sim:demo?" + "&".join(f"{key}={value}" for key, value in keys.items())
+
+
+def with_noise(observations: Observations, mean_us: float, seed: int) -> Observations:
+    """Return the observations of a host that adds an exponential time to every I/O."""
+    if not mean_us:
+        return observations
+    chance = np.random.default_rng(seed)
+
+    def noisy(run: Observation) -> Observation:
+        added = np.round(chance.exponential(mean_us * 1e3, len(run.response_ns)))
+        return replace(run, response_ns=run.response_ns + added)
+
+    return replace(observations, runs={key: noisy(run) for key, run in observations.runs.items()})
+
+
+@dataclass
+class Graded:
+    """A device with its inference, what the patterns took on both, and the processor time [s]."""
+
+    truth: Truth
+    inference: Inference
+    patterns: list[check.PatternError]
+    measured: dict[str, tuple[float, float]]
+    seconds: float
+
+    def true_value(self, key: str) -> Any:
+        """Return the drawn value of a property."""
+        if key == "mapping_unit_bytes":
+            return self.truth["page_bytes"]
+        if key == "superblock_bytes":
+            return self.truth["dies"] * self.truth["pages_per_block"] * self.truth["page_bytes"]
+        if key == "write_cache_bytes":
+            return 0
+        return self.truth[key]
+
+
+def grade(truth: Truth, noise_us: float) -> Graded:
+    """Draw nothing: probe a device, infer its properties, and check the twin."""
+    begin = time.process_time()
+    with open_device(url_of(truth), writable=True) as device:
+        observations = with_noise(probes.measure(device), noise_us, truth["seed"])
+        found = infer(observations)
+        seconds = time.process_time() - begin
+        twin = None if found.twin is None else found.twin.open()
+        patterns = list(check.check(device, device if twin is None else twin))
+    measured = {each.pattern: (each.measured_mean_ns, each.measured_p99_ns) for each in patterns}
+    return Graded(truth, found, [] if twin is None else patterns, measured, seconds)
+
+
+def features(graded: Graded) -> np.ndarray:
+    """Return what rivals see: logarithms of quantiles of every run of the probes."""
+    runs = graded.inference.observations.runs.values()
+    return np.log(
+        [max(value, 1.0) for run in runs for value in np.quantile(run.response_ns, (0.1, 0.5, 0.9))]
+    )
+
+
+def nearest(x: np.ndarray, others: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    """Predict the patterns of the device with the most similar probes."""
+    closest = int(np.argmin(np.sum((others - x) ** 2, axis=1)))
+    return np.asarray(answers[closest])
+
+
+def regression(x: np.ndarray, others: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    """Predict by ridge regression, in its dual form."""
+    kernel = others @ others.T + np.eye(len(others)) * RIDGE * others.shape[1]
+    middle = answers.mean(axis=0)
+    weights = np.linalg.solve(kernel, answers - middle)
+    return np.asarray(middle + x @ others.T @ weights)
+
+
+RIDGE = 0.01
+Rival = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+RIVALS: dict[str, Rival] = {
+    "nearest drawn device": nearest,
+    "direct regression": regression,
+    "guess by class": lambda _x, _others, answers: np.median(answers, axis=0),
+}
+
+
+def rival_errors(devices: list[Graded]) -> dict[str, dict[str, np.ndarray]]:
+    """Return the errors of each rival: pattern -> (devices, 2) of mean and p99."""
+    names = list(devices[0].measured)
+    answers = np.log([[each.measured[name] for name in names] for each in devices])
+    flat = answers.reshape(len(devices), -1)
+    x = np.array([features(each) for each in devices])
+    x = (x - x.mean(axis=0)) / (x.std(axis=0) + 1e-9)
+    classes = np.array([(each.truth["page_bytes"], each.truth["dies"]) for each in devices])
+    errors: dict[str, dict[str, np.ndarray]] = {}
+    for rival, predict in RIVALS.items():
+        predicted = []
+        for n in range(len(devices)):
+            other = np.arange(len(devices)) != n
+            if rival == "guess by class":
+                same = other & (classes == classes[n]).all(axis=1)
+                other = same if same.any() else other
+            predicted.append(predict(x[n], x[other], flat[other]))
+        error = np.abs(np.exp(np.array(predicted) - flat) - 1).reshape(answers.shape)
+        errors[rival] = {name: error[:, n] for n, name in enumerate(names)}
+    return errors
+
+
+def rows(devices: list[Graded]) -> Iterator[str]:
+    """Yield the printed report."""
+    yield f"{'property':22}{'exact':>8}{'wrong':>7}{'abstained':>11}"
+    for key in EXACT:
+        found = [(each.inference.estimate(key), each.true_value(key)) for each in devices]
+        known = [estimate.value == true for estimate, true in found if estimate.is_identified]
+        n = len(found)
+        hits, wrong = sum(known) / n, (len(known) - sum(known)) / n
+        yield f"{key:22}{hits:8.1%}{wrong:7.1%}{1 - len(known) / n:11.1%}"
+    yield ""
+    yield f"{'property':22}{'median error':>13}{'90 %':>8}{'coverage':>10}{'abstained':>11}"
+    covered: list[bool] = []
+    for key in NUMBERS:
+        errors, inside = [], []
+        for each in devices:
+            estimate, true = each.inference.estimate(key), each.true_value(key)
+            if not estimate.is_identified:
+                continue
+            errors.append(abs(estimate.number() / true - 1))
+            assert estimate.low is not None
+            assert estimate.high is not None
+            inside.append(estimate.low <= true <= estimate.high)
+        covered += inside
+        if errors:
+            yield (
+                f"{key:22}{np.median(errors):13.2%}{np.quantile(errors, 0.9):8.1%}"
+                f"{np.mean(inside):10.1%}{1 - len(errors) / len(devices):11.1%}"
+            )
+    yield f"{'all intervals':22}{'':13}{'':8}{np.mean(covered):10.1%}"
+    yield ""
+    yield from _pattern_rows(devices)
+    written = [
+        each.inference.observations.bytes_written / each.inference.observations.capacity_bytes
+        for each in devices
+    ]
+    seconds = [each.seconds for each in devices]
+    refused = [each for each in devices if each.inference.twin is None]
+    yield ""
+    yield (
+        f"{len(devices)} devices, {len(refused)} without a twin; written "
+        f"{np.median(written):.2f} capacities (at most {max(written):.2f}); processor time "
+        f"{np.median(seconds):.1f} s (at most {max(seconds):.1f} s)"
+    )
+
+
+def _pattern_rows(devices: list[Graded]) -> Iterator[str]:
+    rivals = rival_errors(devices) if len(devices) > 3 else {}
+    head = "".join(f"{name:>24}" for name in ("twin", *rivals))
+    yield f"{'median error of mean, p99':48}{head}"
+    for n, name in enumerate(devices[0].measured):
+        twins = [each.patterns[n] for each in devices if each.patterns]
+        if not twins:
+            continue
+        mean, p99 = (
+            np.median(np.abs(column))
+            for column in zip(*((each.mean_error, each.p99_error) for each in twins), strict=True)
+        )
+        medians = [(mean, p99), *(np.median(each[name], axis=0) for each in rivals.values())]
+        cells = [f"{first:.1%}, {second:.1%}" for first, second in medians]
+        yield f"{name:48}" + "".join(f"{cell:>24}" for cell in cells)
+
+
+def document(devices: list[Graded]) -> list[dict[str, Any]]:
+    """Return the devices as plain data."""
+    return [
+        {
+            "truth": each.truth,
+            "estimates": [vars(estimate) for estimate in each.inference.estimates],
+            "why_no_twin": each.inference.why_no_twin,
+            "patterns": [vars(pattern) for pattern in each.patterns],
+            "seconds": each.seconds,
+        }
+        for each in devices
+    ]
+
+
+def main() -> None:
+    """Draw the devices, grade the inference, and print the report."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--devices", type=int, default=100, help="number of devices")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the draws")
+    parser.add_argument(
+        "--noise",
+        type=float,
+        default=0.0,
+        metavar="US",
+        help="mean of the exponential time that the host adds to each I/O [µs]",
+    )
+    parser.add_argument("--json", type=Path, help="also write every device to this file")
+    options = parser.parse_args()
+    chance = random.Random(options.seed)
+    devices: list[Graded] = []
+    with switched_off():
+        while len(devices) < options.devices:
+            truth = draw(chance)
+            try:
+                devices.append(grade(truth, options.noise))
+            except UflipError as error:
+                print(f"not graded: {error.what}: {error.got}; {url_of(truth)}")
+    print("\n".join(rows(devices)))
+    if options.json:
+        options.json.write_text(json.dumps(document(devices), default=str) + "\n")
+
+
+if __name__ == "__main__":
+    main()

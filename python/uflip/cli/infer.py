@@ -1,0 +1,217 @@
+"""`uflip infer`: infer the properties of a device, and write a profile of its twin."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from uflip.cli.options import (
+    ANY_PATH,
+    add_options,
+    check_target,
+    force_option,
+    json_option,
+    quiet_option,
+)
+from uflip.cli.terminal import echo, echo_json, echo_table
+from uflip.errors import UsageError
+from uflip.options import MICRO_BENCHMARKS, OPENING
+from uflip.units import format_duration_ns, format_size
+
+if TYPE_CHECKING:
+    from uflip.data.document import Table
+    from uflip.inference.check import PatternError
+    from uflip.inference.estimate import Estimate
+    from uflip.inference.infer import Inference, InferenceDocument
+
+TOML = ".toml"
+PAUSE_NS = 100_000_000
+LIMITS = tuple(option for option in MICRO_BENCHMARKS if option.name == "max_bytes_written")
+
+EPILOG = """\b
+Examples:
+  uflip infer sim:demo -o twin.toml
+  uflip infer results/demo-inside --json      the same from a stored result
+  uflip infer --check sim:demo twin.toml      patterns that no probe uses, on both
+  uflip pattern sim:twin.toml --pattern RW
+
+\b
+The probes write about three times the capacity of the device; all of its data is lost. After an
+interruption `uflip run --resume FOLDER` makes the remaining runs, and `uflip infer FOLDER` infers.
+docs/explanation/inverse.md describes what can be inferred, and what cannot.
+"""
+
+
+@click.command("infer", epilog=EPILOG)
+@click.argument("target", metavar="DEVICE|RESULT")
+@click.argument("twin", metavar="[TWIN.toml]", required=False, type=ANY_PATH)
+@click.option(
+    "--out",
+    type=ANY_PATH,
+    help="New folder for the runs of the probes.  [default: results/DEVICE-TIME]",
+)
+@click.option("-o", "twin_out", metavar="TWIN.toml", type=ANY_PATH, help="Write the twin.")
+@click.option("--check", is_flag=True, help="Compare DEVICE with its TWIN.toml on other patterns.")
+@add_options(*LIMITS, *OPENING)
+@force_option
+@quiet_option
+@json_option
+def command(
+    *,
+    target: str,
+    twin: Path | None,
+    out: Path | None,
+    twin_out: Path | None,
+    check: bool,
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Infer the properties of DEVICE, as a black box, and write a profile of its twin.
+
+    The probes of the suite `inside` run on DEVICE; or RESULT contains their runs. Each property is
+    printed with its interval, or with the reason why it is not identified.
+    """
+    if check != (twin is not None):
+        raise UsageError(
+            "A check needs a device and its twin",
+            where="uflip infer",
+            got="--check without TWIN.toml" if check else f"{twin} without --check",
+            allowed="uflip infer DEVICE [-o TWIN.toml], or uflip infer --check DEVICE TWIN.toml",
+            action="write one of these",
+        )
+    if twin is not None:
+        _check(target, twin, options, as_json=as_json)
+        return
+    from uflip.inference.channels import check_library
+    from uflip.inference.from_result import read_observations
+    from uflip.inference.infer import infer
+    from uflip.results import Results, outputs
+
+    check_library()
+    output = None
+    if twin_out is not None:
+        outputs.check_ending(twin_out, "profile", "-o", (TOML,))
+        output = outputs.check(twin_out, outputs.PROFILE, "-o", force=force)
+    is_result = Path(target).is_dir()
+    folder = Path(target) if is_result else _measure(target, out, options, quiet=quiet or as_json)
+    found = infer(read_observations(Results.load(folder)))
+    if output is not None and found.twin is not None:
+        outputs.write(output, found.twin.text(f"twin of {target}, by uflip infer").encode())
+    if as_json:
+        echo_json(_document(found, folder, twin_out))
+    else:
+        _print(found, folder, twin_out)
+
+
+def _measure(device: str, out: Path | None, options: "Table", *, quiet: bool) -> Path:
+    check_target(device, options)
+    from uflip.benchmark import BenchmarkRequest, begin
+    from uflip.cli.benchmark_progress import BenchmarkProgress
+    from uflip.inference.probes import SUITE, check_device
+    from uflip.microbench import varied_micro_benchmarks
+
+    request = BenchmarkRequest(
+        device=device,
+        suite=SUITE,
+        only=tuple(varied_micro_benchmarks(SUITE)),
+        state="as-is",
+        pause_ns=PAUSE_NS,
+        **options,
+    )
+    check_device(request.inspect())
+    with BenchmarkProgress(quiet=quiet) as progress:
+        return begin(request, out, progress)
+
+
+def _check(target: str, twin: Path, options: "Table", *, as_json: bool) -> None:
+    check_target(target, options)
+    from uflip.device.opener import open_device
+    from uflip.inference.check import CheckDocument, check
+
+    opening = {key: value for key, value in options.items() if key != "max_bytes_written"}
+    with open_device(f"sim:{twin}") as simulated, open_device(target, **opening) as device:
+        if simulated.info.capacity_bytes != device.info.capacity_bytes:
+            raise UsageError(
+                "The twin is that of another device",
+                where=str(twin),
+                got=f"a capacity of {format_size(simulated.info.capacity_bytes)}",
+                allowed=f"the {format_size(device.info.capacity_bytes)} of {target}",
+                action="name the twin that `uflip infer` wrote for this device",
+            )
+        errors = list(check(device, simulated))
+    if as_json:
+        echo_json(CheckDocument(target, str(twin), errors))
+        return
+    echo_table(
+        ("pattern", "device mean", "twin", "error", "device p99", "twin", "error"),
+        [_cells(each) for each in errors],
+    )
+
+
+def _cells(error: "PatternError") -> Sequence[str]:
+    return (
+        error.pattern,
+        format_duration_ns(error.measured_mean_ns),
+        format_duration_ns(error.twin_mean_ns),
+        f"{error.mean_error:+.1%}",
+        format_duration_ns(error.measured_p99_ns),
+        format_duration_ns(error.twin_p99_ns),
+        f"{error.p99_error:+.1%}",
+    )
+
+
+def _document(found: "Inference", folder: Path, written: Path | None) -> "InferenceDocument":
+    from uflip.inference.infer import InferenceDocument
+
+    return InferenceDocument(
+        str(folder),
+        found.estimates,
+        found.observations.bytes_written,
+        None if found.twin is None else found.twin.values,
+        None if found.twin is None or written is None else str(written),
+        found.why_no_twin,
+        found.errors,
+    )
+
+
+def _print(found: "Inference", folder: Path, twin_out: Path | None) -> None:
+    rows = [
+        (each.key, _value(each), _interval(each), each.probe, each.reason)
+        for each in found.estimates
+    ]
+    echo_table(("property", "value", "90 % interval", "probe", "reason"), rows, left=5)
+    echo()
+    echo(f"Written: {format_size(found.observations.bytes_written)}. Runs: {folder}")
+    if found.twin is None:
+        echo(f"No twin: {found.why_no_twin}.")
+    elif twin_out is None:
+        echo(f"Write the twin: uflip infer {folder} -o twin.toml")
+    else:
+        echo(f"The twin is in {twin_out}: uflip pattern sim:{twin_out} --pattern RW")
+
+
+def _value(estimate: "Estimate") -> str:
+    return "not identified" if estimate.value is None else _format(estimate.key, estimate.value)
+
+
+def _interval(estimate: "Estimate") -> str:
+    if estimate.low is None or estimate.high is None:
+        return ""
+    if estimate.low == estimate.high:
+        return "exact"
+    return f"{_format(estimate.key, estimate.low)} to {_format(estimate.key, estimate.high)}"
+
+
+def _format(key: str, value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    if key.endswith("_ns"):
+        return format_duration_ns(value)
+    if key.endswith("_bytes_per_s"):
+        return f"{value / 1e6:,.1f} MB/s"
+    if key.endswith("_bytes"):
+        return format_size(int(value))
+    return f"{value:.4f}" if isinstance(value, float) and value < 1 else str(value)

@@ -1,0 +1,16 @@
+"""Properties of a device, inferred from the probes of the suite `inside`, and its twin.
+
+=====================  =======================================================================
+`observations`         the response times of every run of the probes
+`probes`               the probes on an open device
+`from_result`          the observations of a stored result
+`estimate`             an estimated property, its interval, or why it is not identified
+`structure`            mapping unit, page, dies, channels
+`times`                command, host link, cells, channel, program
+`channels`             channels and transfers that only simulations show
+`collection`           block, erase time, spare space, victim policy
+`twin`                 a profile whose every key has its source
+`infer`                all of these in order, and the predictive check
+`check`                patterns that no probe uses, on a device and its twin
+=====================  =======================================================================
+"""

@@ -1,0 +1,219 @@
+"""Channels, and the division of a read into cells and transfer, by simulated reads.
+
+Two reads show a transfer only if it takes longer than a command. Bursts of sixteen and large reads
+show shorter ones, because their pages are ready at other times than commands are. Every possible
+number of channels is simulated, with the transfer time that fits best.
+"""
+
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+
+import numpy as np
+
+from uflip.device.handle import Device
+from uflip.errors import UnavailableError
+from uflip.inference.estimate import Interval
+from uflip.inference.observations import Floats, Observation, Observations, observation_of
+from uflip.inference.structure import DIE_FIRST, ROUND_ROBIN, Structure
+from uflip.inference.times import Times
+from uflip.inference.twin import Twin
+
+# Rates of flash interfaces, from asynchronous ONFI 1 to ONFI 5 [bytes/s].
+CHANNEL_RANGE = (25e6, 2.4e9)
+# Share of a page that its spare area adds to a transfer, of data sheets: 3 to 11 %.
+SPARE_SHARE = 0.055
+# Transfer times of the first search, and evaluations of the second.
+STEPS, EVALUATIONS = 12, 16
+# Simulations are as good as the best if their reads differ by no more than it does, and a little.
+TOLERANCE, FACTOR = 1e-5, 1.1
+# Simulated reads of bursts, and large ones, which cover every die more than once.
+IOS, LARGE_READ_PAGES = (2048, 16), 1
+# Simulated blocks of the small device: more than the window, whatever its size.
+BLOCK_PAGES = 64
+BURST = 16
+
+
+def check_library() -> None:
+    """Refuse an inference without the library that its searches need.
+
+    Raises
+    ------
+    UnavailableError
+        If it is not installed.
+    """
+    if find_spec("scipy") is None:
+        raise UnavailableError(
+            "An inference needs an optional library",
+            where="uflip infer",
+            got="no module scipy",
+            allowed="scipy",
+            action="install it: pip install 'uflip[infer]'",
+        )
+
+
+@dataclass(frozen=True)
+class Division:
+    """The best simulation with a number of channels: its error, order of dies and transfer."""
+
+    error: float
+    channels: int
+    allocator: str
+    transfer_ns: float
+
+
+class ReadSimulator:
+    """Simulates the read probes on the window of a device with other channels and transfers.
+
+    Parameters
+    ----------
+    observations : Observations
+        What was measured.
+    structure : Structure
+        With a page and dies.
+    times : Times
+        With a command, link and flash.
+    """
+
+    def __init__(self, observations: Observations, structure: Structure, times: Times) -> None:
+        assert structure.page
+        assert structure.dies
+        assert times.command_read
+        assert times.link_byte
+        assert times.flash
+        self.page, self.dies, self.flash_ns = structure.page, structure.dies, times.flash.value
+        self._filled = observations.last("clear", "SW")
+        bursts = observations.by_value("read_bursts", "RR")
+        sizes = observations.by_value("read_size", "RR")
+        large = [size for size in sizes if size > LARGE_READ_PAGES * self.dies * self.page]
+        chosen = [bursts[BURST]] if BURST in bursts else []
+        chosen += [sizes[min(large, default=max(sizes))]]
+        self.measured = [_beginning(run, count) for run, count in zip(chosen, IOS, strict=False)]
+        self._twin = Twin().but(
+            page_bytes=self.page,
+            pages_per_block=BLOCK_PAGES,
+            spare_bytes=0,
+            sector_bytes=observations.sector_bytes,
+            command_read_ns=round(times.command_read.value),
+            link_bytes_per_s=round(1e9 / times.link_byte.value),
+            partial_transfer=times.partial_transfer,
+            state="empty",
+        )
+
+    def twin(self, division: Division) -> Twin:
+        """Return the small twin with the window."""
+        assert self._filled is not None
+        window = len(self._filled.offset_bytes) * self._filled.io_size
+        transfer = max(division.transfer_ns, 1.0)
+        twin = self._twin.but(
+            channels=division.channels,
+            dies_per_channel=self.dies // division.channels,
+            allocator=division.allocator,
+            channel_bytes_per_s=max(round(self.page * 1e9 / transfer), 1),
+            read_ns=max(round(self.flash_ns - transfer), 0),
+        )
+        row = self.dies * BLOCK_PAGES * self.page
+        blocks = -(-2 * window // row) + 8
+        return twin.with_capacity(blocks * row // 2 // (1 << 20) * (1 << 20), blocks)
+
+    def error(self, division: Division) -> float:
+        """Return the mean relative difference between simulated and measured response times."""
+        device: Device = self.twin(division).open()
+        assert self._filled is not None
+        device.apply(self._filled.spec)
+        errors = []
+        for run in self.measured:
+            simulated = observation_of(run.spec, device.run(run.spec)).response_ns
+            errors.append(_difference(simulated, run.response_ns))
+        return float(np.mean(errors))
+
+
+def _beginning(run: Observation, ios: int) -> Observation:
+    count = min(ios, len(run.response_ns))
+    spec = run.spec.but(io_count=count)
+    return Observation(spec, run.offset_bytes[:count], run.response_ns[:count])
+
+
+def _difference(simulated: Floats, measured: Floats) -> float:
+    return float(np.mean(np.abs(simulated - measured)) / np.mean(measured))
+
+
+def complete_channels(
+    observations: Observations, structure: Structure, times: Times
+) -> tuple[Structure, Times]:
+    """Return the structure and times with channels and transfer, where simulations show them."""
+    known = structure.page and structure.dies and times.flash and times.link_byte
+    if not known or times.command_read is None or structure.dies == 1:
+        return structure, times
+    simulator = ReadSimulator(observations, structure, times)
+    if not simulator.measured or observations.last("clear", "SW") is None:
+        return structure, times
+    best = sorted(_divisions(simulator, structure, times), key=lambda each: each.error)
+    winner = best[0]
+    rivals = [each for each in best[1:] if each.error <= FACTOR * winner.error + TOLERANCE]
+    if any(each.channels != winner.channels for each in rivals):
+        return replace(structure, channels=None, allocator=None), replace(times, transfer=None)
+    found = replace(structure, channels=winner.channels, allocator=winner.allocator)
+    if winner.channels == structure.dies:
+        # No die shares its channel: cells and transfer always follow each other.
+        return found, replace(times, transfer=None)
+    if times.transfer is not None:
+        return found, times
+    return found, replace(times, transfer=_interval(simulator, winner))
+
+
+def _divisions(simulator: ReadSimulator, structure: Structure, times: Times) -> list[Division]:
+    """Return the best transfer for every number of channels and order of dies."""
+    assert structure.dies
+    found = []
+    for channels in range(1, structure.dies + 1):
+        if structure.dies % channels:
+            continue
+        orders = [ROUND_ROBIN, DIE_FIRST] if 1 < channels < structure.dies else [ROUND_ROBIN]
+        for order in orders:
+            start = Division(np.inf, channels, order, 0.0)
+            if times.transfer is not None and channels < structure.dies:
+                known = replace(start, transfer_ns=times.transfer.value)
+                found.append(replace(known, error=simulator.error(known)))
+            elif channels == structure.dies:
+                alone = replace(start, transfer_ns=min(_shortest(simulator), simulator.flash_ns))
+                found.append(replace(alone, error=simulator.error(alone)))
+            else:
+                found.append(_best_transfer(simulator, start))
+    return found
+
+
+def _shortest(simulator: ReadSimulator) -> float:
+    return simulator.page * 1e9 / CHANNEL_RANGE[1]
+
+
+def _best_transfer(simulator: ReadSimulator, start: Division) -> Division:
+    """Return the transfer time that fits best: a coarse search, then a bounded minimisation."""
+    from scipy.optimize import minimize_scalar
+
+    longest = min(simulator.page * 1e9 / CHANNEL_RANGE[0], 0.95 * simulator.flash_ns)
+    grid = np.geomspace(min(_shortest(simulator), longest / 2), longest, STEPS)
+
+    def error(transfer_ns: float) -> float:
+        return simulator.error(replace(start, transfer_ns=transfer_ns))
+
+    errors = [error(float(each)) for each in grid]
+    n = int(np.argmin(errors))
+    bounds = grid[max(n - 1, 0)], grid[min(n + 1, STEPS - 1)]
+    result = minimize_scalar(
+        error, bounds=bounds, method="bounded", options={"maxiter": EVALUATIONS, "xatol": 1.0}
+    )
+    if result.fun < errors[n]:
+        return replace(start, error=float(result.fun), transfer_ns=float(result.x))
+    return replace(start, error=errors[n], transfer_ns=float(grid[n]))
+
+
+def _interval(simulator: ReadSimulator, winner: Division) -> Interval:
+    """Return the transfer with the distance at which simulations become worse by a tolerance."""
+    half = 1.0
+    while half < winner.transfer_ns / 2:
+        sides = (winner.transfer_ns - half, winner.transfer_ns + half)
+        errors = [simulator.error(replace(winner, transfer_ns=each)) for each in sides]
+        if min(errors) > FACTOR * winner.error + TOLERANCE:
+            break
+        half *= 2
+    return Interval(winner.transfer_ns, half)

@@ -1,0 +1,332 @@
+"""Collection: pages of a block, erase time, spare space and victim policy.
+
+::
+
+    fill        slow writes at a period   all dies open a block: pages of a block, erase time
+    overwrite   fast until the spare space is used up, then slower: spare space, victim policy
+
+The first two follow from the trace of `fill`, the others from a search: the twin repeats the writes
+of the device, and its course is compared with the measured one, part by part.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from uflip.device.handle import Device
+from uflip.errors import UflipError
+from uflip.inference.estimate import Interval
+from uflip.inference.observations import Floats, Observation, Observations, observation_of
+from uflip.inference.twin import Twin
+
+POLICIES = ("greedy", "cyclic", "random", "d_choices", "cost_benefit")
+# Writes this much slower than usual open a block [of their usual time].
+SLOW_SHARE = 0.04
+# Fewer slow writes have no period.
+LEAST_EVENTS = 4
+# No block has fewer pages.
+LEAST_BLOCK_PAGES = 16
+# Gaps that are equal, in writes, and the share of them that makes a period.
+GAP_TOLERANCE, PERIODIC_SHARE = 1.5, 0.7
+# The erase time of the first simulation [ns]: longer than anything that could hide it.
+LONG_ERASE_NS = 20_000_000
+# Spare space of a twin whose spare space does not matter yet [times the least blocks].
+ROOMY = 2
+# Parts into which a run of random writes is divided.
+PARTS = 20
+COMPARED = (("fill", "SW"), ("overwrite", "RW"), ("overwrite_part", "RW"))
+COUNTERS = ("host_pages_written", "pages_programmed", "blocks_erased")
+# Policies that are simulated with time; first steps of searches, as parts of the blocks of a die.
+FINALISTS = 2
+COARSE, FINE = 16, 50
+# Policies that collect blocks with many valid pages.
+UNSTEADY = ("random", "d_choices")
+# A policy, or a number of blocks, is as good as the best with an error up to this.
+POLICY_FACTOR, POLICY_DIFFERENCE = 1.1, 0.003
+BLOCKS_FACTOR, BLOCKS_DIFFERENCE = 1.2, 0.005
+
+
+@dataclass(frozen=True)
+class Period:
+    """Slow writes of a fill: their distance [writes], and by how much they are slower [ns]."""
+
+    gap: float
+    excess: Interval
+    exact: bool
+
+
+def period_of(run: Observation, dies: int, page: int) -> Period | None:
+    """Return the period at which all dies open a block; None without one."""
+    usual = float(np.percentile(run.response_ns, 20))
+    excess = run.response_ns - usual
+    slow = np.flatnonzero(excess > SLOW_SHARE * usual)
+    least_gap = max(dies * LEAST_BLOCK_PAGES * page / run.io_size, 1)
+    if len(slow) < LEAST_EVENTS:
+        return None
+    starts = slow[np.concatenate([[True], np.diff(slow) >= least_gap])]
+    gaps = np.diff(starts)
+    if len(gaps) < LEAST_EVENTS - 1:
+        return None
+    middle = float(np.median(gaps))
+    equal = gaps[np.abs(gaps - middle) <= GAP_TOLERANCE]
+    exact = len(equal) >= PERIODIC_SHARE * len(gaps)
+    # Relocated pages use up blocks as well, later in the fill: the first gaps are whole.
+    gap = float(np.mean(equal) if exact else np.max(gaps[: LEAST_EVENTS - 1]))
+    heights = np.array([excess[each : each + 2].max() for each in starts])
+    middle = float(np.median(heights))
+    spread = float(np.median(np.abs(heights - middle)))
+    return Period(gap, Interval(middle, max(spread, 1.0)), exact)
+
+
+def block_pages(period: Period, run: Observation, dies: int, page: int) -> int:
+    """Return the pages of a block from the period."""
+    pages = period.gap * run.io_size / page / dies
+    resolution = GAP_TOLERANCE * run.io_size / page / dies
+    for unit in (64, 32, 16, 8):
+        nearest = round(pages / unit) * unit
+        if nearest and abs(nearest - pages) <= min(resolution, unit / 8):
+            return nearest
+    return max(round(pages), 1)
+
+
+class WriteSimulator:
+    """Repeats the writes of the probes on twins, and compares the last ones.
+
+    Parameters
+    ----------
+    observations : Observations
+        What was measured.
+    """
+
+    def __init__(self, observations: Observations) -> None:
+        self.observations = observations
+        measured = [observations.last(probe, pattern) for probe, pattern in COMPARED]
+        self.measured = [course(run.response_ns) for run in measured if run is not None]
+        self._rough: dict[tuple[int, str], float] = {}
+        self._errors: dict[tuple[int, str], float] = {}
+
+    def fill(self, twin: Twin) -> Observation | None:
+        """Return the simulated fill."""
+        return next(iter(self.run(twin, ("fill",))), None)
+
+    def run(self, twin: Twin, probes: Sequence[str]) -> list[Observation]:
+        """Repeat all writes of the probes on a twin, and return those of some, in order."""
+        device, left, found = twin.open(), [*probes], []
+        for key, run in self.observations.runs.items():
+            if not left:
+                break
+            if key.probe in left:
+                left.remove(key.probe)
+                found.append(observation_of(run.spec, device.run(run.spec)))
+            elif run.spec.parts[0].mode != "read":
+                device.apply(run.spec)
+        return found
+
+    def rough_error(self, twin: Twin, blocks: int, policy: str) -> float:
+        """Return the difference of courses where the simulated one follows from counts.
+
+        The work of a part is that of its programs, relocations and erases, one after the other;
+        the same factor for all parts makes up for what happens at once.
+        """
+        key = blocks, policy
+        if key not in self._rough:
+            found = self._guarded(twin, blocks, policy, self._count)
+            errors = [_shape_error(work, known) for work, known in found[1:]]
+            self._rough[key] = float(np.mean(errors)) if errors else math.inf
+        return self._rough[key]
+
+    def error(self, twin: Twin, blocks: int, policy: str) -> float:
+        """Return the difference between the simulated and the measured courses."""
+        key = blocks, policy
+        if key not in self._errors:
+            found = self._guarded(twin, blocks, policy, self._simulate)
+            errors = [float(np.mean(np.abs(time - known))) for time, known in found]
+            self._errors[key] = float(np.mean(errors)) if errors else math.inf
+        return self._errors[key]
+
+    def _guarded(
+        self, twin: Twin, blocks: int, policy: str, run: Callable[[Twin], list[Floats]]
+    ) -> list[tuple[Floats, Floats]]:
+        """Return simulated and measured courses; none if the twin has too little spare space."""
+        candidate = twin.with_capacity(self.observations.capacity_bytes, blocks).but(gc=policy)
+        try:
+            return list(zip(run(candidate), self.measured, strict=True))
+        except UflipError:
+            return []
+
+    def _simulate(self, twin: Twin) -> list[Floats]:
+        return [course(run.response_ns) for run in self.run(twin, [probe for probe, _ in COMPARED])]
+
+    def _count(self, twin: Twin) -> list[Floats]:
+        device, found = twin.open(), [np.zeros(PARTS)]  # none of a fill
+        for key, run in self.observations.runs.items():
+            if (key.probe, key.pattern) in COMPARED and key.pattern == "RW":
+                found.append(_work(twin, device, run))
+            elif run.spec.parts[0].mode != "read":
+                device.apply(run.spec)
+        return found
+
+
+def _work(twin: Twin, device: Device, run: Observation) -> Floats:
+    """Return the logarithm of the work of each part of a run, from counts without time."""
+    transfer = (
+        (twin.number("page_bytes") + twin.number("spare_bytes"))
+        * 1e9
+        / twin.number("channel_bytes_per_s")
+    )
+    program = transfer + twin.number("program_ns")
+    relocation = program + transfer + twin.number("read_ns")
+    before, work = device.counters(), []
+    assert before is not None
+    for n, part in enumerate(np.array_split(run.response_ns, PARTS)):
+        device.apply(run.spec.but(io_count=len(part), seed=n + 1))
+        after = device.counters()
+        assert after is not None
+        written, programmed, erased = (after[name] - before[name] for name in COUNTERS)
+        moved = programmed - written
+        total = written * program + moved * relocation + erased * twin.number("erase_ns")
+        work.append(math.log(max(total / len(part), 1.0)))
+        before = after
+    return np.array(work)
+
+
+def _shape_error(work: Floats, known: Floats) -> float:
+    difference = work - known
+    return float(np.mean(np.abs(difference - np.median(difference))))
+
+
+def course(response_ns: Floats) -> Floats:
+    """Return the logarithms of the means of the parts of a run (parts,)."""
+    parts = np.array_split(response_ns, PARTS)
+    means = np.array([np.mean(part) for part in parts], dtype=np.float64)
+    return np.asarray(np.log(np.maximum(means, 1.0)))
+
+
+def erase_ns(simulator: WriteSimulator, twin: Twin, period: Period) -> Interval | None:
+    """Return the erase time with which the twin's slow writes are as slow as the measured ones."""
+    erase = float(LONG_ERASE_NS)
+    least = least_blocks(simulator.observations, twin)
+    roomy = twin.with_capacity(simulator.observations.capacity_bytes, ROOMY * least)
+    for _ in range(2):
+        run = simulator.fill(roomy.but(erase_ns=round(erase)))
+        if run is None:
+            return None
+        found = period_of(run, twin.dies, int(twin.number("page_bytes")))
+        if found is None:
+            return None
+        erase += period.excess.value - found.excess.value
+        if erase <= 0:
+            return None
+    return Interval(erase, period.excess.half)
+
+
+@dataclass(frozen=True)
+class Spare:
+    """The best twin of the overwrite: its blocks and policy, their rivals, and its error."""
+
+    blocks: int
+    low: int
+    high: int
+    policy: str
+    rivals: tuple[str, ...]
+    error: float
+    errors: dict[str, float] = field(default_factory=dict)
+
+
+def first_blocks(observations: Observations, twin: Twin) -> int:
+    """Return the number of blocks of a die from the writes until the first that are slow."""
+    run = observations.last("overwrite", "RW")
+    assert run is not None
+    row = twin.dies * twin.number("pages_per_block") * twin.number("page_bytes")
+    parts = np.array([np.mean(part) for part in np.array_split(run.response_ns, 4 * PARTS)])
+    fast = np.median(parts[:8])
+    slower = np.flatnonzero(parts > 1.3 * fast)
+    onset = slower[0] / len(parts) if len(slower) else 0.1
+    written = onset * len(run.response_ns) * run.io_size
+    return max(round((observations.capacity_bytes + written) / row) + 1, 3)
+
+
+def least_blocks(observations: Observations, twin: Twin) -> int:
+    """Return the fewest blocks of a die that hold the capacity, an open and a reserved one."""
+    row = twin.dies * twin.number("pages_per_block") * twin.number("page_bytes")
+    return math.ceil(observations.capacity_bytes / row) + 2
+
+
+def spare_of(simulator: WriteSimulator, twin: Twin, *, regular_fill: bool) -> Spare | None:
+    """Return the number of blocks and the policy with the most similar course."""
+    if not simulator.measured:
+        return None
+    least = least_blocks(simulator.observations, twin)
+    start = max(first_blocks(simulator.observations, twin), least)
+    search = _Search(simulator, twin, least)
+    rough = {policy: search.descend(policy, start) for policy in POLICIES}
+    ranked = sorted(POLICIES, key=lambda policy: search.rough_error(rough[policy], policy))
+    finalists = ranked[:FINALISTS]
+    if not regular_fill and "random" not in finalists:
+        # Pages moved during the fill, although there were blocks without valid pages.
+        finalists.append("random")
+    best = {policy: search.refine(policy, rough[policy]) for policy in finalists}
+    errors = {policy: search.error(blocks, policy) for policy, blocks in best.items()}
+    winner = min(errors, key=lambda policy: errors[policy])
+    if not math.isfinite(errors[winner]):
+        return None
+    limit = POLICY_FACTOR * errors[winner] + POLICY_DIFFERENCE
+    rivals = tuple(policy for policy in errors if policy != winner and errors[policy] < limit)
+    limit = BLOCKS_FACTOR * errors[winner] + BLOCKS_DIFFERENCE
+    low, high = search.equal_range(winner, best[winner], limit)
+    return Spare(best[winner], low, high, winner, rivals, errors[winner], errors)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Searches for the number of blocks of a die with which a policy fits best."""
+
+    simulator: WriteSimulator
+    twin: Twin
+    least: int
+
+    def error(self, blocks: int, policy: str) -> float:
+        return self.simulator.error(self.twin, blocks, policy)
+
+    def rough_error(self, blocks: int, policy: str) -> float:
+        return self.simulator.rough_error(self.twin, blocks, policy)
+
+    def descend(self, policy: str, start: int) -> int:
+        """Return the best number of blocks of simulations without time."""
+        starts = [start]
+        if policy in UNSTEADY:
+            # Their pages move from the beginning, so that the first slow writes show little.
+            starts += [start * percent // 100 for percent in (85, 110, 120, 135, 150)]
+        begin = min(
+            (max(each, self.least) for each in starts),
+            key=lambda each: self.rough_error(each, policy),
+        )
+        return self._descend(begin, FINE, policy, self.rough_error)
+
+    def refine(self, policy: str, blocks: int) -> int:
+        """Return the best number of blocks of simulations with time, from a rough one on."""
+        return self._descend(blocks, COARSE if policy in UNSTEADY else FINE, policy, self.error)
+
+    def _descend(
+        self, blocks: int, parts: int, policy: str, error: Callable[[int, str], float]
+    ) -> int:
+        step = max(blocks // parts, 1)
+        while True:
+            sides = [each for each in (blocks - step, blocks + step) if each >= self.least]
+            best = min([blocks, *sides], key=lambda each: error(each, policy))
+            if best == blocks:
+                if step == 1:
+                    return blocks
+                step = max(step // 4, 1)
+            blocks = best
+
+    def equal_range(self, policy: str, blocks: int, limit: float) -> tuple[int, int]:
+        """Return the numbers of blocks next to the best one that are hardly worse."""
+        low = high = blocks
+        while low > self.least and self.error(low - 1, policy) < limit:
+            low -= 1
+        while high < 2 * blocks and self.error(high + 1, policy) < limit:
+            high += 1
+        return low, high

@@ -1,0 +1,383 @@
+"""The inference: estimates of all properties, a twin, and whether the twin predicts the probes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from uflip.inference.channels import SPARE_SHARE, complete_channels
+from uflip.inference.collection import (
+    Period,
+    Spare,
+    WriteSimulator,
+    block_pages,
+    erase_ns,
+    least_blocks,
+    period_of,
+    spare_of,
+)
+from uflip.inference.estimate import Estimate, Interval
+from uflip.inference.observations import Observation, Observations, RunKey, observation_of
+from uflip.inference.structure import Structure, structure_of
+from uflip.inference.times import Times, times_of
+from uflip.inference.twin import Twin, Value
+
+# Spare area of a page in data sheets, as a share of its data, and rates of flash channels of
+# drives since 2009 [bytes/s]: bounds of what no probe separates.
+SPARE_SHARES = (0.03, 0.11)
+CHANNEL_RATES = (100e6, 1600e6)
+USUAL_CHANNEL_RATE = 400e6
+# An estimate from bounds counts only if they are this close to it.
+NARROW = 0.25
+# Capacities are whole MiB [bytes].
+CAPACITY_ROUNDING = 1 << 20
+LONG = ("fill", "overwrite", "overwrite_part")
+# A family does not fit if its twin's median error on a probe is larger.
+MISFIT = 0.25
+
+
+@dataclass(frozen=True)
+class ProbeError:
+    """The error of a twin on a run of a probe: simulated over measured mean, less one."""
+
+    probe: str
+    pattern: str
+    value: int
+    error: float
+
+
+@dataclass(frozen=True)
+class Inference:
+    """The result of an inference.
+
+    Attributes
+    ----------
+    observations : Observations
+        What the probes observed.
+    estimates : tuple of Estimate
+        All properties, also those that are not identified.
+    twin : Twin or None
+        The twin; None if the structure is not identified, or no family fits.
+    why_no_twin : str
+        The reason.
+    errors : tuple of ProbeError
+        The predictive check.
+    """
+
+    observations: Observations
+    estimates: tuple[Estimate, ...]
+    twin: Twin | None
+    why_no_twin: str = ""
+    errors: tuple[ProbeError, ...] = ()
+
+    def estimate(self, key: str) -> Estimate:
+        """Return the estimate of a property."""
+        return next(each for each in self.estimates if each.key == key)
+
+
+@dataclass(frozen=True)
+class InferenceDocument:
+    """An inference as plain data: `uflip infer --json`.
+
+    Attributes
+    ----------
+    results : str
+        Folder of the runs.
+    properties : tuple of Estimate
+        All properties.
+    bytes_written : int
+        Bytes that the probes wrote.
+    twin : mapping or None
+        Keys of the twin's profile that are not assumed.
+    written_to : str or None
+        The file of the twin.
+    why_no_twin : str
+        Why the inference has no twin.
+    errors : tuple of ProbeError
+        The predictive check.
+    """
+
+    results: str
+    properties: tuple[Estimate, ...]
+    bytes_written: int
+    twin: Mapping[str, Value] | None
+    written_to: str | None
+    why_no_twin: str
+    errors: tuple[ProbeError, ...]
+
+
+def infer(observations: Observations) -> Inference:
+    """Infer the properties of a device from the runs of the probes.
+
+    Parameters
+    ----------
+    observations : Observations
+        From `uflip.inference.observations.collect`.
+
+    Returns
+    -------
+    Inference
+    """
+    structure = structure_of(observations)
+    structure, times = complete_channels(observations, structure, times_of(observations, structure))
+    found = {each.key: each for each in _times_estimates(structure, times)}
+    found |= {each.key: each for each in _structure_estimates(structure)}
+    if missing := _missing(found):
+        unknown = _collection_estimates(observations, None, None, None, None)
+        found |= {each.key: each for each in unknown}
+        return Inference(observations, tuple(found.values()), None, missing)
+    twin = _twin_of(observations, found, times)
+    simulator = WriteSimulator(observations)
+    period, twin = _with_block(observations, twin)
+    spare = None
+    erase = None
+    if period is not None:
+        erase = _erase(simulator, twin, period, times)
+        twin = twin if erase is None else twin.but(erase_ns=round(erase.value))
+        spare = spare_of(simulator, twin, regular_fill=period.exact)
+    blocks = least_blocks(observations, twin) + 2 if spare is None else spare.blocks
+    twin = twin.with_capacity(observations.capacity_bytes, blocks)
+    if spare is not None:
+        twin = twin.but(gc=spare.policy)
+    unknown = _collection_estimates(observations, twin, period, erase, spare)
+    found |= {each.key: each for each in unknown}
+    twin = replace(twin, sources=_sources(found, twin))
+    return _checked(observations, tuple(found.values()), twin)
+
+
+def _missing(found: dict[str, Estimate]) -> str:
+    """Return why there can be no twin; empty if there can."""
+    for key in ("page_bytes", "dies", "program_ns", "command_read_ns"):
+        if not found[key].is_identified:
+            return f"{key} is not identified: {found[key].reason}"
+    return ""
+
+
+def _structure_estimates(structure: Structure) -> Iterator[Estimate]:
+    def count(key: str, value: int | None, probe: str, reason: str) -> Estimate:
+        if value is None:
+            return Estimate.absent(key, probe, reason)
+        return Estimate(key, value, value, value, probe)
+
+    yield count("page_bytes", structure.page, "read_bursts", "reads meet at no regular distance")
+    yield count(
+        "mapping_unit_bytes", structure.mapping_unit, "write_size", "no size of writes saves a read"
+    )
+    yield count("dies", structure.dies, "read_bursts", "reads meet at no regular distance")
+    why = "simulations with several numbers of channels fit as well: commands hide transfers"
+    yield count("channels", structure.channels, "read_bursts", why)
+    if structure.allocator is not None:
+        yield Estimate("allocator", structure.allocator, probe="read_bursts")
+    else:
+        yield Estimate.absent("allocator", "read_bursts", "it needs several channels and dies")
+    if structure.mapping_unit is not None:
+        yield Estimate("write_cache_bytes", 0, 0, 0, "write_size")
+    else:
+        why = "no size of writes saves a read: a cache may take them"
+        yield Estimate.absent("write_cache_bytes", "write_size", why)
+
+
+def _times_estimates(structure: Structure, times: Times) -> Iterator[Estimate]:
+    page = structure.page
+    yield _duration("command_read_ns", times.command_read, "read_deallocated")
+    yield _duration("command_write_ns", times.command_write, "clear")
+    if times.link_byte is None:
+        why = "reads without data have no slope, or the device does not deallocate"
+        yield Estimate.absent("link_bytes_per_s", "read_deallocated", why)
+    else:
+        rate = times.link_byte.inverse(1e9)
+        yield rate.estimate("link_bytes_per_s", "read_deallocated")
+    if page is None:
+        for key in ("read_ns", "program_ns", "channel_bytes_per_s"):
+            yield Estimate.absent(key, "read_bursts", "the page is not identified")
+        return
+    yield _channel_rate(page, structure, times)
+    yield _cell_time("read_ns", times.flash, times, page, "read_size")
+    yield _cell_time("program_ns", times.write_page, times, page, "write_size")
+
+
+def _duration(key: str, time: Interval | None, probe: str) -> Estimate:
+    if time is None:
+        why = "the device does not deallocate, or reads of deallocated data take as long as others"
+        return Estimate.absent(key, probe, why)
+    return time.estimate(key, probe)
+
+
+def _channel_rate(page: int, structure: Structure, times: Times) -> Estimate:
+    if times.transfer is None:
+        why = "no die shares its channel, so that cells and transfer are seen together only"
+        if structure.channels is None:
+            why = "commands hide transfers"
+        return Estimate.absent("channel_bytes_per_s", "read_bursts", why)
+    low, high = (
+        (page * (1 + share)) / (times.transfer.value + sign * times.transfer.half) * 1e9
+        for share, sign in zip(SPARE_SHARES, (1, -1), strict=True)
+    )
+    value = page * (1 + SPARE_SHARE) / times.transfer.value * 1e9
+    why = "with 3 to 11 % of spare area in a page"
+    return Estimate("channel_bytes_per_s", value, low, high, "read_bursts", why)
+
+
+def _cell_time(key: str, whole: Interval | None, times: Times, page: int, probe: str) -> Estimate:
+    """Return the time of cells: what is left of a time without the transfer."""
+    if whole is None:
+        why = "a step of the times that are subtracted is not identified"
+        return Estimate.absent(key, probe, why)
+    if times.transfer is not None:
+        return (whole - times.transfer).estimate(key, probe)
+    low = whole.value - page * (1 + SPARE_SHARES[1]) / CHANNEL_RATES[0] * 1e9
+    high = whole.value - page / CHANNEL_RATES[1] * 1e9
+    value = whole.value - _usual_transfer_ns(page)
+    if high - low > 2 * NARROW * value:
+        why = "it cannot be separated from the transfer, which takes a large part"
+        return Estimate.absent(key, probe, why)
+    why = "with a channel of 100 to 1600 MB/s"
+    return Estimate(key, value, low, high, probe, why)
+
+
+def _usual_transfer_ns(page: int) -> float:
+    return page * (1 + SPARE_SHARE) / USUAL_CHANNEL_RATE * 1e9
+
+
+def _twin_of(observations: Observations, found: dict[str, Estimate], times: Times) -> Twin:
+    """Return a twin with everything but collection."""
+    page, dies = int(found["page_bytes"].number()), int(found["dies"].number())
+    channels = int(found["channels"].number()) if found["channels"].is_identified else dies
+    values: dict[str, Value] = {
+        "page_bytes": page,
+        "channels": channels,
+        "dies_per_channel": dies // channels,
+        "spare_bytes": round(SPARE_SHARE * page),
+        "sector_bytes": observations.sector_bytes,
+    }
+    for key in ("command_read_ns", "command_write_ns", "link_bytes_per_s", "channel_bytes_per_s"):
+        if found[key].is_identified:
+            values[key] = round(found[key].number())
+    values.setdefault("channel_bytes_per_s", round(USUAL_CHANNEL_RATE))
+    assert times.flash is not None
+    assert times.write_page is not None
+    # What the probes see is the sum of cells and transfer: the twin keeps it.
+    transfer = page * (1 + SPARE_SHARE) * 1e9 / float(values["channel_bytes_per_s"])
+    program = max(round(times.write_page.value - transfer), 0)
+    values |= {"program_ns": program, "program_high_ns": program}
+    values["read_ns"] = max(round(times.flash.value - transfer), 0)
+    if found["allocator"].is_identified:
+        values["allocator"] = str(found["allocator"].value)
+    return Twin(values)
+
+
+def _with_block(observations: Observations, twin: Twin) -> tuple[Period | None, Twin]:
+    """Return the period of a fill, and the twin with the pages of a block."""
+    fill = observations.last("fill", "SW")
+    page = int(twin.number("page_bytes"))
+    period = None if fill is None else period_of(fill, twin.dies, page)
+    if fill is None or period is None:
+        return None, twin
+    return period, twin.but(pages_per_block=block_pages(period, fill, twin.dies, page))
+
+
+def _erase(simulator: WriteSimulator, twin: Twin, period: Period, times: Times) -> Interval | None:
+    """Return the erase time; an erase that begins before the next write is partly hidden."""
+    found = erase_ns(simulator, twin, period)
+    fill = simulator.observations.last("fill", "SW")
+    if found is None or fill is None or times.link_byte is None or times.command_write is None:
+        return found
+    hidden = times.command_write.value + times.link_byte.value * fill.io_size
+    return Interval(found.value, max(found.half, hidden))
+
+
+def _collection_estimates(
+    observations: Observations,
+    twin: Twin | None,
+    period: Period | None,
+    erase: Interval | None,
+    spare: Spare | None,
+) -> Iterator[Estimate]:
+    if twin is None or period is None:
+        why = "a fill has no period of slow writes: the device is new, or hides its erases"
+        for key in ("pages_per_block", "superblock_bytes", "erase_ns"):
+            yield Estimate.absent(key, "fill", why)
+    else:
+        pages = int(twin.number("pages_per_block"))
+        superblock = pages * twin.dies * int(twin.number("page_bytes"))
+        yield Estimate("pages_per_block", pages, pages, pages, "fill")
+        yield Estimate("superblock_bytes", superblock, superblock, superblock, "fill")
+        if erase is None:
+            yield Estimate.absent("erase_ns", "fill", "erases are hidden behind other writes")
+        else:
+            yield erase.estimate("erase_ns", "fill")
+    if twin is None or spare is None:
+        yield Estimate.absent("spare_factor", "overwrite", "no twin repeats the overwrite")
+        yield Estimate.absent("gc", "overwrite_part", "no twin repeats the overwrite")
+        return
+    yield _spare_factor(observations.capacity_bytes, twin, spare)
+    if spare.rivals:
+        rivals = ", ".join((spare.policy, *spare.rivals))
+        yield Estimate.absent("gc", "overwrite_part", f"these fit as well: {rivals}")
+    else:
+        yield Estimate("gc", spare.policy, probe="overwrite_part")
+
+
+def _spare_factor(capacity: int, twin: Twin, spare: Spare) -> Estimate:
+    """Return the spare factor: a capacity is rounded down, so that its flash has a range."""
+    block = twin.dies * twin.number("pages_per_block") * twin.number("page_bytes")
+    low = 1 - (capacity + CAPACITY_ROUNDING) / (spare.low * block)
+    high = 1 - capacity / (spare.high * block)
+    value = 1 - (capacity + CAPACITY_ROUNDING / 2) / (spare.blocks * block)
+    return Estimate("spare_factor", value, low, high, "overwrite")
+
+
+def _sources(found: dict[str, Estimate], twin: Twin) -> dict[str, str]:
+    """Return the source of every inferred key of a twin."""
+    sources = {
+        key: f"{each.probe}: {describe_interval(each)}"
+        for key, each in found.items()
+        if each.is_identified and key in twin.values
+    }
+    if found["dies"].is_identified and found["channels"].is_identified:
+        sources["dies_per_channel"] = f"read_bursts: {found['dies'].value} dies"
+    if "program_ns" in sources:
+        sources["program_high_ns"] = sources["program_ns"]
+    if found["spare_factor"].is_identified:
+        sources["blocks_per_die"] = sources["spare_factor"]
+    return sources
+
+
+def describe_interval(estimate: Estimate) -> str:
+    """Return an interval in words, in the units of the key."""
+    if estimate.low is None or estimate.high is None:
+        return str(estimate.value)
+    if estimate.low == estimate.high:
+        return "exact"
+    digits = 4 if abs(estimate.high) < 10 else 0
+    return f"90 % within {estimate.low:.{digits}f} to {estimate.high:.{digits}f}"
+
+
+def _checked(observations: Observations, estimates: tuple[Estimate, ...], twin: Twin) -> Inference:
+    """Return the inference with its predictive check; without the twin if no family fits."""
+    errors = tuple(probe_errors(observations, twin))
+    worst: dict[str, float] = {}
+    for each in errors:
+        worst.setdefault(each.probe, 0.0)
+    for probe in worst:
+        worst[probe] = float(np.median([abs(e.error) for e in errors if e.probe == probe]))
+    misfits = [f"{probe} by {error:.0%}" for probe, error in worst.items() if error > MISFIT]
+    if misfits:
+        why = f"no known family fits: the best twin misses {', '.join(misfits)}"
+        return Inference(observations, estimates, None, why, errors)
+    return Inference(observations, estimates, twin, "", errors)
+
+
+def probe_errors(observations: Observations, twin: Twin) -> Iterator[ProbeError]:
+    """Repeat all probes on a twin, and yield its error on each."""
+    device = twin.open()
+    for key, measured in observations.runs.items():
+        trace = device.run(measured.spec)
+        if measured.spec.parts[0].moves_data:
+            yield _error(key, observation_of(measured.spec, trace), measured)
+
+
+def _error(key: RunKey, simulated: Observation, measured: Observation) -> ProbeError:
+    # Short runs meet a few erases, by chance; long ones are about them.
+    middle = np.mean if key.probe in LONG else np.median
+    return ProbeError(*key, float(middle(simulated.response_ns) / middle(measured.response_ns)) - 1)

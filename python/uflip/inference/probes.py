@@ -1,0 +1,70 @@
+"""The probes on an open device, one after the other, without a result folder."""
+
+from uflip.data.device import DeviceInfo
+from uflip.device.handle import Device
+from uflip.errors import UsageError
+from uflip.inference.observations import Observations, RunKey, collect
+from uflip.microbench import varied_micro_benchmarks
+from uflip.microbench.experiment import Context
+from uflip.microbench.inside import read_bursts
+from uflip.units import format_size
+
+SUITE, SEED = "inside", 1
+MIN_CAPACITY_BYTES = 64 << 20
+DEEPEST_BURST = max(read_bursts.BURSTS)
+
+
+def check_device(info: DeviceInfo) -> None:
+    """Refuse a device on which the probes cannot identify anything.
+
+    Raises
+    ------
+    UsageError
+        If it is too small, has zones, or takes too few I/Os at once.
+    """
+    faults = {
+        "The device is too small for the probes": (
+            info.capacity_bytes < MIN_CAPACITY_BYTES,
+            format_size(info.capacity_bytes),
+            f"{format_size(MIN_CAPACITY_BYTES)} or more",
+        ),
+        "The probes do not support zones": (
+            info.zoned,
+            "a zoned device",
+            "sectors that are written in any order",
+        ),
+        "The device takes too few I/Os at once": (
+            info.deepest_queue < DEEPEST_BURST,
+            str(info.deepest_queue),
+            f"{DEEPEST_BURST} or more",
+        ),
+    }
+    for what, (is_fault, got, allowed) in faults.items():
+        if is_fault:
+            raise UsageError(
+                what, where=info.url, got=got, allowed=allowed, action="use another device"
+            )
+
+
+def measure(device: Device, seed: int = SEED) -> Observations:
+    """Run all probes on a device, in order, and return what they observe.
+
+    Parameters
+    ----------
+    device : Device
+        Open for writing; all of its data is lost.
+    seed : int
+        Seed of the random patterns.
+    """
+    context = Context(device.info, "standard", seed)
+    planned = [
+        run
+        for micro_benchmark in varied_micro_benchmarks(SUITE).values()
+        for experiment in micro_benchmark.experiments(context)
+        for run in experiment.runs
+    ]
+    traces = (
+        (RunKey(run.micro_benchmark, run.pattern, run.value), run.spec, device.run(run.spec))
+        for run in planned
+    )
+    return collect(device.info.capacity_bytes, device.info.sector_bytes, traces)

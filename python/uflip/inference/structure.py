@@ -1,0 +1,213 @@
+"""Structure: mapping unit, page, dies and channels, from reads that meet and writes that read.
+
+A page of data that was written in order lies on die (page mod dies), so two reads meet at a die if
+their pages are a multiple of the number of dies apart. Every combination of page, dies and channels
+divides the measured pairs into three groups; the combination whose groups differ most wins, by the
+Bayesian information criterion.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.inference.estimate import Interval, median_of
+from uflip.inference.observations import Floats, Observation, Observations
+
+PAGES = tuple(1024 << k for k in range(7))
+MAX_DIES = 128
+# Of several thousand combinations the best explains pairs that have no structure with a likelihood
+# ratio of about 25; and a richer one must be better by this.
+LEAST_RATIO, PARAMETER_COST = 60.0, 30.0
+# A structure that explains less has a wrong model of the layout [share of the variance].
+LEAST_EXPLAINED = 0.5
+# Times that differ by a smaller share are equal.
+CONTRAST = 0.03
+# Response times without collection and other disturbances: a low quantile of all.
+CLEAN_PERCENT = 20
+# A write of part of a unit reads it: the step is at least this share of a read of flash.
+STEP_SHARE = 0.4
+# A page of flash takes longer to program than this: faster writes are cached [ns].
+FASTEST_PROGRAM_NS = 60_000
+ROUND_ROBIN, DIE_FIRST = "round_robin", "die_first"
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The structure of a device, with None for what is not identified.
+
+    Attributes
+    ----------
+    mapping_unit : int or None
+        Smallest write without a read [bytes].
+    page : int or None
+        Bytes of a die before the next die follows [bytes].
+    dies, channels : int or None
+        Their numbers; None for channels whose transfers are not visible.
+    allocator : str or None
+        The order of dies: `round_robin` over channels, or `die_first`.
+    apart_ns, channel_ns, die_ns : Interval or None
+        Time from the first to the second read of a pair on different channels, on the same
+        channel, and on the same die [ns].
+    explained : float
+        Share of the variance of pairs that the structure explains.
+    """
+
+    mapping_unit: int | None
+    page: int | None = None
+    dies: int | None = None
+    channels: int | None = None
+    allocator: str | None = None
+    apart_ns: Interval | None = None
+    channel_ns: Interval | None = None
+    die_ns: Interval | None = None
+    explained: float = 0.0
+
+
+def mapping_unit(observations: Observations) -> int | None:
+    """Return the smallest size of writes that read nothing [bytes]; None without a step."""
+    writes = observations.by_value("write_size", "RW")
+    reads = observations.by_value("read_size", "RR")
+    if not writes or not reads:
+        return None
+    read_ns = reads[min(reads)].median_ns
+    command = observations.by_value("read_deallocated", "RR")
+    if command:
+        read_ns -= command[min(command)].median_ns
+    sizes = sorted(writes)
+    if clean_ns(writes[sizes[0]]) < read_ns + FASTEST_PROGRAM_NS:
+        # A cache takes the writes.
+        return None
+    for smaller, size in pairwise(sizes):
+        if clean_ns(writes[smaller]) - clean_ns(writes[size]) > STEP_SHARE * read_ns:
+            return size
+    return None
+
+
+def clean_ns(run: Observation) -> float:
+    """Return the response time of a write that meets no collection [ns]."""
+    return float(np.percentile(run.response_ns, CLEAN_PERCENT))
+
+
+def pairs(observations: Observations) -> tuple[NDArray[np.int64], Floats] | None:
+    """Return the offsets (n, 2) of pairs of reads, and the time of the second after the first."""
+    run = observations.by_value("read_bursts", "RR").get(2)
+    if run is None:
+        return None
+    offsets = run.offset_bytes.reshape(-1, 2)
+    times = run.response_ns.reshape(-1, 2)
+    later = times[:, 1] - times[:, 0]
+    # The second may overtake the first where that waits; both orders meet at the same die.
+    return offsets, np.abs(later)
+
+
+def structure_of(observations: Observations) -> Structure:
+    """Return the structure that explains the pairs of reads best."""
+    unit = mapping_unit(observations)
+    measured = pairs(observations)
+    if measured is None:
+        return Structure(unit)
+    offsets, later = measured
+    spread = float(np.percentile(later, 99.5) - np.percentile(later, 0.5))
+    if spread < CONTRAST * float(np.median(later)):
+        return _without_contrast(unit, later, observations)
+    best, structure = math.inf, Structure(unit)
+    for page in PAGES:
+        if unit is not None and (page < unit or page % unit):
+            continue
+        rows = offsets // page
+        for dies in range(1, MAX_DIES + 1):
+            for found in _candidates(rows, later, dies, unit, page):
+                if found[0] < best:
+                    best, structure = found
+    is_likely = _ratio(len(later), structure.explained) > LEAST_RATIO
+    return structure if is_likely and structure.explained > LEAST_EXPLAINED else Structure(unit)
+
+
+def _ratio(n: int, explained: float) -> float:
+    """Return the log likelihood ratio, doubled, of a division against none."""
+    return -n * math.log(max(1 - explained, 1e-9))
+
+
+def _without_contrast(unit: int | None, later: Floats, observations: Observations) -> Structure:
+    """Return the structure if all pairs take the same time: one die, or no visible conflict."""
+    each, flash = median_of(later), flash_ns(observations)
+    if flash is None or abs(each.value - flash.value) > CONTRAST * flash.value:
+        return Structure(unit)
+    command = command_ns(observations)
+    if command is not None and command.value > flash.value:
+        return Structure(unit)
+    return Structure(unit, page=unit, dies=1, channels=1, die_ns=each, explained=1.0)
+
+
+def command_ns(observations: Observations) -> Interval | None:
+    """Return the time of a read of a sector without flash [ns]; None if flash was read."""
+    reads = observations.by_value("read_size", "RR")
+    without = observations.by_value("read_deallocated", "RR")
+    size = observations.sector_bytes
+    if size not in reads or size not in without:
+        return None
+    command, whole = median_of(without[size].response_ns), median_of(reads[size].response_ns)
+    return command if whole.value - command.value > CONTRAST * whole.value else None
+
+
+def flash_ns(observations: Observations) -> Interval | None:
+    """Return the time of cells and channel in a read of a sector [ns]."""
+    command = command_ns(observations)
+    if command is None:
+        return None
+    run = observations.by_value("read_size", "RR")[observations.sector_bytes]
+    return median_of(run.response_ns) - command
+
+
+Candidate = tuple[float, Structure]
+
+
+def _candidates(
+    rows: NDArray[np.int64], later: Floats, dies: int, unit: int | None, page: int
+) -> list[Candidate]:
+    """Return the divisions of pairs by a number of dies, with every number of channels."""
+    places = rows % dies
+    same_die = places[:, 0] == places[:, 1]
+    if same_die.sum() < 3 or (~same_die).sum() < 3:
+        return []
+    layout = Structure(unit, page, dies)
+    whole = _divided(later, same_die, np.zeros_like(same_die), layout)
+    if whole is None or _ratio(len(later), whole[1].explained) < LEAST_RATIO / 2:
+        # A wrong number of dies, whatever the channels are.
+        return []
+    found = [whole]
+    for channels in range(1, dies):
+        if dies % channels:
+            continue
+        orders = {ROUND_ROBIN: places % channels}
+        if channels > 1:
+            orders[DIE_FIRST] = places // (dies // channels)
+        for order, lanes in orders.items():
+            same_channel = (lanes[:, 0] == lanes[:, 1]) & ~same_die
+            divided = replace(layout, channels=channels, allocator=order)
+            found += filter(None, [_divided(later, same_die, same_channel, divided)])
+    return found
+
+
+def _divided(
+    later: Floats,
+    same_die: NDArray[np.bool_],
+    same_channel: NDArray[np.bool_],
+    layout: Structure,
+) -> Candidate | None:
+    """Return the criterion of a division, smaller for a better one, and the layout with times."""
+    groups = [later[same_die], later[same_channel], later[~same_die & ~same_channel]]
+    if groups[0].mean() <= later[~same_die].mean():
+        return None
+    residual = sum(float(np.sum((each - each.mean()) ** 2)) for each in groups if len(each))
+    total = float(np.sum((later - later.mean()) ** 2))
+    n = len(later)
+    parameters = sum(len(each) > 0 for each in groups)
+    criterion = n * math.log(residual / n + 1.0) + PARAMETER_COST * parameters
+    die, channel, apart = (median_of(each) if len(each) >= 3 else None for each in groups)
+    return criterion, replace(
+        layout, die_ns=die, channel_ns=channel, apart_ns=apart, explained=1 - residual / total
+    )

@@ -1,0 +1,142 @@
+"""Times: command, host link, cells, channel and program, as differences of response times.
+
+::
+
+    read of a sector without data   command + link
+    read of a sector                command + cells + transfer + link
+    second of two reads             later by a transfer on the same channel
+    write of a page                 command + link + transfer + program
+    trim                            command
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from uflip.inference.estimate import NORMAL, ROUNDING_NS, Interval, median_of
+from uflip.inference.observations import Observations
+from uflip.inference.structure import CONTRAST, Structure, clean_ns, command_ns, flash_ns
+
+# Host links of real devices: SATA 1 to PCIe 6 with 16 lanes [bytes/s].
+LINK_RANGE = (100e6, 120e9)
+# The smallest piece that a link carries by itself: a page [bytes].
+PIECE_BYTES = 2048
+
+
+@dataclass(frozen=True)
+class Times:
+    """Durations of the steps [ns], None for what is not identified.
+
+    Attributes
+    ----------
+    command_read, command_write : Interval or None
+        Processor time of a command.
+    link_byte : Interval or None
+        A byte on the host link.
+    flash : Interval or None
+        Cells and transfer of a page together.
+    transfer : Interval or None
+        A page on its channel.
+    write_page : Interval or None
+        Transfer and program of a page together.
+    partial_transfer : bool
+        Whether a read transfers only the requested part of a page.
+    """
+
+    command_read: Interval | None = None
+    command_write: Interval | None = None
+    link_byte: Interval | None = None
+    flash: Interval | None = None
+    transfer: Interval | None = None
+    write_page: Interval | None = None
+    partial_transfer: bool = False
+
+
+def times_of(observations: Observations, structure: Structure) -> Times:
+    """Return the times that follow from response times without a simulation."""
+    link = link_byte_ns(observations)
+    without = command_ns(observations)
+    sector = observations.sector_bytes
+    command_read = None if without is None or link is None else without - link * sector
+    if command_read is not None:
+        # The link carries a sector in whole nanoseconds.
+        command_read = Interval(command_read.value, command_read.half + 1.0)
+    command_write = _trim_ns(observations)
+    return Times(
+        command_read,
+        command_write,
+        link,
+        flash_ns(observations),
+        _visible_transfer(structure, without),
+        _write_page(observations, structure, command_write, link),
+        _transfers_parts(observations, structure, link),
+    )
+
+
+def link_byte_ns(observations: Observations) -> Interval | None:
+    """Return the time of a byte on the link, the slope of reads without data [ns]."""
+    runs = observations.by_value("read_deallocated", "RR")
+    if command_ns(observations) is None or len(runs) < 3:
+        return None
+    sizes = np.array(sorted(runs), dtype=np.float64)
+    medians = [median_of(runs[int(size)].response_ns) for size in sizes]
+    times = np.array([each.value for each in medians])
+    weights = 1 / np.array([each.half for each in medians])
+    slope, _ = np.polyfit(sizes, times, 1, w=weights)
+    # A page is sent by itself, in whole nanoseconds: neighbouring slopes differ by that.
+    steps = np.diff(times) / np.diff(sizes)
+    spread = np.sqrt(np.sum(weights**2 * (sizes - np.average(sizes, weights=weights**2)) ** 2))
+    half = float(max(np.abs(np.median(steps) - slope), ROUNDING_NS / PIECE_BYTES, 1.0 / spread))
+    rate = 1e9 / slope if slope > 0 else np.inf
+    if slope <= NORMAL * half or not LINK_RANGE[0] <= rate <= LINK_RANGE[1]:
+        return None
+    return Interval(float(slope), half)
+
+
+def _trim_ns(observations: Observations) -> Interval | None:
+    """Return the time of a trim [ns]; None if it takes as long as a write."""
+    trims = observations.last("clear", "ST")
+    writes = observations.by_value("write_size", "RW")
+    if trims is None or not writes:
+        return None
+    each = median_of(trims.response_ns)
+    return each if each.value < min(map(clean_ns, writes.values())) else None
+
+
+def _visible_transfer(structure: Structure, command: Interval | None) -> Interval | None:
+    """Return the time of a transfer if pairs on one channel show it, longer than a command."""
+    if structure.channel_ns is not None and structure.channels is not None:
+        return structure.channel_ns
+    apart = structure.apart_ns
+    if apart is None or command is None or apart.value < (1 + CONTRAST) * command.value:
+        return None
+    # Every pair on different dies waits for more than a command: there is one channel.
+    return apart
+
+
+def _write_page(
+    observations: Observations,
+    structure: Structure,
+    command: Interval | None,
+    link: Interval | None,
+) -> Interval | None:
+    unit = structure.mapping_unit
+    run = observations.by_value("write_size", "RW").get(unit or 0)
+    if run is None or unit is None or command is None or link is None:
+        return None
+    clean = run.response_ns[run.response_ns <= np.median(run.response_ns)]
+    whole = Interval(clean_ns(run), median_of(clean).half)
+    return whole - command - link * unit
+
+
+def _transfers_parts(
+    observations: Observations, structure: Structure, link: Interval | None
+) -> bool:
+    """Return whether reads within a page cost more per byte than the link does."""
+    runs = observations.by_value("read_size", "RR")
+    page, sector = structure.page, observations.sector_bytes
+    if link is None or page is None or page <= sector or page not in runs or sector not in runs:
+        return False
+    rise = median_of(runs[page].response_ns) - median_of(runs[sector].response_ns)
+    excess = rise - link * (page - sector)
+    return excess.value > max(2 * excess.half, CONTRAST * rise.value)

@@ -1,0 +1,151 @@
+"""The twin: the profile of a simulated device with the inferred properties."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from uflip import _native
+from uflip.device.cache import switched_off
+from uflip.device.handle import Device
+from uflip.native_wait import CREATE_CANCEL_TIMEOUT_S, run_native
+
+Value = int | float | str | bool
+NAME = "twin"
+
+# Keys of a twin in the order of its file, with the value and the reason of those that no probe
+# identifies.
+ASSUMED: Mapping[str, Mapping[str, tuple[Value, str]]] = {
+    "geometry": {
+        "channels": (1, "not identified"),
+        "dies_per_channel": (1, "not identified"),
+        "blocks_per_die": (64, "not identified"),
+        "pages_per_block": (128, "not identified; between the 64 of uFLIP §2.1 and today's 256"),
+        "metadata_pages": (0, "no probe"),
+        "page_bytes": (4096, "not identified; the unit of most hosts"),
+        "spare_bytes": (224, "no probe; 5.5 % of a page, as in OFC §III"),
+        "sector_bytes": (512, "the device's sector"),
+    },
+    "timing": {
+        "read_ns": (50_000, "not identified; MLC"),
+        "program_ns": (600_000, "not identified; MLC"),
+        "program_high_ns": (600_000, "as program_ns"),
+        "erase_ns": (3_000_000, "not identified; MLC"),
+        "channel_bytes_per_s": (400_000_000, "not identified; ONFI 3"),
+        "buses": (0, "no probe"),
+        "bus_bytes_per_s": (1, "no probe"),
+        "link_bytes_per_s": (550_000_000, "not identified; SATA at 6 Gbit/s"),
+        "command_read_ns": (10_000, "not identified"),
+        "command_write_ns": (10_000, "not identified"),
+        "relocate_ns": (0, "no probe"),
+        "collect_ns": (0, "no probe"),
+        "partial_transfer": (False, "not identified"),
+    },
+    "ftl": {
+        "ftl": ("page_map", "the family that all probes assume"),
+        "spare_factor": (0.1, "not identified; usual for consumer drives"),
+        "allocator": ("round_robin", "not identified; OFC §IV.C"),
+    },
+    "gc": {
+        "gc": ("greedy", "not identified; the usual one"),
+        "reserved_blocks": (1, "no probe; the minimum"),
+        "idle_free_blocks": (0, "no probe"),
+        "relocation": ("allocator", "no probe; OFC §IV.C"),
+        "copy_back": (False, "no probe"),
+        "separate_streams": (False, "no probe"),
+        "relocate_at_least": (0, "no probe"),
+    },
+    "wear": {
+        "dynamic_wear_levelling": (False, "no probe"),
+        "static_wear_threshold": (0, "no probe"),
+    },
+    "cache": {
+        "write_cache_bytes": (0, "writes take the time of a program"),
+        "flush": ("when_needed", "no probe"),
+    },
+    "state": {
+        "state": ("random", "no probe; as after long use"),
+        "random_overwrites": (1.0, "no probe"),
+        "seed": (1, "arbitrary"),
+    },
+}
+KEYS = {key: table for table, keys in ASSUMED.items() for key in keys}
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The keys of a profile: inferred values with their sources; all others are assumed.
+
+    Attributes
+    ----------
+    values : mapping of str to value
+        The values that differ from `ASSUMED`.
+    sources : mapping of str to str
+        Key -> the probe and the interval; without an entry a key is assumed.
+    """
+
+    values: Mapping[str, Value] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def value(self, key: str) -> Value:
+        """Return the value of a key."""
+        return self.values.get(key, ASSUMED[KEYS[key]][key][0])
+
+    def number(self, key: str) -> float:
+        """Return the value of a key as a number."""
+        return float(self.value(key))
+
+    def but(self, **values: Value) -> Self:
+        """Return a copy with other values."""
+        return replace(self, values={**self.values, **values})
+
+    @property
+    def dies(self) -> int:
+        """Number of dies."""
+        return int(self.number("channels") * self.number("dies_per_channel"))
+
+    def with_capacity(self, capacity_bytes: int, blocks_per_die: int) -> Self:
+        """Return a copy with a number of blocks, and the spare factor that leaves a capacity."""
+        per_block = int(self.number("pages_per_block") * self.number("page_bytes"))
+        flash = self.dies * blocks_per_die * per_block
+        # The capacity of a profile is rounded down to whole MiB, or to pages below 64 MiB.
+        unit = 1 << 20 if flash >= 64 << 20 else int(self.number("page_bytes"))
+        spare = 1 - (capacity_bytes + unit / 2) / flash
+        return self.but(blocks_per_die=blocks_per_die, spare_factor=round(spare, 9))
+
+    def text(self, description: str = "a twin") -> str:
+        """Return the profile as TOML, with the source of every key."""
+        lines = [f"description = {_toml(description)}", ""]
+        for table, keys in ASSUMED.items():
+            lines.append(f"[{table}]")
+            lines += [f"{key} = {_toml(self.value(key))}" for key in keys]
+            lines.append("")
+        lines.append("[sources]")
+        for keys in ASSUMED.values():
+            lines += [f"{key} = {self._source(key, reason)}" for key, (_, reason) in keys.items()]
+        return "\n".join(lines) + "\n"
+
+    def _source(self, key: str, assumed: str) -> str:
+        kind, detail = "inferred", self.sources.get(key)
+        if detail is None:
+            kind, detail = "guess", f"assumed: {assumed}"
+        return f"{{ kind = {_toml(kind)}, detail = {_toml(detail)} }}"
+
+    def open(self, **values: Value) -> Device:
+        """Create the simulated device, with other values of some keys; it is not cached."""
+        text = self.but(**values).text()
+
+        def make() -> _native.Device:
+            return run_native(
+                lambda: _native.Device.sim(NAME, text, f"{NAME}.toml", "{}"),
+                cancel_timeout_s=CREATE_CANCEL_TIMEOUT_S,
+            )
+
+        with switched_off():
+            return Device(make(), f"sim:{NAME}.toml")
+
+
+def _toml(value: Value) -> str:
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,232 @@
+"""Does `uflip infer` find the properties that a device was given, and abstain from all others?
+
+Expected values are the parameters of the device, or closed forms of response times; never those of
+an inference.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import stored
+from command_line import uflip
+
+from uflip.device.cache import switched_off
+from uflip.device.opener import open_device
+from uflip.inference import probes
+from uflip.inference.collection import period_of
+from uflip.inference.estimate import median_of
+from uflip.inference.infer import Inference, infer
+from uflip.inference.observations import Observation, Observations, RunKey
+from uflip.inference.structure import DIE_FIRST, ROUND_ROBIN, structure_of
+from uflip.inference.twin import ASSUMED, Twin
+from uflip.microbench import MICRO_BENCHMARKS, varied_micro_benchmarks
+from uflip.microbench.experiment import Context
+from uflip.profiles import profile_sources
+from uflip.spec import baseline
+
+MIB = 1 << 20
+SECTOR = 512
+READ_NS, TRANSFER_NS, COMMAND_NS = 60_000, 30_000, 5_000
+# 96 MiB: seconds, with as many blocks on a die as a collection needs to be regular.
+DEVICE = (
+    "sim:demo?channels=2&dies_per_channel=2&blocks_per_die=110&pages_per_block=64&idle_free_blocks=0"
+    "&spare_factor=0.13&gc=greedy&erase_ns=2500000&program_ns=450000&program_high_ns=450000&seed=99"
+)
+
+
+@pytest.fixture(scope="module")
+def inferred() -> Inference:
+    with switched_off(), open_device(DEVICE, writable=True) as device:
+        return infer(probes.measure(device))
+
+
+def pairs_of_reads(page: int, channels: int, dies: int, order: str, noise: float) -> Observations:
+    """Return pairs of reads, as late as the closed form of two reads says."""
+    chance = np.random.default_rng(5)
+    offsets = chance.integers(0, 16 * MIB // SECTOR, (2048, 2)) * SECTOR
+    places = offsets // page % dies
+    lanes = places % channels if order == ROUND_ROBIN else places // (dies // channels)
+    flash = READ_NS + TRANSFER_NS
+    later = np.where(lanes[:, 0] == lanes[:, 1], max(TRANSFER_NS, COMMAND_NS), COMMAND_NS)
+    later = np.where(places[:, 0] == places[:, 1], flash, later)
+    first = np.full(len(later), COMMAND_NS + flash)
+    times = np.stack([first, first + later], axis=1) + chance.exponential(noise, (2048, 2))
+    spec = baseline("RR", io_size=SECTOR, target_size=16 * MIB, io_count=4096)
+    run = Observation(spec, offsets.ravel(), np.round(times.ravel()))
+    return Observations(64 * MIB, SECTOR, {RunKey("read_bursts", "RR", 2): run})
+
+
+@pytest.mark.parametrize("noise_ns", [0.0, 2000.0])
+@pytest.mark.parametrize("order", [ROUND_ROBIN, DIE_FIRST])
+@pytest.mark.parametrize(("page", "channels", "dies"), [(4096, 2, 8), (16384, 3, 6), (8192, 5, 20)])
+def test_structure_explains_pairs_of_reads(
+    page: int, channels: int, dies: int, order: str, noise_ns: float
+) -> None:
+    found = structure_of(pairs_of_reads(page, channels, dies, order, noise_ns))
+    assert (found.page, found.dies, found.channels) == (page, dies, channels)
+    assert found.allocator == order
+
+
+def test_structure_abstains_from_pairs_without_conflicts() -> None:
+    observations = pairs_of_reads(4096, 2, 8, ROUND_ROBIN, 0.0)
+    (key, run), *_ = observations.runs.items()
+    chance = np.random.default_rng(1)
+    cached = Observation(run.spec, run.offset_bytes, chance.normal(9000, 900, 4096))
+    found = structure_of(Observations(64 * MIB, SECTOR, {key: cached}))
+    assert (found.page, found.dies, found.channels) == (None, None, None)
+
+
+def test_interval_of_a_median_contains_it_nine_times_in_ten() -> None:
+    chance = np.random.default_rng(3)
+    intervals = [median_of(chance.normal(1000, 50, 101)) for _ in range(1000)]
+    inside = [abs(each.value - 1000) <= each.half for each in intervals]
+    # Three standard deviations of a binomial of 1,000 and 0.9.
+    assert abs(np.mean(inside) - 0.9) < 3 * np.sqrt(0.09 / 1000)
+
+
+def test_period_of_slow_writes() -> None:
+    times = np.full(600, 400_000.0)
+    times[7::48] += 2_000_000
+    spec = baseline("SW", io_size=128 << 10, io_count=600)
+    found = period_of(Observation(spec, np.arange(600), times), dies=4, page=4096)
+    assert found is not None
+    assert (found.gap, found.excess.value, found.exact) == (48.0, 2_000_000.0, True)
+    times[:] = 400_000.0
+    assert period_of(Observation(spec, np.arange(600), times), dies=4, page=4096) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "true"),
+    [
+        ("page_bytes", 4096),
+        ("mapping_unit_bytes", 4096),
+        ("dies", 4),
+        ("channels", 2),
+        ("pages_per_block", 64),
+        ("write_cache_bytes", 0),
+        ("allocator", "round_robin"),
+    ],
+)
+def test_structure_of_a_simulated_device_is_exact(
+    inferred: Inference, key: str, true: float | str
+) -> None:
+    assert inferred.estimate(key).value == true
+
+
+@pytest.mark.parametrize(
+    ("key", "true"),
+    [
+        ("read_ns", 50_000),
+        ("program_ns", 450_000),
+        ("command_read_ns", 20_000),
+        ("command_write_ns", 20_000),
+        ("link_bytes_per_s", 280_000_000),
+        ("channel_bytes_per_s", 166_000_000),
+        ("erase_ns", 2_500_000),
+        ("spare_factor", 0.13),
+    ],
+)
+def test_intervals_contain_the_parameters_of_a_device(
+    inferred: Inference, key: str, true: float
+) -> None:
+    estimate = inferred.estimate(key)
+    assert estimate.low is not None
+    assert estimate.high is not None
+    assert estimate.low <= true <= estimate.high
+    assert estimate.number() == pytest.approx(true, rel=0.05)
+
+
+def test_victim_policy_is_found_or_among_the_named(inferred: Inference) -> None:
+    estimate = inferred.estimate("gc")
+    assert estimate.value == "greedy" or "greedy" in estimate.reason
+
+
+def test_probes_write_at_most_three_capacities(inferred: Inference) -> None:
+    observations = inferred.observations
+    assert observations.bytes_written <= 3 * observations.capacity_bytes
+
+
+def test_every_key_of_a_twin_has_a_source(inferred: Inference, tmp_path: Path) -> None:
+    assert inferred.twin is not None
+    path = tmp_path / "twin.toml"
+    path.write_text(inferred.twin.text())
+    sources = profile_sources(str(path))
+    assert sources.keys() >= {key for keys in ASSUMED.values() for key in keys}
+    kinds = {key: source.kind for key, source in sources.items()}
+    assert {kinds["page_bytes"], kinds["read_ns"], kinds["gc"]} <= {"inferred", "guess"}
+    assert kinds["page_bytes"] == kinds["erase_ns"] == kinds["spare_factor"] == "inferred"
+    assert kinds["metadata_pages"] == kinds["state"] == "guess"
+
+
+@pytest.mark.parametrize("capacity", [64 * MIB, 97 * MIB])
+def test_twin_has_the_capacity_of_its_device(capacity: int) -> None:
+    twin = Twin().but(pages_per_block=64, channels=2, dies_per_channel=3)
+    assert twin.with_capacity(capacity, 80).open(state="empty").info.capacity_bytes == capacity
+
+
+def test_device_of_another_family_has_no_twin() -> None:
+    url = "sim:fast-1gb?blocks_per_die=1200&spare_factor=0.15"
+    with switched_off(), open_device(url, writable=True) as device:
+        found = infer(probes.measure(device))
+    assert found.twin is None
+    assert found.why_no_twin
+
+
+def test_probes_keep_their_order_in_a_plan() -> None:
+    names = list(varied_micro_benchmarks("inside"))
+    lines = uflip("plan", DEVICE, "--suite", "inside", "--state", "as-is", "--runs").out
+    positions = [lines.index(f"-{name}-") for name in names]
+    assert positions == sorted(positions)
+    assert lines.index("-clear-ST") < lines.index("-clear-SW")
+
+
+def test_window_is_written_and_the_end_deallocated() -> None:
+    info = stored.device_info("null", capacity_bytes=200 * MIB + SECTOR, sector_bytes=SECTOR)
+    trims, writes = MICRO_BENCHMARKS["clear"].experiments(Context(info, "standard", seed=1))
+    (trim,), (write,) = trims.runs, writes.runs
+    assert trim.spec.parts[0].end == info.capacity_bytes
+    assert trim.spec.parts[0].begin <= write.spec.parts[0].end
+
+
+def test_infer_writes_a_twin_and_infers_from_results(tmp_path: Path) -> None:
+    results, path = tmp_path / "inside", tmp_path / "twin.toml"
+    first = uflip("infer", DEVICE, "--out", results, "-o", path, "--json", "--quiet")
+    document = json.loads(first.out)
+    assert document["written_to"] == str(path)
+    assert uflip("profile", "check", path).code == 0
+    again = json.loads(uflip("infer", results, "--json").out)
+    assert again["properties"] == document["properties"]
+
+    checked = json.loads(uflip("infer", "--check", DEVICE, path, "--json").out)
+    errors = [abs(each["mean_error"]) for each in checked["patterns"]]
+    assert np.median(errors) < 0.1
+
+    other = uflip("infer", "--check", "sim:demo?blocks_per_die=64", path)
+    assert other.code != 0
+    assert "twin is that of another device" in other.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sim:demo?blocks_per_die=8&dies_per_channel=1&spare_factor=0.5"], "too small"),
+        (["sim:zns"], "zones"),
+        (["sim:demo", "--check"], "needs a device and its twin"),
+        (["sim:demo", "twin.toml"], "needs a device and its twin"),
+        (["sim:demo", "-o", "twin.json"], "no ending that selects a format"),
+    ],
+)
+def test_wrong_requests_have_a_clear_error(arguments: list[str], message: str) -> None:
+    outcome = uflip("infer", *arguments)
+    assert outcome.code != 0
+    assert message in outcome.err
+
+
+def test_result_without_probes_is_refused(tmp_path: Path) -> None:
+    uflip("run", "sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "order",
+          "--out", tmp_path / "order")  # fmt: skip
+    outcome = uflip("infer", tmp_path / "order")
+    assert outcome.code != 0
+    assert "lacks runs that an inference needs" in outcome.err
