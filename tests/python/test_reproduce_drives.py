@@ -18,11 +18,13 @@ from uflip.reproduce.drives.line_device import (
     Lines,
     write_amplification,
 )
+from uflip.reproduce.drives.loaded_response import ResponseConstants, fit_responses
 from uflip.reproduce.drives.tables import (
     AMPLIFICATION,
     BUILT_IN,
     RATE,
     Drive,
+    LoadedResponse,
     Observation,
     Phase,
     read_drives,
@@ -46,11 +48,17 @@ def value_of(drive: Drive, pattern: str, quantity: str, capacity_gib: float) -> 
 
 
 def test_tables_have_the_measured_numbers() -> None:
-    """Two numbers of the SSD-iq measurements, read off their tables by hand."""
+    """Three numbers of the SSD-iq measurements, read off their tables by hand."""
     drives = {drive.name: drive for drive in read_drives(BUILT_IN)}
     assert len(drives) == 7
     hynix = value_of(drives["sk-hynix-pe8110-960"], "uniform", RATE, 894)
     assert (hynix.value, hynix.repetitions) == (326.658, 1)
+    median_us = next(
+        row.response_us
+        for row in drives["samsung-pm9a3-960"].responses
+        if (row.offered_per_s, row.write_share, row.what, row.percent) == (10_000, 0.5, "read", 50)
+    )
+    assert median_us == 64
     micron = value_of(drives["micron-7450-max-800"], "uniform", AMPLIFICATION, 745)
     assert micron.value == pytest.approx(1.89, abs=0.01)
 
@@ -211,6 +219,43 @@ def test_fit_finds_the_constants_of_a_made_up_drive() -> None:
     assert found.physical_gib == pytest.approx(115, rel=0.01)
     assert found.relocation_cost == pytest.approx(1.4, rel=0.05)
     assert (found.policy, found.apart) == ("greedy", True)
+
+
+# Response times under load
+
+
+LOADED = ResponseConstants(70_000.0, 60.0, 300.0, 3_000.0, 900.0)
+
+
+def test_saturated_stream_obeys_littles_law() -> None:
+    """384 writes in flight, of which 70,000 complete in a second."""
+    middle = LOADED.predict(100_000, 0.99, "write", 50)
+    assert middle == pytest.approx(384 / 70_000 * 1e6)
+    assert LOADED.predict(100_000, 0.99, "read", 50) - 900 == pytest.approx(middle - 3_000)
+    assert LOADED.predict(200_000, 0.5, "write", 50) == 3_000
+
+
+def test_reads_of_an_idle_drive_do_not_wait() -> None:
+    quiet = ResponseConstants(1e9, 60.0, 300.0, 3_000.0, 900.0)
+    assert quiet.predict(10, 0.99, "read", 99) == 60
+    waits = [LOADED.predict(rate, 0.99, "read", 99) for rate in (10_000, 30_000, 60_000)]
+    assert waits == sorted(waits)
+    assert 60 < waits[0] < waits[-1] < 60 + 300
+
+
+def test_fit_finds_the_constants_of_a_made_up_load() -> None:
+    responses = [
+        LoadedResponse(rate, share, what, percent, LOADED.predict(rate, share, what, percent))
+        for rate in (10_000, 30_000, 50_000, 200_000)
+        for share in (0.5, 0.99)
+        for what in ("read", "write")
+        for percent in (50, 99)
+    ]
+    found = fit_responses(responses, 90_000.0)
+    assert found is not None
+    for name, expected in vars(LOADED).items():
+        assert getattr(found, name) == pytest.approx(expected, rel=0.02)
+    assert fit_responses([row for row in responses if row.what == "write"], 90_000.0) is None
 
 
 def test_drive_without_calibration_rows_has_no_constants() -> None:

@@ -157,8 +157,10 @@ def _with_tables(reproduction: "Reproduction[Any]", folder: Path | None) -> "Rep
             action="omit --data, or reproduce drives",
         )
     from uflip.reproduce.drives.comparison import compare_drives
+    from uflip.reproduce.drives.tables import BUILT_IN, read_drives
 
-    return replace(reproduction, measure=partial(compare_drives, folder=folder))
+    steps = len(read_drives(BUILT_IN, folder))
+    return replace(reproduction, steps=steps, measure=partial(compare_drives, folder=folder))
 
 
 def _check_table3(

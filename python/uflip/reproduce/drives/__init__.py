@@ -5,5 +5,6 @@
 `line_device`   write amplification of a workload on a simulated drive of lines
 `drive_model`   the constants of a drive, and the rate that follows from write amplification
 `fit`           the constants of a drive from its calibration rows
+`loaded_response`  response times under load, by a closed form
 `comparison`    all rows: fitted or predicted, deviation, and two null models beside them
 """

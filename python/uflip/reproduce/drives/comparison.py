@@ -21,11 +21,18 @@ from uflip.models import write_amplification as theory
 from uflip.reproduce import figure
 from uflip.reproduce.drives.drive_model import Constants
 from uflip.reproduce.drives.fit import calibration_rows, fit, leave_rows_out, optimizer
+from uflip.reproduce.drives.loaded_response import (
+    TOLERANCES,
+    ResponseConstants,
+    fit_responses,
+    is_response_calibration,
+)
 from uflip.reproduce.drives.tables import (
     AMPLIFICATION,
     BUILT_IN,
     RATE,
     Drive,
+    LoadedResponse,
     Observation,
     Phase,
     read_drives,
@@ -38,6 +45,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TOLERANCE = 0.10
+WRITES_PER_MIB = 256
+"""Writes of 4 KiB in a MiB."""
 NULL_LINE_PAGES = 4096
 """Pages of a block in the closed form, where more make no difference."""
 UNITS = {RATE: "MiB/s", AMPLIFICATION: ""}
@@ -76,6 +85,33 @@ class ComparedRow:
 
 
 @dataclass(frozen=True)
+class ComparedResponse:
+    """A response time under load, beside the closed form and a null model.
+
+    Attributes
+    ----------
+    response : LoadedResponse
+        The measured percentile.
+    fitted : bool
+        Whether constants were fitted to it.
+    predicted_us : float or None
+        By `loaded_response`; None without its calibration rows.
+    others_us : float or None
+        The mean of the other drives at the same load.
+    """
+
+    response: LoadedResponse
+    fitted: bool
+    predicted_us: float | None
+    others_us: float | None
+
+    def within(self, value: float | None) -> bool:
+        """Return whether a prediction is within the tolerance."""
+        measured = self.response.response_us
+        return value is not None and abs(value / measured - 1) <= TOLERANCES[self.response.percent]
+
+
+@dataclass(frozen=True)
 class SimulatedDrive:
     """A drive, its constants, and its rows.
 
@@ -88,13 +124,19 @@ class SimulatedDrive:
     constants : Constants or None
         None if too few of its rows are calibration rows.
     rows : tuple of ComparedRow
-        All rows.
+        All rows of rates and write amplification.
+    load : ResponseConstants or None
+        Its constants under load.
+    responses : tuple of ComparedResponse
+        All response times under load.
     """
 
     name: str
     capacity_gib: float
     constants: Constants | None
     rows: tuple[ComparedRow, ...]
+    load: ResponseConstants | None
+    responses: tuple[ComparedResponse, ...]
 
 
 def compare_drives(on_step: OnStep, folder: Path | None = None) -> list[SimulatedDrive]:
@@ -130,7 +172,37 @@ def _compare(drives: Sequence[Drive], drive: Drive) -> SimulatedDrive:
         )
         for row in drive.observations
     )
-    return SimulatedDrive(drive.name, drive.capacity_gib, constants, rows)
+    load, responses = _compare_responses(drives, drive)
+    return SimulatedDrive(drive.name, drive.capacity_gib, constants, rows, load, responses)
+
+
+def _compare_responses(
+    drives: Sequence[Drive], drive: Drive
+) -> tuple[ResponseConstants | None, tuple[ComparedResponse, ...]]:
+    uniform = _uniform_rate(drive)
+    load = None if uniform is None else fit_responses(drive.responses, uniform * WRITES_PER_MIB)
+    highest = max((row.offered_per_s for row in drive.responses), default=0)
+    others: dict[tuple[int, float, str, int], list[float]] = {}
+    for row in (row for other in drives if other is not drive for row in other.responses):
+        others.setdefault(_load_of(row), []).append(row.response_us)
+    return load, tuple(
+        ComparedResponse(
+            row,
+            is_response_calibration(row, highest),
+            None if load is None else load.predict(*_load_of(row)),
+            mean(others[_load_of(row)]) if _load_of(row) in others else None,
+        )
+        for row in drive.responses
+    )
+
+
+def _load_of(row: LoadedResponse) -> tuple[int, float, str, int]:
+    return row.offered_per_s, row.write_share, row.what, row.percent
+
+
+def _uniform_rate(drive: Drive) -> float | None:
+    uniform = [row.value for row in calibration_rows(drive) if row.phase.pattern == "uniform"]
+    return median(uniform) if uniform else None
 
 
 def _sequential_rate(drive: Drive) -> float | None:
@@ -182,15 +254,12 @@ class _GreedyAlone:
 
     def __init__(self, drive: Drive) -> None:
         self._sequential = _sequential_rate(drive)
-        uniform = [
-            row for row in calibration_rows(drive)
-            if row.quantity == RATE and row.phase.pattern.startswith("uniform")
-        ]  # fmt: skip
+        uniform = _uniform_rate(drive)
         self._physical = None
-        if uniform and self._sequential:
-            target = self._sequential / uniform[0].value
-            spare = optimizer().brentq(lambda one: self._amplify(one) - target, 0.01, 0.95)
-            self._physical = uniform[0].phase.capacity_gib / (1 - spare)
+        if uniform and self._sequential and uniform < self._sequential:
+            target = self._sequential / uniform
+            spare = optimizer().brentq(lambda one: self._amplify(one) - target, 0.001, 0.99)
+            self._physical = drive.capacity_gib / (1 - spare)
 
     @staticmethod
     def _amplify(spare: float) -> float:
@@ -210,7 +279,7 @@ class _GreedyAlone:
 
 def reproduction_rows(drives: Sequence[SimulatedDrive]) -> list[ReproductionRow]:
     """Return the rows that have a prediction, as rows of a reproduction."""
-    return [
+    rows = [
         ReproductionRow(
             f"{drive.name}, {_what(row)}", UNITS[row.observation.quantity],
             row.observation.value, row.predicted, row.predicted / row.observation.value - 1,
@@ -219,6 +288,22 @@ def reproduction_rows(drives: Sequence[SimulatedDrive]) -> list[ReproductionRow]
         )
         for drive in drives for row in drive.rows if row.predicted is not None
     ]  # fmt: skip
+    responses = [
+        ReproductionRow(
+            f"{drive.name}, {_load_text(row.response)}", "us",
+            row.response.response_us, row.predicted_us,
+            row.predicted_us / row.response.response_us - 1,
+            f"±{100 * TOLERANCES[row.response.percent]:g} %", row.within(row.predicted_us),
+            FITTED if row.fitted else PREDICTION,
+        )
+        for drive in drives for row in drive.responses if row.predicted_us is not None
+    ]  # fmt: skip
+    return rows + responses
+
+
+def _load_text(row: LoadedResponse) -> str:
+    stream = f"{100 * row.write_share:g} % writes"
+    return f"p{row.percent} of {row.what}s at {row.offered_per_s}/s, {stream}"
 
 
 def _what(row: ComparedRow) -> str:
@@ -238,7 +323,14 @@ def format_drives(drives: Sequence[SimulatedDrive]) -> str:
     for drive in drives:
         cells = [_cells(row) for row in drive.rows]
         parts.append(Table((drive.name, *HEAD[1:]), cells, align="llr").text())
+    parts.append(_load_table(drives).text())
+    for drive in drives:
+        cells = [_response_cells(row) for row in drive.responses]
+        if cells:
+            head = (drive.name, "", "measured [us]", "model", "deviation", "others")
+            parts.append(Table(head, cells, align="llr").text())
     parts.append(_scores(drives).text())
+    parts.append(_response_scores(drives).text())
     return "\n\n".join(parts)
 
 
@@ -275,6 +367,52 @@ def _cells(row: ComparedRow) -> tuple[str, ...]:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.2f}"
+
+
+def _load_table(drives: Sequence[SimulatedDrive]) -> Table:
+    head = (
+        "drive under load", "sustained writes/s", "read [us]", "blocked [us]",
+        "saturated write [us]", "saturated read [us]",
+    )  # fmt: skip
+    cells = [
+        (
+            drive.name, f"{one.sustained_per_s:.0f}", f"{one.read_us:.0f}",
+            f"{one.blocked_us:.0f}", f"{one.write_wait_us:.0f}", f"{one.read_wait_us:.0f}",
+        )
+        for drive in drives if (one := drive.load) is not None
+    ]  # fmt: skip
+    return Table(head, cells, align="lr")
+
+
+def _response_cells(row: ComparedResponse) -> tuple[str, ...]:
+    measured = row.response.response_us
+    deviation = "" if row.predicted_us is None else f"{row.predicted_us / measured - 1:+.1%}"
+    return (
+        _load_text(row.response), "fitted" if row.fitted else "predicted", _number(measured),
+        _number(row.predicted_us), deviation, _number(row.others_us),
+    )  # fmt: skip
+
+
+def _response_scores(drives: Sequence[SimulatedDrive]) -> Table:
+    """Return the shares of response times within their tolerances."""
+    rows = [row for drive in drives for row in drive.responses if row.predicted_us is not None]
+    cells = []
+    for fitted in (False, True):
+        for percent, share in TOLERANCES.items():
+            those = [row for row in rows if (row.fitted, row.response.percent) == (fitted, percent)]
+            if not those:
+                continue
+            agree = [
+                sum(row.within(value) for row, value in pairs)
+                for pairs in (
+                    [(row, row.predicted_us) for row in those],
+                    [(row, row.others_us) for row in those],
+                )
+            ]
+            name = f"{'fitted' if fitted else 'predicted'}, p{percent} within {100 * share:g} %"
+            shares = (f"{100 * count / len(those):.0f} %" for count in agree)
+            cells.append((name, str(len(those)), *shares))
+    return Table(("response times", "rows", "model", "others"), cells, align="lr")
 
 
 def _scores(drives: Sequence[SimulatedDrive]) -> Table:
@@ -334,7 +472,7 @@ def draw(drives: Sequence[SimulatedDrive]) -> Figure:
 STEPS = 7
 REPRODUCTION = Reproduction(
     id="drives",
-    title="rates and write amplification of seven server drives",
+    title="rates, write amplification and response times of seven server drives",
     source="Haas et al., SSD-iq (PVLDB 2025), its public measurements",
     steps=STEPS,
     measure=compare_drives,

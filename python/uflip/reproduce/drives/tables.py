@@ -19,6 +19,8 @@ LAST_FIFTH = (17, 20)
 LEAST_WRITTEN = 0.5
 """Shorter phases, in capacities, are left out: they end before the drive has changed."""
 
+PERCENTS = (50, 99)
+"""Percentiles of response times that are compared."""
 RATE, AMPLIFICATION = "rate", "write amplification"
 
 
@@ -70,6 +72,31 @@ class Observation:
     repetitions: int
 
 
+@dataclass(frozen=True, order=True)
+class LoadedResponse:
+    """A percentile of response times at an offered load.
+
+    Attributes
+    ----------
+    offered_per_s : int
+        I/Os of the main stream that arrive in a second.
+    write_share : float
+        Share of writes in the stream that is measured: 0.99 in the main one, 0.5 beside it.
+    what : str
+        "read" or "write".
+    percent : int
+        The percentile.
+    response_us : float
+        The median of its repetitions [µs].
+    """
+
+    offered_per_s: int
+    write_share: float
+    what: str
+    percent: int
+    response_us: float
+
+
 @dataclass(frozen=True)
 class Drive:
     """All observations of a drive.
@@ -82,11 +109,14 @@ class Drive:
         The capacity that most phases write [GiB].
     observations : tuple of Observation
         In the order of phases.
+    responses : tuple of LoadedResponse
+        Response times under load.
     """
 
     name: str
     capacity_gib: float
     observations: tuple[Observation, ...]
+    responses: tuple[LoadedResponse, ...] = ()
 
 
 def read_drives(*folders: Path) -> list[Drive]:
@@ -126,10 +156,35 @@ def read_drives(*folders: Path) -> list[Drive]:
         if (folder / "wear.csv").exists():
             for key, sample in _amplifications(folder / "wear.csv"):
                 samples[key].append(sample)
+    loaded = _responses(folder / "response.csv" for folder in folders)
     return [
-        Drive(name, count.most_common(1)[0][0], tuple(_observations(name, samples)))
+        Drive(
+            name,
+            count.most_common(1)[0][0],
+            tuple(_observations(name, samples)),
+            tuple(loaded.get(name, ())),
+        )
         for name, count in sorted(capacities.items())
     ]
+
+
+def _responses(paths: Iterable[Path]) -> dict[str, list[LoadedResponse]]:
+    """Read response times at offered loads; other rows of the tables are left out."""
+    samples: dict[tuple[str, int, float, str, int], list[float]] = defaultdict(list)
+    for row in (row for path in paths if path.exists() for row in _rows(path)):
+        offered = int(round(row.number("rate"), -1))
+        if offered <= 0:
+            continue
+        for percent in PERCENTS:
+            key = (row.text("drive"), offered, row.number("write_share"), row.text("what"), percent)
+            value = row.number(f"{percent}p_us")
+            if value > 0:
+                samples[key].append(value)
+    responses: dict[str, list[LoadedResponse]] = defaultdict(list)
+    for (drive, offered, share, what, percent), values in sorted(samples.items()):
+        response = LoadedResponse(offered, share, what, percent, median(values))
+        responses[drive].append(response)
+    return responses
 
 
 def _observations(
