@@ -4,6 +4,7 @@ Pages are made from the structures that NVMe, OCP and ATA publish, with the valu
 readings where there are any. A drive of these tests answers queries with such pages.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import stored
+from command_line import uflip
 
 from uflip.benchmark import execute
 from uflip.benchmark.plan import plan_pattern
@@ -451,6 +453,20 @@ def test_counters_are_stored_with_each_run_and_shown(
         assert text in page
     assert "implied" not in shown
     assert [each for each in document["warnings"] if each["code"] == "drive_counters"] == []
+
+
+def test_one_pattern_prints_its_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = 64 * 4096
+    readings = iter([reading(9, 0), reading(9, 0), reading(2009, 5000 * UNIT)])
+    monkeypatch.setattr(Device, "drive_counters", lambda _device: next(readings))
+    next(readings)
+    options = ("--size", "1MiB", "--buffered", "--pattern", "SW", "--io-size", 4096)
+    outcome = uflip("pattern", f"file:{tmp_path / 'file'}", *options, "--io-count", 64, "--json")
+    assert outcome.code == 0, outcome.err
+    drive = json.loads(outcome.out)["drive"]
+    assert drive["write_amplification"] == 2.5
+    (mark,) = drive["marks"]
+    assert (mark["code"], mark["detail"]) == ("others_wrote", f"{2000 * UNIT - written} bytes")
 
 
 def test_counter_that_goes_back_becomes_a_warning(

@@ -41,9 +41,9 @@ from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
     from uflip.benchmark.myers_sinclair import Findings
+    from uflip.data.run import DriveChange
     from uflip.data.spec import Spec
     from uflip.device.handle import Device
-    from uflip.device.identity import TargetStatus
     from uflip.native_wait import OnProgress
     from uflip.results.outputs import OutputPath
     from uflip.spec import Basic
@@ -198,7 +198,9 @@ def command(
                 batches_run = run_preset(opened, spec, batches, trace_file, show, force=force)
             else:
                 spool = spool_folder(info, trace_file or inside)
-                trace, before, after = _run_once(opened, spec, show, spool, inside is not None)
+                before = opened.target_status()
+                trace, drive = _run_once(opened, spec, show, spool, inside is not None)
+                after = opened.target_status()
                 check_unchanged(before, after, device)
                 disturbances = count_disturbances(before, after, [trace], buffered=buffered)
                 _store_result(opened, complete, trace, inside)
@@ -209,7 +211,8 @@ def command(
         return
     if trace_file is not None:
         write_trace(trace, trace_output_path(trace_file, force))
-    _print_result(describe(trace, info, opened.durability), disturbances, device, as_json=as_json)
+    document: OneRun = {**describe(trace, info, opened.durability), **drive}
+    _print_result(document, disturbances, device, as_json=as_json)
 
 
 def _requested_spec(
@@ -343,12 +346,17 @@ def spool_folder(info: DeviceInfo, output: Path | None) -> Path | None:
 
 def _run_once(
     opened: "Device", spec: Functions, show: "OnProgress", spool: Path | None, inside: bool
-) -> "tuple[Trace, TargetStatus | None, TargetStatus | None]":
-    """Run the pattern; return its trace, and the status of the target before and after."""
-    before = opened.target_status()
+) -> "tuple[Trace, DriveChange]":
+    """Run the pattern; return its trace, and the change of the drive's counters."""
+    from uflip.data.counters import change_of
+
+    before = opened.drive_counters()
     opened.looks_inside = inside
     trace = opened.run(spec, show, spool=spool, in_pieces=not inside)
-    return trace, before, opened.target_status()
+    after = opened.drive_counters()
+    if not before.counters and not after.counters:
+        return trace, {}
+    return trace, {"drive": change_of(before, after, trace.bytes_written)}
 
 
 def _store_result(opened: "Device", spec: "Spec", trace: Trace, folder: Path | None) -> None:
@@ -404,6 +412,10 @@ def print_run(document: OneRun) -> None:
         )
     pairs.append(("time spent on", _causes(document)))
     pairs += _counters(document)
+    if (change := document.get("drive")) is not None:
+        from uflip.report.drive_counters import change_facts
+
+        pairs += change_facts(change)
     echo_pairs(pairs, "  ")
 
 

@@ -116,7 +116,13 @@ class ModeDocument(TypedDict):
     statistics: StatisticsSummary
 
 
-class OneRun(TypedDict):
+class DriveChange(TypedDict, total=False):
+    """The change of the counters of a real drive, if it has any."""
+
+    drive: CounterChange
+
+
+class OneRun(DriveChange):
     """A run, its rates, and the statistics of the I/Os that were not ignored."""
 
     device: DeviceInfo
