@@ -405,6 +405,8 @@ def pattern(
     skew_percent: int | None = None,
     hot_space_percent: int | None = None,
     hot_io_percent: int | None = None,
+    zone_ios: int | None = None,
+    open_zones: int | None = None,
     write_stream: int | None = None,
     hot_write_stream: int | None = None,
     pause: Duration | None = None,
@@ -460,6 +462,8 @@ def pattern(
         Partitions of the target ("partitioned"); increment in I/Os, also negative ("ordered").
     skew_percent, hot_space_percent, hot_io_percent : int, optional
         Zipf's θ in hundredths; hot share of the target, and of the I/Os [%].
+    zone_ios, open_zones : int, optional
+        I/Os that fill a zone, and number of zones written in turn ("zones").
     write_stream, hot_write_stream : int, optional
         Write stream of the I/Os, and of the hot area.
     pause, interval : str or int, optional

@@ -24,8 +24,9 @@ METHODS = ("auto", "startup", "paper")
 """`auto`: each run ends when its mean is known well enough; `startup`: a fixed number of I/Os after
 the start-up that the baselines show (§4.2); `paper`: fixed IOCount and IOIgnore (§5.1)."""
 
-STATES = ("random", "sequential", "as-is")
-"""`as-is` enforces no state: the device is measured as it is."""
+STATES = ("random", "sequential", "empty", "as-is")
+"""`empty` deallocates everything, as on a new device; `as-is` enforces no state: the device is
+measured as it is."""
 
 MAX_IOS = 1 << 32
 """Maximum number of I/Os of a pattern, all its processes together."""

@@ -104,6 +104,8 @@ class PatternParameters(TypedDict, total=False):
     skew_percent: ParameterValue
     hot_space_percent: ParameterValue
     hot_io_percent: ParameterValue
+    zone_ios: ParameterValue
+    open_zones: ParameterValue
     write_stream: ParameterValue
     hot_write_stream: ParameterValue
     burst: ParameterValue

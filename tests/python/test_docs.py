@@ -303,6 +303,9 @@ def test_pattern_defaults_are_those_of_the_engine() -> None:
     assert documented["skew_percent"] == f"`{zipf['skew_percent']}`"
     for name in ("hot_space_percent", "hot_io_percent"):
         assert documented[name] == f"`{hot[name]}`"
+    zones = table_of(resolve(basic("read", "zones"), info).spec)
+    for name in ("zone_ios", "open_zones"):
+        assert documented[name] == f"`{zones[name]}`"
     assert documented["partitions"] == f"`{partitioned['partitions']}`"
     pause = table_of(resolve(basic("read", "random", time="pause"), info).spec)
     burst = table_of(resolve(basic("read", "random", time="burst"), info).spec)

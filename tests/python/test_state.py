@@ -51,6 +51,37 @@ def test_state_fills_target_and_nothing_else(state: str, scratch: Path) -> None:
     assert written == [True] * (6 * MIB // 512) + [False] * (2 * MIB // 512)
 
 
+def test_empty_state_leaves_no_data_in_the_target_and_all_beyond(scratch: Path) -> None:
+    with open_device("file:scratch.bin") as device:
+        for state, size in (("sequential", 8 * MIB), ("empty", 6 * MIB)):
+            state_plan = plan_state(device.info, state, size)
+            assert state_plan is not None
+            enforce_state(device, state_plan, ProgressRecorder())
+        assert state_plan.bytes_written == 0
+    content = scratch.read_bytes()
+    sectors = [content[at : at + 512] for at in range(0, 8 * MIB, 512)]
+    kept = [any(sector) for sector in sectors]
+    assert kept == [False] * (6 * MIB // 512) + [True] * (2 * MIB // 512)
+
+
+def test_emptied_simulated_device_has_no_write_amplification() -> None:
+    device = open_device(SMALL_SIM)
+    state_plan = plan_state(device.info, "empty")
+    assert state_plan is not None
+    enforce_state(device, state_plan, None)
+    before = device.counters() or {}
+    device.run(baseline("RW", io_size=4096, io_count=200))
+    after = device.counters() or {}
+    moved = (after["pages_programmed"] - before["pages_programmed"]) / 200
+    assert moved == 1
+
+
+def test_device_without_discards_cannot_be_emptied() -> None:
+    fixed = with_details(open_device(SMALL_SIM).info, deallocates=False)
+    with pytest.raises(UsageError, match="cannot be emptied"):
+        plan_state(fixed, "empty")
+
+
 def test_writes_of_a_state_are_counted_exactly() -> None:
     device = open_device(SMALL_SIM)
     state_plan = plan_state(device.info, "sequential", 6 * MIB)

@@ -18,7 +18,7 @@ use uflip_core::{Bytes, Io, Mode, Nanos};
 use crate::arrivals::Arrivals;
 use crate::drive::{NextRequest, Requests, When};
 use crate::list::IoList;
-use crate::location::Location;
+use crate::location::{Location, LocationName};
 use crate::spec::mix_order::{MixOrder, generator};
 use crate::spec::{Basic, Resolved, StreamSource, StreamSpec};
 
@@ -71,10 +71,18 @@ impl Pattern {
                 IoSource::Functions { first: Cursor::new(basic, rng), second: None, mix_order }
             }
             StreamSource::Mix { first, second, .. } => {
+                let same_zones =
+                    first.location == LocationName::Zones && second.location == LocationName::Zones;
                 let mut second_rng = rng.clone();
-                second_rng.long_jump();
-                let second = Some(Cursor::new(second, second_rng));
-                IoSource::Functions { first: Cursor::new(first, rng), second, mix_order }
+                if !same_zones {
+                    second_rng.long_jump();
+                }
+                let mut second = Cursor::new(second, second_rng);
+                if same_zones {
+                    second.location.skip_zones();
+                }
+                let first = Cursor::new(first, rng);
+                IoSource::Functions { first, second: Some(second), mix_order }
             }
             StreamSource::List(list) => {
                 let list = list.as_ref().expect("a running replay has its list of I/Os");

@@ -5,21 +5,23 @@
 //! takes some fifteen million writes, whose response times are not needed.
 
 use serde::{Deserialize, Serialize};
-use uflip_core::{Bytes, Device, Error, Io, Result, StateOptions, format_bytes};
+use uflip_core::{Bytes, Device, Error, Io, Mode, Result, StateOptions, format_bytes};
 
 use crate::drive::{Control, cancelled};
+use crate::list;
 
 /// uFLIP §4.1: "the flash block size, 128 KB".
 const IO_SIZE_MAX: u64 = 128 << 10;
 const SEED: u64 = 1;
 
-/// The two states of uFLIP §4.1.
+/// The two states of uFLIP §4.1, and that of a device without data: all of it is deallocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum StateName {
     Random,
     Sequential,
+    Empty,
 }
 
 /// The specification that a user writes. Every key but `state` has a default.
@@ -86,7 +88,10 @@ impl StateSpec {
         let target_offset = self.target_offset.unwrap_or(0);
         let remaining_capacity = capacity.saturating_sub(target_offset) / sector * sector;
         let target_size = self.target_size.unwrap_or(remaining_capacity);
-        let io_size_max = self.io_size_max.unwrap_or(IO_SIZE_MAX);
+        let io_size_max = self.io_size_max.unwrap_or(match self.state {
+            StateName::Random | StateName::Sequential => IO_SIZE_MAX,
+            StateName::Empty => list::IO_SIZE_MAX.min(target_size),
+        });
         for (name, value) in [
             ("target_offset", target_offset),
             ("target_size", target_size),
@@ -121,7 +126,7 @@ impl StateSpec {
         }
         let random_bytes = match self.state {
             StateName::Random => self.random_bytes.unwrap_or(target_size),
-            StateName::Sequential => 0,
+            StateName::Sequential | StateName::Empty => 0,
         };
         let mean_size = (io_size_max / sector + 1) * sector / 2;
         if random_bytes / mean_size > MAX_WRITES {
@@ -146,9 +151,10 @@ impl StateSpec {
 }
 
 impl ResolvedState {
-    /// Return the writes that enforce the state, from the first.
+    /// Return the writes that enforce the state, from the first; trims for the empty one.
     pub fn writes(&self) -> impl Iterator<Item = Io> + use<> {
-        self.options().writes()
+        let mode = if self.state == StateName::Empty { Mode::Trim } else { Mode::Write };
+        self.options().writes().map(move |io| Io { mode, ..io })
     }
 
     /// Count the writes and their bytes exactly.
@@ -157,8 +163,9 @@ impl ResolvedState {
     /// [`uflip_core::ErrorKind::Interrupted`] if `stop` returns true: counting takes seconds for
     /// tens of TiB.
     pub fn totals(&self, stop: impl Fn() -> bool) -> Result<StateTotals> {
-        let totals = self.options().totals(stop).ok_or_else(cancelled)?;
-        Ok(StateTotals { total_ios: totals.0, bytes_written: totals.1 })
+        let (total_ios, bytes) = self.options().totals(stop).ok_or_else(cancelled)?;
+        let bytes_written = if self.state == StateName::Empty { 0 } else { bytes };
+        Ok(StateTotals { total_ios, bytes_written })
     }
 
     fn options(&self) -> StateOptions {
@@ -193,4 +200,35 @@ pub fn enforce<D: Device<Request = Io>>(
         control.count_io((completion.completed - completion.submitted).0);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_state_trims_every_byte_once_and_writes_nothing() {
+        let capacity = Bytes((1 << 30) + (3 << 20) + 512);
+        let state = StateSpec::parse(r#"{"state": "empty"}"#).unwrap();
+        let resolved = state.resolve(capacity, Bytes(512)).unwrap();
+        let mut end = 0;
+        for io in resolved.writes() {
+            assert_eq!((io.offset.0, io.mode), (end, Mode::Trim));
+            assert!(io.size.0 <= list::IO_SIZE_MAX);
+            end += io.size.0;
+        }
+        assert_eq!(end, capacity.0);
+        assert_eq!(
+            resolved.totals(|| false).unwrap(),
+            StateTotals { total_ios: 9, bytes_written: 0 }
+        );
+    }
+
+    #[test]
+    fn small_device_is_emptied_by_one_trim() {
+        let state = StateSpec::parse(r#"{"state": "empty"}"#).unwrap();
+        let trims: Vec<Io> = state.resolve(Bytes(4096), Bytes(512)).unwrap().writes().collect();
+        assert_eq!(trims.len(), 1);
+        assert_eq!(trims[0].size, Bytes(4096));
+    }
 }

@@ -33,6 +33,7 @@ from uflip.errors import InterruptedRun, UsageError, unknown_name
 from uflip.footprint import written_sequentially
 from uflip.results.state_record import StateRecord
 
+WRITTEN_STATES = ("random", "sequential")
 OVERWRITES = 3
 # Enough for the run lengths of the paper.
 FEWEST_OVERWRITES = 1
@@ -101,6 +102,14 @@ def plan_state(
         raise unknown_name("state", state, STATES, where="--state")
     if state == "as-is":
         return None
+    if state == "empty" and not info.details.deallocates:
+        raise UsageError(
+            "The device has no command to deallocate: it cannot be emptied",
+            where="--state",
+            got=state,
+            allowed="random, sequential, as-is",
+            action="omit --state, or choose another device",
+        )
     request: dict[str, object] = {"state": state, "seed": seed}
     if state == "random":
         whole = info.capacity_bytes if target_size is None else target_size
@@ -165,7 +174,7 @@ def default_state(info: DeviceInfo) -> str:
         return "random"
     if info.simulated and info.details.snapshot is None:
         profile = info.profile.state.state
-        return profile if profile in STATES else "as-is"
+        return profile if profile in WRITTEN_STATES else "as-is"
     return "as-is"
 
 

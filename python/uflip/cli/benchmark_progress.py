@@ -193,8 +193,9 @@ def announce_state(enforcement: Enforcement, done_ios: int = 0) -> str:
     request = enforcement.request
     head = f"{request['state']} state over {format_size(request['target_size'])}"
     resumed = f"resuming after {done_ios / enforcement.total_ios:.0%}, " if done_ios else ""
+    noun = "discards" if request["state"] == "empty" else "writes"
     return (
-        f"{head}: {resumed}{format_count(enforcement.total_ios - done_ios)} writes, "
+        f"{head}: {resumed}{format_count(enforcement.total_ios - done_ios)} {noun}, "
         f"{format_size(round(enforcement.bytes_written * remaining))}, "
         f"about {format_duration_ns(enforcement.time_ns * remaining)}"
     )

@@ -49,10 +49,11 @@ Ctrl-C stops it; the same command continues from there.
 @device_argument
 @click.option(
     "--state",
-    metavar="random|sequential",
+    metavar="random|sequential|empty",
     default="random",
     show_default=True,
-    help="random: writes of random size all over; sequential: one rewrite, faster, less stable.",
+    help="random: writes of random size all over; sequential: one rewrite, faster, less stable; "
+    "empty: deallocate everything, as on a new device.",
 )
 @click.option(
     "--seed",
@@ -90,7 +91,8 @@ def command(
     """Precondition DEVICE: bring it into a well-defined state, to make measurements repeatable.
 
     The whole target is written once sequentially, and, for the random state, three times as much
-    by writes of random size (up to 128 KiB) at random places. All data stored there is lost.
+    by writes of random size (up to 128 KiB) at random places; for the empty state it is
+    deallocated instead. All data stored there is lost.
     """
     check_target(device, opening, write=not dry_run)
     from uflip.benchmark import describe_wear, plan_state, wear_of

@@ -9,11 +9,13 @@ Location = Literal[
     "partitioned",
     "zipf",
     "hotcold",
+    "zones",
 ]
 DRAWN: tuple[str, ...] = (
     "random",
     "zipf",
     "hotcold",
+    "zones",
 )
 """Random locations."""
 
@@ -33,4 +35,6 @@ LOCATION_PARAMETERS = (
     LocationParameter("skew_percent", "zipf", False, "Zipf's θ in hundredths"),
     LocationParameter("hot_space_percent", "hotcold", False, "Share of the target that is hot"),
     LocationParameter("hot_io_percent", "hotcold", False, "Share of the I/Os to the hot area"),
+    LocationParameter("zone_ios", "zones", False, "I/Os that fill a zone"),
+    LocationParameter("open_zones", "zones", False, "Number of zones written in turn"),
 )

@@ -92,6 +92,8 @@ class MixPart(SpecBase, frozen=True):
         The same.
     partitions, incr, skew_percent, hot_space_percent, hot_io_percent : as of a `Basic`
         The same.
+    zone_ios, open_zones : as of a `Basic`
+        The same.
     write_stream, hot_write_stream, pause, burst, interval : as of a `Basic`
         The same.
     """
@@ -108,6 +110,8 @@ class MixPart(SpecBase, frozen=True):
     skew_percent: Whole | None = None
     hot_space_percent: Whole | None = None
     hot_io_percent: Whole | None = None
+    zone_ios: Whole | None = None
+    open_zones: Whole | None = None
     write_stream: Whole | None = None
     hot_write_stream: Whole | None = None
     pause: Whole | None = None
@@ -299,6 +303,8 @@ class Basic(MixPart, Spec, frozen=True, tag_field="kind", tag="basic"):
         For a partitioned, for an ordered location.
     skew_percent, hot_space_percent, hot_io_percent : int or None
         θ of Zipf's law in hundredths; for a hot and a cold area, the shares of the hot one [%].
+    zone_ios, open_zones : int or None
+        For zones: the I/Os that fill one, and the number written in turn.
     write_stream, hot_write_stream : int or None
         The stream of its writes, and that of writes to the hot area.
     pause, burst : int or None

@@ -29,6 +29,8 @@ LOG_FILE_NAME = "target"
 """File name in a log; the job redirects it to `TARGET`."""
 PAUSE_PARAMETERS = ("pause", "burst")
 FIO_MODES = ("read", "write", "trim")
+_DISTRIBUTIONS = tuple(name for name in DRAWN if name != "zones")
+"""Random locations that fio has an option for."""
 RATE_ERROR = 0.01
 """Largest relative error of a job's rate."""
 _NS_PER_US = 1000
@@ -83,7 +85,7 @@ def _has_options(spec: Pattern) -> bool:
     if isinstance(spec, Parallel):
         return all(_has_options(each) for each in spec.patterns)
     if isinstance(spec, Basic):
-        return spec.location == "sequential" or spec.location in DRAWN
+        return spec.location == "sequential" or spec.location in _DISTRIBUTIONS
     return isinstance(spec, Mix) and _is_random_mix(spec)
 
 
@@ -96,7 +98,7 @@ def _is_random_mix(spec: Mix) -> bool:
         second.end,
         second.shift,
     )
-    random = first.location in DRAWN and second.location in DRAWN
+    random = first.location in _DISTRIBUTIONS and second.location in _DISTRIBUTIONS
     alike = random and _distribution(first) == _distribution(second)
     times = (first.time, second.time) == ("consecutive", "consecutive")
     both = {first.mode, second.mode} == {"read", "write"}
@@ -141,7 +143,7 @@ def _durable(settings: JobSettings) -> Lines:
 
 def _basic(spec: Basic) -> Lines:
     lines = [*_space(spec, spec.processes), *_length(spec.ios, spec.io_bytes)]
-    if spec.location in DRAWN:
+    if spec.location in _DISTRIBUTIONS:
         drawn = [*_distribution(spec), *_streams(spec), *_seed(spec.seed)]
         lines = [f"rw=rand{spec.mode}", "norandommap=1", *drawn, *lines]
     else:

@@ -11,11 +11,13 @@
 //! Random numbers are xoshiro256++ seeded through SplitMix64 (`seed_from_u64`). A bounded draw is
 //! Lemire's multiply-and-shift with rejection, so every slot is exactly equally likely. Process p
 //! of a parallel pattern draws from the generator jumped p times (2¹²⁸ draws apart). The second
-//! component of a mix draws from the generator after a long jump.
+//! component of a mix draws from the generator after a long jump; if both are `zones`, it draws the
+//! same zones, and is a set ahead.
 
 mod hotcold;
 mod table1;
 mod zipf;
+mod zones;
 
 use serde::{Deserialize, Serialize};
 use uflip_core::random::Xoshiro256PlusPlus;
@@ -135,6 +137,16 @@ locations! {
     "partitioned" => Partitioned(table1::Partitioned),
     "zipf" => Zipf(Box<zipf::Zipf>),
     "hotcold" => HotCold(Box<hotcold::HotCold>),
+    "zones" => Zones(Box<zones::Zones>),
+}
+
+impl Location {
+    /// Continue with the next set of open zones, if it has any.
+    pub(crate) fn skip_zones(&mut self) {
+        if let Location::Zones(zones) = self {
+            zones.skip_set();
+        }
+    }
 }
 
 impl LocationName {
