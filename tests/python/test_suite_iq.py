@@ -13,18 +13,25 @@ import stored
 from command_line import uflip
 
 import uflip as package
+from uflip.benchmark import Choices, make_plan
+from uflip.device.handle import Device, counter_samples
 from uflip.device.opener import open_device
 from uflip.microbench import MICRO_BENCHMARKS, check_names, suite_of, varied_micro_benchmarks
 from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.iq import zone_size
 from uflip.microbench.iq.long_writes import IO_SIZE
 from uflip.models import hot_cold
 from uflip.models import write_amplification as theory
 from uflip.report.findings import finding
 from uflip.result_views import summary
 from uflip.results import Results
+from uflip.results.steady_state import rounds_of
+from uflip.spec import Mix, Spec
 
 GIB = 1 << 30
 NAMES = list(varied_micro_benchmarks("iq"))
+DRAWN_NAMES = ("skew", "hot_zone", "read_only", "fill_level")
+ZONED_NAMES = ("zone_size", "open_zones")
 READ_NS, PROGRAM_NS = 50_000, 300_000
 BLOCKS, PAGES = 256, 64
 # One die, and nothing takes time but its cells.
@@ -40,19 +47,24 @@ HELD = 2
 MAX_EXPONENT = 700
 
 
-def lay_out(name: str, capacity: int, scale: str = "standard") -> Experiment:
+def lay_out(name: str, capacity: int, scale: str = "standard", **options: Any) -> Experiment:
     info = stored.device_info("null", capacity_bytes=capacity, sector_bytes=512)
-    (experiment,) = MICRO_BENCHMARKS[name].experiments(Context(info, scale, seed=1))
-    return experiment
+    context = Context(info, scale, seed=1, **options)
+    return MICRO_BENCHMARKS[name].experiments(context)[-1]
 
 
 def amplification(url: str, name: str, value: int) -> float:
     """Return the write amplification of a run after another one of the same pattern."""
     device = open_device(url, writable=True)
     (run,) = [run for run in lay_out(name, device.info.capacity_bytes).runs if run.value == value]
-    device.run(run.spec)
+    return amplification_of(device, run.spec)
+
+
+def amplification_of(device: Device, spec: Spec) -> float:
+    """Return the write amplification of a pattern after another run of it."""
+    device.run(spec)
     before = device.counters()
-    device.run(run.spec.but(seed=2))
+    device.run(spec.but(seed=2))
     after = device.counters()
     assert before is not None
     assert after is not None
@@ -94,29 +106,95 @@ def zipf(pages: int, exponent: float) -> list[float]:
 
 
 def test_suite_is_its_own() -> None:
-    assert NAMES == ["skew", "hot_zone", "read_only", "offered_load"]
+    assert NAMES == [
+        "skew", "hot_zone", "read_only", "fill_level", "zone_size", "open_zones", "offered_load",
+    ]  # fmt: skip
     assert check_names(None, "sectors", "iq") == ["baseline", *NAMES]
     assert all(suite_of(["baseline", name]) == "iq" for name in NAMES)
     for name in NAMES:
         assert len(lay_out(name, GIB, "quick").runs) < len(lay_out(name, GIB).runs)
 
 
-@pytest.mark.parametrize("name", NAMES)
+def test_lengths_are_one_device_to_two_from_a_random_state_and_two_from_another() -> None:
+    for name in (*DRAWN_NAMES, *ZONED_NAMES):
+        for overwritten in (True, False):
+            for run in lay_out(name, 1024 * GIB, overwritten=overwritten).runs:
+                stop, spec = run.spec.stop, run.spec
+                assert stop is not None
+                row = spec.second.io_bytes if isinstance(spec, Mix) else IO_SIZE
+                emptied = name == "fill_level" and run.value
+                fewest = 1 if overwritten and not emptied else 2
+                assert stop.fewest * row == fewest * 1024 * GIB
+                assert stop.most * row == 2 * 1024 * GIB
+
+
+def test_plan_makes_long_runs_once_and_without_resets() -> None:
+    """A plan of the suite for a drive of 1 TB: half of its runs were made three times before."""
+    info = stored.device_info("block:/dev/x", capacity_bytes=10**12 // 4096 * 4096)
+    plan = make_plan(info, "standard", 1, Choices(suite="iq"))
+    long_runs = [run for run in plan.runs if run.micro_benchmark in (*DRAWN_NAMES, *ZONED_NAMES)]
+    assert {run.repetition for run in long_runs} == {1}
+    assert not any(run.reset_before for run in plan.runs)
+    names = [run.micro_benchmark for run in long_runs]
+    assert names == sorted(names, key=NAMES.index)
+    assert all(plan.refresh_bytes(run, 10**12) == 0 for run in long_runs)
+    # 6 + 5 + 6 runs over all of it, 5 of fill levels, 5 zone sizes and 5 numbers of open zones.
+    assert sum(run.pattern != "ST" for run in long_runs) == 32
+
+
+@pytest.mark.parametrize("name", DRAWN_NAMES)
 def test_run_on_a_drive_has_the_value_it_is_named_after(name: str) -> None:
     for run in lay_out(name, 1000 * GIB).runs:
         spec: Any = run.spec
-        if name == "offered_load":
-            assert 1e9 / spec.interval == pytest.approx(run.value, rel=0.01)
-            continue
         assert spec.io_size == IO_SIZE
-        # Twice the device, however small the part that is written.
-        assert spec.stop.min_ios == 2000 * GIB // IO_SIZE
         shares = {
             "skew": spec.skew_percent or 0,
             "hot_zone": spec.hot_io_percent,
             "read_only": 100 - 100 * spec.target_size / (1000 * GIB),
+            "fill_level": 100 - 100 * spec.target_size / (1000 * GIB),
         }
-        assert shares[name] == pytest.approx(run.value, abs=1e-6)
+        # Discards are of 128 MiB.
+        tolerance = 0.02 if name == "fill_level" else 1e-6
+        assert shares[name] == pytest.approx(run.value, abs=tolerance)
+
+
+def test_offered_load_has_the_rates_it_is_named_after() -> None:
+    for run in lay_out("offered_load", 1000 * GIB).runs:
+        assert isinstance(run.spec, Mix)
+        assert run.spec.interval is not None
+        assert 1e9 / run.spec.interval == pytest.approx(run.value, rel=0.01)
+
+
+@pytest.mark.parametrize("capacity", [1000 * GIB, GIB])
+def test_zones_are_discarded_whole_before_they_are_written_again(capacity: int) -> None:
+    for name in ZONED_NAMES:
+        for run in lay_out(name, capacity).runs:
+            assert isinstance(run.spec, Mix)
+            write, trim = run.spec.first, run.spec.second
+            assert (write.mode, trim.mode) == ("write", "trim")
+            zone = (write.zone_ios or 0) * write.io_bytes
+            assert zone == (trim.zone_ios or 0) * trim.io_bytes
+            assert run.spec.turns * write.io_bytes == trim.io_bytes
+            assert trim.io_bytes <= 128 << 20
+            assert write.target_bytes == trim.target_bytes == capacity // zone * zone
+            if name == "zone_size":
+                assert zone == run.value
+            else:
+                assert write.open_zones == trim.open_zones == run.value
+    sizes = [run.value for run in lay_out("zone_size", 1000 * GIB).runs]
+    assert (sizes[0], sizes[-1]) == (64 << 20, 16 * GIB)
+
+
+def test_zones_are_smaller_on_a_small_device_and_skipped_where_too_many_are_open() -> None:
+    assert [run.value for run in lay_out("zone_size", GIB).runs] == [
+        512 << 10, 2 << 20, 8 << 20, 32 << 20, 128 << 20,
+    ]  # fmt: skip
+    info = stored.device_info("null", capacity_bytes=1000 * GIB, sector_bytes=512)
+    context = Context(info, "standard", seed=1)
+    assert zone_size.why_not(context, zone_size.zone_writes(context, 16 * GIB, 8)) is None
+    reason = zone_size.why_not(context, zone_size.zone_writes(context, 16 * GIB, 16))
+    assert reason is not None
+    assert "16 open zones of 16 GiB" in reason
 
 
 def test_cyclic_closed_form_agrees_with_that_of_equal_pages() -> None:
@@ -152,6 +230,61 @@ def test_read_only_data_in_blocks_of_its_own_leaves_its_spare_to_the_rest(percen
     assert amplification(url, "read_only", percent) == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.parametrize("percent", [0, 10, 40, 60])
+def test_fill_level_leaves_the_spare_space_that_greedy_theory_expects(percent: int) -> None:
+    url = f"{ONE_DIE}&gc=greedy&state=random"
+    device = open_device(url, writable=True)
+    trims, writes = MICRO_BENCHMARKS["fill_level"].experiments(Context(device.info, "standard", 1))
+    for run in trims.runs:
+        if run.value <= percent:
+            device.run(run.spec)
+    (run,) = [run for run in writes.runs if run.value == percent]
+    pages = logical_pages(url) * (100 - percent) / 100
+    expected = theory.greedy(spare_factor=spare(pages), pages_per_block=PAGES)
+    assert amplification_of(device, run.spec) == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize("blocks_of_a_zone", [2, 4, 16])
+def test_zones_of_whole_blocks_cost_nothing(blocks_of_a_zone: int) -> None:
+    device = open_device(f"{ONE_DIE}&gc=greedy&state=empty", writable=True)
+    context = Context(device.info, "standard", seed=1)
+    zone = blocks_of_a_zone * PAGES * IO_SIZE
+    assert amplification_of(device, zone_size.zone_writes(context, zone, 1)) == 1
+
+
+@pytest.mark.parametrize(("zones_of_a_block", "open_zones"), [(8, 1), (8, 4)])
+def test_zones_that_share_blocks_cost_as_much_as_random_pages(
+    zones_of_a_block: int, open_zones: int
+) -> None:
+    """In a cyclic buffer only the time that data lives matters, not how much is written at once."""
+    blocks, pages = 128, 1024
+    url = ONE_DIE.replace(f"={BLOCKS}", f"={blocks}").replace(f"={PAGES}", f"={pages}")
+    device = open_device(f"{url}&gc=cyclic&state=random", writable=True)
+    zone = pages * IO_SIZE // zones_of_a_block
+    zones = device.info.capacity_bytes // zone
+    spec = zone_size.zone_writes(Context(device.info, "standard", seed=1), zone, open_zones)
+    # Half of the open zones, and half of those that follow, have no data on average.
+    factor = theory.pool_spare_factor(
+        physical_blocks=blocks,
+        pages_per_block=pages,
+        logical_pages=logical_pages(url) * (zones - open_zones) / zones,
+        held_blocks=HELD,
+    )
+    expected = theory.fifo(spare_factor=factor)
+    assert amplification_of(device, spec) == pytest.approx(expected, rel=0.05)
+
+
+def test_rounds_count_writes_among_discards() -> None:
+    device = open_device(f"{ONE_DIE}&gc=greedy&state=empty", writable=True)
+    context = Context(device.info, "standard", seed=1)
+    trace = device.run(zone_size.zone_writes(context, 1 << 20, 1), samples=True)
+    rounds = rounds_of(trace, counter_samples(trace), IO_SIZE)
+    assert rounds[-1]["written_bytes"] == trace.bytes_written
+    assert trace.bytes_trimmed > 0
+    amplifications = [each["write_amplification"] for each in rounds]
+    assert amplifications == pytest.approx([1.0] * len(rounds), rel=0.02)
+
+
 def test_offered_load_is_served_up_to_the_rate_of_the_die() -> None:
     """The die is busy for a program a write; reads of addresses without data take no time."""
     url = f"{ONE_DIE.replace(f'blocks_per_die={BLOCKS}', 'blocks_per_die=4096')}&state=empty"
@@ -168,7 +301,8 @@ def test_plan_and_report_show_the_suite(tmp_path: Path) -> None:
     outcome = uflip("run", "sim:demo?blocks_per_die=256", "--suite", "iq", "--scale", "quick",
                     "--out", out)  # fmt: skip
     assert outcome.code == 0, outcome.err
-    for title in ("Skew", "Hot zone", "Read-only share", "Offered load"):
+    for title in ("Skew", "Hot zone", "Read-only share", "Fill level", "Zone size", "Open zones",
+                  "Offered load"):  # fmt: skip
         assert title in outcome.out
     assert uflip("report", out, "-o", page).code == 0
     html = page.read_text()

@@ -206,6 +206,7 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
     _check_zones(info, chosen.suite, chosen.state)
     used = _check_target(info, chosen.target_size)
     method = method_for(scale, chosen.method, chosen_lengths=chosen.io_counts is not None)
+    state_name = default_state(info) if chosen.state is None else chosen.state
     context = Context(
         structs.replace(info, capacity_bytes=used),
         scale,
@@ -215,10 +216,10 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
         budgets=method == "auto",
         # The null device has no free blocks to use up.
         startup=method == "startup" and not info.null,
+        overwritten=_is_overwritten(info, state_name),
     )
     _check_io_size(context)
     repetitions = _repetitions(context, chosen.repetitions)
-    state_name = default_state(info) if chosen.state is None else chosen.state
     state = plan_state(info, state_name, chosen.target_size, overwrites=overwrites_for(method))
     experiments = [
         experiment for name in names for experiment in MICRO_BENCHMARKS[name].experiments(context)
@@ -263,6 +264,13 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
         fewest_resets=None if state is None else fewest_resets(ordered, placed, chosen.used_bytes),
         block_bytes=placed.allocator.block,
     )
+
+
+def _is_overwritten(info: DeviceInfo, state: str) -> bool:
+    """Return whether a device is overwritten at random, or was when it was made."""
+    if state == AS_IS and info.simulated and info.details.snapshot is None:
+        state = info.profile.state.state
+    return state == "random"
 
 
 def _measures_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choices) -> bool:

@@ -43,7 +43,7 @@ from uflip.footprint import (
     union,
     written_sequentially,
 )
-from uflip.microbench import has_fixed_order
+from uflip.microbench import has_fixed_order, is_reset_before
 from uflip.microbench.experiment import PlannedRun, run_seed
 from uflip.microbench.mix import half_size
 from uflip.spec import Basic, Mix, MixPart, Spec
@@ -369,7 +369,7 @@ def _placed_in(
     for run in runs:
         if has_fixed_order(run):
             # It keeps its space; the first of them finds the device in its state.
-            if placed and not has_fixed_order(placed[-1]):
+            if is_reset_before(run) and placed and not has_fixed_order(placed[-1]):
                 why[run.id] = "what was written before it is no part of the state"
             placed.append(replace(run, reset_before=run.id in why))
             continue

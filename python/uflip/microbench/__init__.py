@@ -49,7 +49,15 @@ from uflip.microbench.inside import (
     write_bursts,
     write_size,
 )
-from uflip.microbench.iq import hot_zone, offered_load, read_only, skew
+from uflip.microbench.iq import (
+    fill_level,
+    hot_zone,
+    offered_load,
+    open_zones,
+    read_only,
+    skew,
+    zone_size,
+)
 from uflip.microbench.micro_benchmark import Addresses, MicroBenchmark
 from uflip.microbench.open_channel import oc0, oc1, oc2, oc3
 from uflip.microbench.today import (
@@ -101,6 +109,9 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         skew,
         hot_zone,
         read_only,
+        fill_level,
+        zone_size,
+        open_zones,
         offered_load,
         zone_parallelism,
         zone_append,
@@ -167,13 +178,18 @@ def has_own_length(run: PlannedRun) -> bool:
 def has_rounds(run: PlannedRun) -> bool:
     """Return whether a run is divided into rounds, for rate and write amplification over time."""
     benchmark = MICRO_BENCHMARKS.get(run.micro_benchmark)
-    return benchmark is not None and benchmark.rounds
+    return benchmark is not None and benchmark.rounds and run.spec.writes
 
 
 def has_fixed_order(run: PlannedRun) -> bool:
     """Return whether a run comes last, once, with a fixed order and a fixed target space."""
     benchmark = MICRO_BENCHMARKS.get(run.micro_benchmark)
     return benchmark is not None and benchmark.fixed_order
+
+
+def is_reset_before(run: PlannedRun) -> bool:
+    """Return whether a run with a fixed order needs the device in its state."""
+    return has_fixed_order(run) and not MICRO_BENCHMARKS[run.micro_benchmark].overwrites
 
 
 def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = SUITE) -> list[str]:

@@ -124,6 +124,8 @@ class Context:
     startup : bool
         Whether counts of writes include space for the start-up that baselines will show;
         `io_ignore` is then the maximum that a run can ignore.
+    overwritten : bool
+        Whether the plan begins with a device that was overwritten at random.
     """
 
     info: DeviceInfo
@@ -133,6 +135,7 @@ class Context:
     io_counts: Mapping[str, IoCounts] | None = None
     budgets: bool = False
     startup: bool = False
+    overwritten: bool = True
 
     @property
     def capacity(self) -> int:

@@ -53,6 +53,8 @@ class MicroBenchmark:
     fixed_order
         Whether its runs are made once, by their value, after all others, in fixed target spaces:
         each prepares the device for the next one, and for no other run.
+    overwrites
+        Whether each of its runs in a fixed order writes so much that it needs no reset before it.
     rounds
         Whether its runs are divided into rounds, with samples of a simulated device's counters
         (`uflip.results.steady_state`).
@@ -71,4 +73,5 @@ class MicroBenchmark:
     suites: tuple[Suite, ...] = ("uflip",)
     own_length: bool = False
     fixed_order: bool = False
+    overwrites: bool = False
     rounds: bool = False

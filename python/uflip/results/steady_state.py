@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
+from uflip.data.spec import MODES
 from uflip.data.summary import RoundSummary, Steadiness
 from uflip.results.columns import as_array
 
@@ -48,19 +49,22 @@ Samples = Mapping[str, Sequence[int]]
 
 
 def rounds_of(trace: _native.Trace, samples: Samples, page_bytes: int | None) -> list[RoundSummary]:
-    """Divide a run into rounds of equal numbers of I/Os.
+    """Divide a run into rounds of equal numbers of writes.
 
     Parameters
     ----------
     trace
-        A run of I/Os of one size.
+        A run with writes of one size, possibly among trims.
     samples
         Counters sampled during the run.
     page_bytes
         Size of a flash page [bytes].
     """
-    submitted, times = as_array(trace, "submit_ns"), as_array(trace, "response_time_ns")
-    sizes = as_array(trace, "io_size_bytes")
+    names = ("submit_ns", "response_time_ns", "io_size_bytes")
+    submitted, times, sizes = (as_array(trace, name) for name in names)
+    is_write = as_array(trace, "mode") == MODES.index("write")
+    if not is_write.all():
+        submitted, times, sizes = submitted[is_write], times[is_write], sizes[is_write]
     if len(times) < ROUNDS:
         return []
     order = np.argsort(submitted, kind="stable")

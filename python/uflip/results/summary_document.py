@@ -317,10 +317,12 @@ def _judge_steadiness(
     if content.phases is not None:
         startup = startup_of(content.phases, io_size).writes * io_size
     capacity = _capacity(content)
-    overwritten = content.state.state == "random" and _is_uniform(
-        typed_spec(document["spec"]), capacity
+    needed = steady_bytes(
+        capacity,
+        startup,
+        overwritten=content.state.state == "random",
+        uniform=_is_uniform(typed_spec(document["spec"]), capacity),
     )
-    needed = steady_bytes(capacity, startup, overwritten=overwritten)
     verdict = steadiness(document["rounds"], needed)
     if verdict is None:
         return

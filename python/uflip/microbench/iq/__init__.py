@@ -9,6 +9,9 @@ change any more. They are a separate suite (`uflip run DEVICE --suite iq`).
 `skew`                random writes by Zipf's law, by its exponent
 `hot_zone`            most writes go to a small part of the device, by their share
 `read_only`           a share of the device is only read: writes go to the rest
+`fill_level`          a share of the device is discarded: writes go to the rest
+`zone_size`           zones that are written in order and discarded, by their size
+`open_zones`          the same, by the number of zones that are written in turn
 `offered_load`        reads and writes that arrive at a given rate, up to the knee
 `long_writes`         shared: size, depth and length of the writes, and the finding
 ====================  ===========================================================================

@@ -58,5 +58,7 @@ MICRO_BENCHMARK = MicroBenchmark(
     levels=False,
     suites=("iq",),
     own_length=True,
+    fixed_order=True,
+    overwrites=True,
     rounds=True,
 )

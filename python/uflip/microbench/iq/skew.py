@@ -52,5 +52,7 @@ MICRO_BENCHMARK = MicroBenchmark(
     levels=False,
     suites=("iq",),
     own_length=True,
+    fixed_order=True,
+    overwrites=True,
     rounds=True,
 )

@@ -43,7 +43,7 @@ def experiments(context: Context) -> list[Experiment]:
     values = QUICK if context.quick else STANDARD
     experiment_values = (TRIMS, values[1:]), (READS, values), (WRITES, values)
     return [
-        lay_out(context, VARYING, pattern, pattern_values, _describe, why_not=_why_not)
+        lay_out(context, VARYING, pattern, pattern_values, _describe, why_not=without_trims)
         for pattern, pattern_values in experiment_values
     ]
 
@@ -63,21 +63,26 @@ def deallocated_begin(context: Context, percent: int) -> int:
     return context.capacity // size * (PERCENT - percent) // PERCENT * size
 
 
+def further_trims(context: Context, before: int, percent: int) -> Spec:
+    """Return the trims that raise the deallocated part from `before` to `percent`."""
+    begin, end = deallocated_begin(context, percent), deallocated_begin(context, before)
+    size = trim_bytes(context)
+    return basic(
+        "trim",
+        "sequential",
+        io_size=size,
+        target_offset=begin,
+        target_size=max(end - begin, size),
+        io_count=max((end - begin) // size, 1),
+        io_ignore=0,
+    )
+
+
 def _describe(context: Context, pattern: str, percent: int) -> Spec:
     begin, end = deallocated_begin(context, percent), deallocated_begin(context, 0)
     if pattern == TRIMS:
         values = QUICK if context.quick else STANDARD
-        before = deallocated_begin(context, values[values.index(percent) - 1])
-        size = trim_bytes(context)
-        return basic(
-            "trim",
-            "sequential",
-            io_size=size,
-            target_offset=begin,
-            target_size=max(before - begin, size),
-            io_count=max((before - begin) // size, 1),
-            io_ignore=0,
-        )
+        return further_trims(context, values[values.index(percent) - 1], percent)
     if pattern == READS:
         offset, size = (begin, end - begin) if percent else (0, end)
     else:
@@ -90,7 +95,8 @@ def _describe(context: Context, pattern: str, percent: int) -> Spec:
     return baseline_spec(context, pattern, counts=counts, target_offset=offset, target_size=size)
 
 
-def _why_not(context: Context, _spec: Spec) -> str | None:
+def without_trims(context: Context, _spec: Spec) -> str | None:
+    """Return why a device cannot deallocate; None if it can."""
     if context.info.details.deallocates:
         return None
     return "the device has no command to deallocate (discard)"

@@ -1,0 +1,69 @@
+"""Open zones: several zones are written in turn. How many does the device keep apart?
+
+::
+
+    1 open    |▓▓▓▓▓▓▓▓|        |▓▓▓>    |        |        |
+    3 open    |▓▓▓>    |        |▓▓▓>    |        |▓▓▓>    |     in turn, a write each
+
+**Source**: Haas et al. (PVLDB 2025): an increasing number of zones that are written at a time.
+**Faithful**: as `zone_size`.
+**Simplified**: the zones of a set begin and end together (location `zones`).
+**Ambiguous**: their size: `ZONE_BYTES`, smaller on a small device.
+"""
+
+from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios
+from uflip.microbench.iq.long_writes import describe_results
+from uflip.microbench.iq.zone_size import (
+    PATTERN,
+    scaled,
+    size_of_write,
+    why_not,
+    zone_writes,
+)
+from uflip.microbench.layout import Varying, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.spec import Spec
+
+VARYING = Varying("open_zones", "open_zones", "")
+ZONE_BYTES, QUICK_ZONE_BYTES = 1 << 30, 64 << 20
+STANDARD = (1, 2, 4, 8, 16)
+QUICK = (1, 8)
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out writes within zones, by the number that is written in turn."""
+    values = QUICK if context.quick else STANDARD
+    return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=why_not)]
+
+
+def _describe(context: Context, _pattern: str, open_zones: int) -> Spec:
+    zone_bytes = QUICK_ZONE_BYTES if context.quick else ZONE_BYTES
+    zone_bytes = max(scaled(context, zone_bytes), size_of_write(context))
+    return zone_writes(context, zone_bytes, open_zones)
+
+
+def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
+    """Return the sentence with rate and write amplification of each number."""
+    return describe_results(measured, lambda zones: f"{zones} open", PATTERN)
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Open zones",
+    experiments=experiments,
+    question="How many zones can be written at a time at the cost of one?",
+    how_to_read=(
+        "A line for each number of zones that are written in turn. A device that puts all writes "
+        "into one block mixes the zones: data that are discarded at different times share a block, "
+        "and write amplification rises."
+    ),
+    finding=finding,
+    figure="rounds",
+    levels=False,
+    suites=("iq",),
+    own_length=True,
+    fixed_order=True,
+    overwrites=True,
+    rounds=True,
+)
