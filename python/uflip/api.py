@@ -69,6 +69,7 @@ def run(
     method: str | None = None,
     max_bytes_written: Size | None = None,
     max_time: Duration | None = None,
+    budget: Duration | None = None,
     plan: PathName | None = None,
     inside: bool = False,
     state: str | None = None,
@@ -92,8 +93,8 @@ def run(
     out : path, optional
         The folder; by default one under `results/`, named by device and time.
     suite : str, optional
-        "uflip" (the micro-benchmarks of the papers), the default; "today" (later questions) or
-        "zones".
+        "uflip" (the micro-benchmarks of the papers), the default; "today" (later questions), "iq"
+        (write amplification) or "zones".
     scale : str, optional
         "standard" (the ranges and counts of uFLIP §5.1), the default; or "quick".
     only : str or sequence of str, optional
@@ -112,12 +113,16 @@ def run(
         Skip runs beyond this amount of written data [bytes]. The result reports skipped runs.
     max_time : str or int, optional
         Skip runs beyond this time [ns].
+    budget : str or int, optional
+        Time for the state and all runs [ns]: reduces the plan as far as needed, with a warning for
+        each reduction.
     plan : path, optional
         A plan that `uflip plan --out` wrote; it replaces the options of a plan.
     inside : bool
         Record internal events of a simulated device with each run.
     state : str, optional
-        State of the device before the runs (uFLIP §4.1): "random", "sequential" or "as-is".
+        State of the device before the runs (uFLIP §4.1): "random", "sequential", "empty" or
+        "as-is".
     target_size : str or int, optional
         Use only this much of the device, from its beginning [bytes].
     record : path, optional
@@ -243,6 +248,7 @@ def plan(
     method: str | None = None,
     max_bytes_written: Size | None = None,
     max_time: Duration | None = None,
+    budget: Duration | None = None,
     state: str | None = None,
     target_size: Size | None = None,
     record: PathName | None = None,
@@ -257,7 +263,9 @@ def plan(
     ----------
     device, suite, scale, only, seed, io_size, pause, repetitions, method
         As for `run`.
-    max_bytes_written, max_time, state, target_size, record, size, buffered, durability, plan
+    max_bytes_written, max_time, budget, state, target_size, record
+        As for `run`.
+    size, buffered, durability, plan
         As for `run`.
 
     Returns

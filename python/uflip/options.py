@@ -317,6 +317,14 @@ MICRO_BENCHMARKS = (
         parse_size,
     ),
     MAX_TIME,
+    Option(
+        "budget",
+        "DURATION",
+        "Time for the state and all runs, by the estimate and the clock: use a part of the "
+        "device, one repetition, quick, fewer runs, as far as needed. The plan names them.",
+        parse_duration,
+        field="budget_ns",
+    ),
 )
 """The micro-benchmarks, their length and their limits."""
 INSIDE = Option(

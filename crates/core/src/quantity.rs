@@ -49,7 +49,7 @@ impl Quantity {
     pub fn allowed(self) -> &'static str {
         match self {
             Size => "a whole number of bytes, as in 512, 4k, 32KiB, 1.5MiB, 1g",
-            Duration => "a number with its unit (ns, us, ms, s, min), as in 100us, 1.5ms, 2s",
+            Duration => "a number with its unit (ns, us, ms, s, min, h), as in 100us, 1.5ms, 2s",
             Count => "a whole number, as in 5000, 100k, 1.5M, 2G",
         }
     }
@@ -114,6 +114,7 @@ impl Quantity {
             (Count, "m") | (Duration, "ms") => 1_000_000,
             (Count, "g") | (Duration, "s") => 1_000_000_000,
             (Duration, "min") => 60_000_000_000,
+            (Duration, "h") => 3_600_000_000_000,
             _ => return None,
         })
     }
@@ -184,6 +185,7 @@ mod tests {
             // 2⁻⁴⁰ TiB: all forty digits count.
             (Size, "0.0000000000009094947017729282379150390625T", 1),
             (Duration, "1.5ms", 1_500_000),
+            (Duration, "2h", 7_200_000_000_000),
             (Duration, "100\u{3bc}s", 100_000),
             (Count, "100k", 100_000),
             (Count, "1.5M", 1_500_000),

@@ -17,6 +17,7 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 `interference`   how long a run lingers, and the pause that follows (uFLIP §4.3, Figure 5)
 `rounds`         repeats experiments that have not converged
 `estimate`       I/Os, bytes and minutes of a plan, its limits, and the time left
+`budget`         the part of a device and of a plan that fits into a time
 `cost`           assumed cost of an I/O before the first measurement; wear of the device
 `prepare`        opens a device, and brings it into its state
 `state`          enforces a well-defined state, names it, and follows its history (uFLIP §4.1)

@@ -104,7 +104,8 @@ def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost, rest_ns: 
     pauses_ns = totals.pause_ns + rest_ns
     refresh = plan.refresh_bytes(run, written)
     written, written_ios = written + refresh, written_ios + refresh / REFRESH_IO_SIZE
-    time_ns = cost.run_time_ns(read_ios, written_ios, read + written, pauses_ns)
+    depth = max((part.processes * spec.depth for part in spec.parts), default=spec.depth)
+    time_ns = cost.run_time_ns((read_ios, written_ios), (read, written), pauses_ns, depth)
     if run.reset_before and plan.state is not None:
         written += plan.state.bytes_written
         time_ns += plan.state.time_ns
@@ -123,7 +124,7 @@ def _with_longer_baseline(
     # Refresh after the longest of them.
     planned_bytes = resolve(run.spec, plan.device).totals.bytes_written
     refresh = plan.refresh_bytes(run, written) - plan.refresh_bytes(run, planned_bytes)
-    took_ns = min(cost.run_time_ns(0, ios, written, 0), run_lengths.BASELINE_NS)
+    took_ns = min(cost.run_time_ns((0, ios), (0, written), 0), run_lengths.BASELINE_NS)
     return RunEstimate(
         ios=laid_out.ios + ios,
         bytes_read=laid_out.bytes_read,
@@ -267,5 +268,7 @@ def _nothing_left(plan: Plan) -> UsageError:
         where=plan.device.url,
         got=f"{len(plan.skipped)} runs skipped: {'; '.join(reasons)}" if reasons else "no run",
         allowed="a plan of one run or more",
-        action=f"raise --max-time or --max-bytes-written, or {others}" if limited else others,
+        action=f"raise --budget, --max-time or --max-bytes-written, or {others}"
+        if limited
+        else others,
     )

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 
+from uflip.benchmark.budget import QUICK_NS, Reduction, fit_to_budget
 from uflip.benchmark.estimate import within_limits
 from uflip.benchmark.events import OnEvent
 from uflip.benchmark.plan import Choices, Plan, make_plan, method_for, overwrites_for
 from uflip.benchmark.plan_file import check_plan_device, read_plan
-from uflip.benchmark.prepare import open_watched, record_of, used_bytes
+from uflip.benchmark.prepare import known_state, open_watched, record_of, used_bytes
 from uflip.benchmark.state import default_state, plan_state
 from uflip.benchmark_options import SCALE, SEED, SUITE
 from uflip.data.device import OPEN_CHANNEL, DeviceInfo
@@ -25,7 +27,7 @@ from uflip.units import format_size
 
 PLAN_SETTINGS = (
     "suite", "scale", "only", "seed", "io_size", "pause_ns", "repetitions", "method", "state",
-    "target_size", "durability",
+    "target_size", "durability", "budget_ns",
 )  # fmt: skip
 """Fields of a request that a plan file contains."""
 
@@ -44,6 +46,8 @@ class BenchmarkRequest:
         State to be enforced, and the used part of the device.
     max_bytes_written, max_time_ns : int
         Runs beyond these limits are skipped [bytes, ns].
+    budget_ns : int
+        Time for the state and all runs: the plan is reduced to it, see `budget` [ns].
     plan_file : Path
         The plan, instead of all of these but the limits.
     record : Path
@@ -69,6 +73,7 @@ class BenchmarkRequest:
     target_size: int | None = None
     max_bytes_written: int | None = None
     max_time_ns: int | None = None
+    budget_ns: int | None = None
     plan_file: Path | None = None
     record: Path | None = None
     size: int | None = None
@@ -161,10 +166,42 @@ class BenchmarkRequest:
         if self.plan_file is not None:
             plan = read_plan(self.plan_file, info)
         else:
-            scale = SCALE if self.scale is None else self.scale
-            seed = SEED if self.seed is None else self.seed
-            plan = make_plan(info, scale, seed, self._choices(info))
+            plan = self._plan_within_budget(info)
         return within_limits(plan, self.max_bytes_written, self.max_time_ns)
+
+    def _plan_within_budget(self, info: DeviceInfo) -> Plan:
+        """Return the plan, reduced to the budget; a quick plan uses a part of a large device."""
+
+        def make(reduction: Reduction) -> Plan:
+            changes = {name: value for name, value in vars(reduction).items() if value is not None}
+            return replace(self, **changes)._whole_plan(info)
+
+        if self.budget_ns is not None:
+            settings = ("target_size", "repetitions", "scale")
+            fixed = [name for name in settings if getattr(self, name) is not None]
+            return fit_to_budget(
+                make, partial(self.preparation_ns, info), self.budget_ns, fixed=fixed
+            )
+        if self.scale == "quick" and self.target_size is None and info.real and not info.zoned:
+            return fit_to_budget(
+                make, partial(self.preparation_ns, info), QUICK_NS, only_target=True
+            )
+        return self._whole_plan(info)
+
+    def _whole_plan(self, info: DeviceInfo) -> Plan:
+        scale = SCALE if self.scale is None else self.scale
+        seed = SEED if self.seed is None else self.seed
+        return make_plan(info, scale, seed, self._choices(info))
+
+    def preparation_ns(self, info: DeviceInfo, plan: Plan) -> int:
+        """Return the time until the device is in the state of a plan; 0 if it is already [ns]."""
+        if plan.state is None or self.is_in_state(info, plan):
+            return 0
+        return plan.state.time_ns
+
+    def is_in_state(self, info: DeviceInfo, plan: Plan) -> bool:
+        """Return whether the device is known to be in the state of a plan."""
+        return known_state(info, plan.state, record_of(info, self.device, self.record)) is not None
 
     def finalize_plan(self, plan: Plan, info: DeviceInfo) -> Plan:
         """Return the plan for the device, now that it is open."""

@@ -1,6 +1,7 @@
 """A benchmark from the name of a device to its results; also resumes an interrupted one."""
 
 import re
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,6 +56,7 @@ def begin(
     if info.outlives_process:
         check_record_path(request.record or default_path(request.device))
     # Signals are handled at waits only; nothing else is interrupted half-way.
+    began_ns = time.monotonic_ns()
     with signals.shielded(), request.open(info, plan.durability, on_event) as device:
         plan = request.finalize_plan(plan, device.info)
         record = record_of(device.info, request.device, request.record)
@@ -68,8 +70,16 @@ def begin(
         run = new_benchmark_run(
             device, plan, folder, initial_state, record=record, wear=wear, command=command
         )
-        run.carry_out(request.max_time_ns, on_event)
+        run.carry_out(_time_limit_ns(request, time.monotonic_ns() - began_ns), on_event)
     return folder
+
+
+def _time_limit_ns(request: BenchmarkRequest, prepared_ns: int) -> int | None:
+    """Return the time after which no run begins: the budget includes the state [ns]."""
+    limits = [] if request.max_time_ns is None else [request.max_time_ns]
+    if request.budget_ns is not None:
+        limits.append(max(request.budget_ns - prepared_ns, 0))
+    return min(limits, default=None)
 
 
 def resume(

@@ -127,7 +127,8 @@ def plan_request(info: DeviceInfo, requested: Mapping[str, object]) -> Enforceme
     """Return the same as `plan_state`, for a request that may also contain sizes and a seed."""
     request, totals = resolve_state(requested, info)
     ios, written = totals.total_ios, totals.bytes_written
-    return Enforcement(request, ios, written, cost_of(info.kind).state_ns(ios, written))
+    time_ns = cost_of(info.kind).state_ns(ios, written, request["target_size"])
+    return Enforcement(request, ios, written, time_ns)
 
 
 def enforce_state(

@@ -1,7 +1,7 @@
 """`uflip plan`: show what `uflip run` would do, how much, and for how long; touches nothing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,18 @@ from uflip.benchmark import (
     wear_of,
     write_plan,
 )
+from uflip.benchmark.cost import cost_of
 from uflip.benchmark.open_channel import plan_jobs
 from uflip.benchmark.order import REFRESH_TIMES
-from uflip.benchmark.prepare import known_state, record_of
+from uflip.benchmark.plan import ZONES
+from uflip.benchmark_options import SCALES, SUITES
 from uflip.cli.benchmark_progress import announce_state, format_value
 from uflip.cli.options import ANY_PATH, add_options, device_argument, force_option, json_option
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.data.device import DeviceInfo
 from uflip.data.document import plain
 from uflip.data.spec import Job, JobTotals
+from uflip.data.summary import WarningSummary
 from uflip.durability import CACHED, describe_durability
 from uflip.errors import UsageError
 from uflip.options import PLAN
@@ -40,13 +43,21 @@ Examples:
   uflip plan file:scratch.bin --only order --runs
   uflip plan sim:demo --out plan.toml
   uflip plan sim:demo --fio-job job.fio
+  uflip plan /dev/nvme1n1 --budget 2h
+  uflip plan file:new.bin --size 4TB --suites
 """
 
 RESETS_SHOWN = 5
+# A working day: the plan says how it can be shorter.
+LONG_NS = 8 * 3_600 * 10**9
 
 SKIPPED_SHOWN = 5
 
 HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about")
+
+SUITES_HEAD = (
+    "suite", "scale", "target", "runs", "written", "drive writes", "state", "at least", "at most",
+)  # fmt: skip
 
 JOB_HEAD = ("jobs", "commands", "read", "written", "blocks erased")
 
@@ -67,6 +78,12 @@ JOB_HEAD = ("jobs", "commands", "read", "written", "blocks erased")
 @click.option(
     "--fio-job", metavar="FILE", type=ANY_PATH, help="Plan the jobs of a job file of fio instead."
 )
+@click.option(
+    "--suites",
+    "all_suites",
+    is_flag=True,
+    help="Show time and bytes of every suite at every scale, or at that of --scale.",
+)
 @json_option
 def command(
     *,
@@ -75,6 +92,7 @@ def command(
     force: bool,
     list_runs: bool,
     fio_job: Path | None,
+    all_suites: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -83,13 +101,17 @@ def command(
     if request.is_open_channel:
         _show_jobs(request, out=out, list_runs=list_runs, as_json=as_json)
         return
+    if all_suites:
+        _show_suites(request, as_json=as_json)
+        return
     if out is not None:
         _output_path(out, force)
     info = request.inspect()
     plan = request.plan(info) if fio_job is None else _plan_of_job(fio_job, request, info)
     estimated = estimate(plan)
-    in_state = known_state(info, plan.state, record_of(info, device, request.record)) is not None
+    in_state = request.is_in_state(info, plan)
     state_bytes = 0 if in_state or plan.state is None else plan.state.bytes_written
+    preparation_ns = request.preparation_ns(info, plan)
     wear, written = wear_of(info), state_bytes + estimated.bytes_written
     if out is not None:
         outputs.write(_output_path(out, force), write_plan(plan).encode())
@@ -98,7 +120,8 @@ def command(
         echo_json({**_document(plan, estimated, in_state=in_state), "wear": wear_document})
         return
     echo_table(HEAD, _rows(plan, estimated))
-    echo(f"\nassumed: {estimated.assumptions}")
+    echo(f"\n{_describe_total(info, estimated.time_ns, preparation_ns, written)}")
+    echo(f"assumed: {estimated.assumptions}")
     for line in (*_notes(plan, in_state=in_state), f"wear: {describe_wear(wear, written)}"):
         echo(line)
     if list_runs:
@@ -123,6 +146,93 @@ def _plan_of_job(path: Path, request: BenchmarkRequest, info: DeviceInfo) -> Pla
 
 def _output_path(out: Path, force: bool) -> outputs.OutputPath:
     return outputs.check(out, outputs.PLAN, "--out", force=force)
+
+
+def _describe_total(info: DeviceInfo, runs_ns: int, state_ns: int, written: int) -> str:
+    """Return the time of state and runs, and the writes in multiples of the device."""
+    drive_writes, time_ns = written / info.capacity_bytes, runs_ns + state_ns
+    shorter = "; --budget 8h uses a part of the device or less" if time_ns > LONG_NS else ""
+    return (
+        f"in all: about {format_duration_ns(time_ns)} at most, of which the state "
+        f"{format_duration_ns(state_ns)}; {drive_writes:.2g} drive writes{shorter}"
+    )
+
+
+def _show_suites(request: BenchmarkRequest, *, as_json: bool) -> None:
+    """Print what each suite of the device costs, at each scale."""
+    info = request.inspect()
+    scales = SCALES if request.scale is None else (request.scale,)
+    costs = [
+        _cost_of_suite(request, info, suite, scale)
+        for suite in SUITES
+        if (suite == ZONES) == info.zoned
+        for scale in scales
+    ]
+    if as_json:
+        echo_json(
+            {
+                "device": info,
+                "suites": list(map(asdict, costs)),
+                "assumptions": cost_of(info.kind).describe(),
+            }
+        )
+        return
+    rows = [
+        (
+            cost.suite,
+            cost.scale,
+            format_size(cost.target_size_bytes),
+            str(cost.runs),
+            format_size(cost.bytes_written),
+            f"{cost.drive_writes:.2g}",
+            *map(format_duration_ns, (cost.state_ns, cost.at_least_ns, cost.time_ns)),
+        )
+        for cost in costs
+    ]
+    echo_table(SUITES_HEAD, rows)
+    echo(f"\nassumed: {cost_of(info.kind).describe()}")
+    echo("written, at least, at most: with the state")
+    for cost in costs:
+        for warning in cost.warnings:
+            echo(f"{cost.suite} {cost.scale}: {warning['message']}")
+
+
+@dataclass(frozen=True)
+class SuiteCost:
+    """What a suite costs at a scale, with its state: at most, and `at_least_ns`."""
+
+    suite: str
+    scale: str
+    target_size_bytes: int
+    runs: int
+    bytes_written: int
+    drive_writes: float
+    state_ns: int
+    at_least_ns: int
+    time_ns: int
+    warnings: tuple[WarningSummary, ...]
+
+
+def _cost_of_suite(
+    request: BenchmarkRequest, info: DeviceInfo, suite: str, scale: str
+) -> SuiteCost:
+    chosen = replace(request, suite=suite, scale=scale)
+    plan = chosen.plan(info)
+    estimated, state_ns = estimate(plan), chosen.preparation_ns(info, plan)
+    state_bytes = 0 if plan.state is None or not state_ns else plan.state.bytes_written
+    written = state_bytes + estimated.bytes_written
+    return SuiteCost(
+        suite=suite,
+        scale=plan.scale,
+        target_size_bytes=plan.target_size,
+        runs=estimated.runs,
+        bytes_written=written,
+        drive_writes=written / info.capacity_bytes,
+        state_ns=state_ns,
+        at_least_ns=state_ns + estimated.fewest.time_ns,
+        time_ns=state_ns + estimated.time_ns,
+        warnings=plan.warnings,
+    )
 
 
 def _notes(plan: Plan, *, in_state: bool) -> list[str]:

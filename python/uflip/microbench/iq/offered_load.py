@@ -62,7 +62,7 @@ def _why_not(context: Context, spec: object) -> str | None:
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """Return the sentence on the highest sustained rate, and on the reads up to it."""
+    """Return the sentence on the highest sustained rate, and on reads and writes up to it."""
     runs = list(measured.get(PATTERN, ()))
     if not runs:
         return ""
@@ -73,20 +73,23 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     text = f"The device sustains {_format_rate(sustained[-1])}"
     if beyond is not None:
         text += f", but not {beyond}"
-    reads = [
-        (run, statistics)
-        for run in sustained
-        if (statistics := run["components"]["second"]["statistics"]) is not None
-    ]
-    if len(reads) < 2:
-        return f"{text}."
-    (first, few), (last, many) = reads[0], reads[-1]
-    name, before, after = tail(few, many)
-    ratio = ratios.factor(after / before, "RR")
-    return (
-        f"{text}; {name} of the reads is {format_duration_ns(before)} at {_format_rate(first)} and "
-        f"{format_duration_ns(after)} at {_format_rate(last)} ({ratio})."
-    )
+    parts = [text]
+    for noun, component, label in (("reads", "second", "RR"), ("writes", "first", "RW")):
+        measured_runs = [
+            (run, statistics)
+            for run in sustained
+            if (statistics := run["components"][component]["statistics"]) is not None
+        ]
+        if len(measured_runs) < 2:
+            continue
+        (first, few), (last, many) = measured_runs[0], measured_runs[-1]
+        name, before, after = tail(few, many)
+        parts.append(
+            f"{name} of the {noun} is {format_duration_ns(before)} at {_format_rate(first)} and "
+            f"{format_duration_ns(after)} at {_format_rate(last)} "
+            f"({ratios.factor(after / before, label)})"
+        )
+    return "; ".join(parts) + "."
 
 
 def _format_rate(run: Run) -> str:
