@@ -472,6 +472,16 @@ def test_function_lines_are_counted(tmp_path: Path) -> None:
     assert list(rust_functions(rust)) == [("declared", 3), ("f", 4)]
 
 
+def test_no_file_has_conflict_markers() -> None:
+    marker = re.compile(r"^(<{7}|>{7}) ", re.M)
+    folders = ("crates", "docs", "python", "tests", "tools", "web/src", "benches")
+    kinds = (".md", ".py", ".rs", ".toml", ".ts", ".css", ".html")
+    files = [*ROOT.glob("*.*"), *(each for name in folders for each in (ROOT / name).rglob("*"))]
+    texts = [each for each in files if each.suffix in kinds and each.is_file()]
+    assert len(texts) > 500
+    assert [name_of(each) for each in texts if marker.search(each.read_text("utf-8"))] == []
+
+
 PARAMETERS = re.compile(r"Parameters\n-+\n(.*?)(?:\n\n\w+\n-+|\Z)", re.S)
 
 
