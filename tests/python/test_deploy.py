@@ -87,3 +87,35 @@ def test_proxy_accepts_an_upload_part() -> None:
     text = (DEPLOY / "nginx.conf").read_text()
     (largest,) = re.findall(r"client_max_body_size (\d+)m;", text)
     assert int(largest) << 20 > MAX_BODY_BYTES
+
+
+# Monitoring and backups
+
+
+def metric_names() -> set[str]:
+    """Return the names that the server has at /metrics."""
+    source = (ROOT / "python" / "uflip" / "site" / "metrics.py").read_text()
+    names = set(re.findall(r'"(uflip_[a-z_]+)"', source))
+    return names | {f"{name}{end}" for name in names for end in ("_total", "_bucket")}
+
+
+@pytest.mark.parametrize("name", ["prometheus-alerts.yml", "grafana-dashboard.json"])
+def test_monitoring_uses_existing_metrics(name: str) -> None:
+    used = set(re.findall(r"\buflip_[a-z_]+", (DEPLOY / name).read_text()))
+    assert used
+    assert used <= metric_names()
+
+
+def test_backup_command_is_valid() -> None:
+    unit = (DEPLOY / "uflip-site-backup.service").read_text()
+    (line,) = re.findall(r"uflip (site backup .*)'$", unit, re.MULTILINE)
+    words = shlex.split(re.sub(r"\$\$\(.*?\)", "now", line).replace("$$STATE_DIRECTORY", "/b"))
+    context = command.commands["backup"].make_context("backup", words[2:])
+    assert str(context.params["out"]) == "/b/now"
+
+
+def test_systemd_accepts_backup_units(tmp_path: Path) -> None:
+    for name in ("uflip-site-backup.service", "uflip-site-backup.timer"):
+        shutil.copy(DEPLOY / name, tmp_path)
+    process = systemd_analyze("verify", "--man=no", tmp_path / "uflip-site-backup.timer")
+    assert (process.returncode, process.stdout, process.stderr) == (0, "", "")

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from functools import partial
 from html import unescape
 from pathlib import Path
@@ -26,7 +27,7 @@ from uflip.benchmark.events import RunFinished
 from uflip.errors import InterruptedRun
 from uflip.profiles import profile_names
 from uflip.results import Results
-from uflip.site import pages
+from uflip.site import accounts, pages
 from uflip.site import seed as seeding
 from uflip.site.app import RequestRateLimit, application
 from uflip.site.database import open_database
@@ -526,7 +527,7 @@ def test_revoked_token_is_refused(server: SiteServer) -> None:
     assert httpx.get(f"{server.url}/api/v1/results", headers=headers).status_code == 200
     assert client.get("/api/v1/results").status_code == 403
     third = uflip("site", "token", server.folder, "gone", *more)
-    assert (third.code, "--revoke" in third.err) == (2, True)
+    assert (third.code, "--rotate" in third.err) == (2, True)
 
 
 def _slug(client: httpx.Client) -> str:
@@ -654,7 +655,9 @@ def test_unknown_host_is_refused_and_policy_is_sent(server: SiteServer) -> None:
     assert "set-cookie" not in response.headers
     large = httpx.post(f"{server.url}/api/v1/submissions", content=b"x" * (17 << 20))
     assert large.status_code == 413
-    assert "uflip_requests_total" in httpx.get(f"{server.url}/metrics").text
+    metrics = httpx.get(f"{server.url}/metrics").text
+    assert "uflip_requests_total" in metrics
+    assert 'uflip_refusals_total{status="413"} 1.0' in metrics
 
 
 def test_rate_limit_counts_each_caller() -> None:
@@ -787,3 +790,48 @@ def test_head_matches_get(server: SiteServer) -> None:
         assert refused.status_code == 405
         assert "GET" in refused.headers["allow"]
         assert len(refused.headers.get_list("content-security-policy")) == 1
+
+
+# Tokens with an end, rotation, and the list of accounts
+
+
+def test_rotated_and_expired_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "site"
+    given = [uflip("site", "token", folder, "alice", "--expires", "30").out.strip()]
+    given.append(uflip("site", "token", folder, "alice", "--rotate").out.strip())
+    given.append(uflip("site", "token", folder, "alice", "--rotate", "--expires", "1").out.strip())
+    assert len(set(given)) == 3
+    site = open_site(folder)
+    try:
+        with site.sessions() as session:
+            owners = [accounts.account_of(session, token) for token in given]
+            assert [owner and owner.name for owner in owners] == [None, None, "alice"]
+            role = owners[2].role
+        tomorrow = accounts.utc_now(after=timedelta(days=1, seconds=1))
+        monkeypatch.setattr(accounts, "utc_now", lambda: tomorrow)
+        with site.sessions() as session:
+            assert accounts.account_of(session, given[2]) is None
+    finally:
+        site.close()
+    (row,) = json.loads(uflip("site", "accounts", folder, "--json").out)["accounts"]
+    assert (row["name"], row["role"], row["token"]) == ("alice", role, "expired")
+    assert uflip("site", "accounts", folder).out.splitlines()[1].split()[:3] == [
+        "alice", "submitter", "expired",
+    ]  # fmt: skip
+    both = uflip("site", "token", folder, "alice", "--rotate", "--revoke")
+    assert (both.code, "exclude each other" in both.err) == (2, True)
+    unknown = uflip("site", "token", folder, "alise", "--rotate")
+    assert (unknown.code, "did you mean alice" in unknown.err) == (2, True)
+
+
+def test_metrics_describe_the_site(server: SiteServer) -> None:
+    lines = httpx.get(f"{server.url}/metrics").text.splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    published = httpx.get(f"{server.url}/api/v1/results").json()["total"]
+    assert float(values["uflip_results_published"]) == published
+    assert float(values["uflip_results_stored"]) >= published
+    assert (float(values["uflip_result_bytes"]) > 1000) == (
+        float(values["uflip_results_stored"]) > 0
+    )
+    assert float(values["uflip_examiners_busy"]) == float(values["uflip_examiners_waiting"]) == 0
+    assert 0 < float(values["uflip_database_seconds"]) < 60

@@ -8,7 +8,7 @@ import click
 
 from uflip import signals
 from uflip.cli.options import ANY_PATH, FOLDER_PATH, int_parser, json_option, quiet_option
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.errors import DeviceError, UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ Examples:
 PORT = 8087
 MAX_PORT = 65535
 PER_MINUTE = 1200
+ACCOUNT_HEADS = ("account", "role", "token", "created", "expires", "revoked")
 ALL_ADDRESSES = {"0.0.0.0", "::"}
 
 folder_argument = click.argument("folder", type=FOLDER_PATH)
@@ -155,10 +156,26 @@ def serve(
     show_default=True,
     help="Rights of the token: read its own results; submit; everything.",
 )
+@click.option(
+    "--expires",
+    "valid_days",
+    metavar="DAYS",
+    callback=int_parser(least=1, most=36_500),
+    help="The token is valid for this number of days.  [default: without end]",
+)
+@click.option("--rotate", is_flag=True, help="Replace the token of NAME; its role stays.")
 @click.option("--revoke", is_flag=True, help="Revoke the token of NAME.")
 @json_option
 def token(
-    *, folder: Path, name: str, database: str | None, role: str, revoke: bool, as_json: bool
+    *,
+    folder: Path,
+    name: str,
+    database: str | None,
+    role: str,
+    valid_days: int | None,
+    rotate: bool,
+    revoke: bool,
+    as_json: bool,
 ) -> None:
     """Create a token for the account NAME on the site in FOLDER, and print it once.
 
@@ -166,9 +183,18 @@ def token(
     """
     from uflip.site import accounts
 
-    if not revoke:
+    if rotate and revoke:
+        raise UsageError(
+            "--rotate and --revoke exclude each other",
+            where="uflip site token",
+            got="both",
+            allowed="one of them",
+            action="--revoke ends the token; --rotate replaces it",
+        )
+    existing = rotate or revoke
+    if not existing:
         accounts.check_new(name, role)
-    site = _open_site(folder, database, make=not revoke)
+    site = _open_site(folder, database, make=not existing)
     if site.new:
         echo(f"There was no site in {folder}: a NEW one was created", err=True)
     try:
@@ -176,8 +202,10 @@ def token(
             if revoke:
                 accounts.revoke(session, name)
                 made = None
+            elif rotate:
+                made = accounts.rotate(session, name, valid_days=valid_days)
             else:
-                made = accounts.new_token(session, name, role)
+                made = accounts.new_token(session, name, role, valid_days=valid_days)
     finally:
         site.close()
     if as_json:
@@ -187,6 +215,40 @@ def token(
     else:
         echo(made)
         echo("shown only once; set it as UFLIP_SITE_TOKEN", err=True)
+
+
+@command.command("accounts")
+@folder_argument
+@database_option
+@json_option
+def list_accounts(*, folder: Path, database: str | None, as_json: bool) -> None:
+    """List the accounts of the site in FOLDER, with their role, and the state of their token."""
+    from sqlalchemy import select
+
+    from uflip.site.accounts import status_of
+    from uflip.site.tables import Account
+
+    site = _open_site(folder, database, make=False)
+    try:
+        with site.sessions() as session:
+            rows = [
+                {
+                    "name": each.name,
+                    "role": each.role,
+                    "token": status_of(each),
+                    "created_utc": each.created_utc,
+                    "expires_utc": each.expires_utc,
+                    "revoked_utc": each.revoked_utc,
+                }
+                for each in session.scalars(select(Account).order_by(Account.name))
+            ]
+    finally:
+        site.close()
+    if as_json:
+        echo_json({"accounts": rows})
+    else:
+        table = [[str(cell or "–") for cell in row.values()] for row in rows]
+        echo_table(ACCOUNT_HEADS, table, left=len(ACCOUNT_HEADS))
 
 
 @command.command("seed")

@@ -10,7 +10,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
@@ -92,9 +92,9 @@ def manifest_of(
     )
 
 
-def utc_now() -> str:
-    """Return the time as results store it: ISO 8601, UTC, whole seconds."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def utc_now(after: timedelta = timedelta()) -> str:
+    """Return the time, or one after it, as results store it: ISO 8601, UTC, whole seconds."""
+    return (datetime.now(UTC) + after).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def new_folder_id() -> str:

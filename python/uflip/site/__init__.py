@@ -11,7 +11,8 @@ uflip submit ─▶ api ─▶ intake ─▶ blobs (files by their digest)
 `client`            submits a result folder, and downloads one
 `upload_files`      the files of an upload, and parts of them
 `site`              the folder and the database of a site, and their common id
-`app`               the server: routes, host check, limits, metrics
+`app`               the server: routes, host check, limits
+`metrics`           metrics for Prometheus
 `api`               the routes for programs, described by OpenAPI
 `pages`             the HTML pages
 `browse`            lists, filters, devices and tables for `api` and `pages`

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import secrets
+from datetime import timedelta
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -16,10 +17,12 @@ PREFIX = "uflip_"
 """Prefix of tokens, by which scanners for secrets recognize them."""
 
 
-def new_token(session: Session, name: str, role: str) -> str:
-    """Create an account, or a new token for a revoked one; return the token (not stored)."""
+def new_token(session: Session, name: str, role: str, *, valid_days: int | None = None) -> str:
+    """Create an account, or a new token for a revoked one; return the token (not stored).
+
+    Without `valid_days` the token does not expire.
+    """
     check_new(name, role)
-    token = PREFIX + secrets.token_urlsafe(32)
     account = session.scalar(select(Account).where(Account.name == name))
     if account is None:
         account = Account(name=name, created_utc=utc_now())
@@ -29,12 +32,42 @@ def new_token(session: Session, name: str, role: str) -> str:
             "The account exists",
             where="NAME",
             got=name,
-            action=f"revoke its token with `uflip site token FOLDER {name} --revoke`, and ask "
-            "for a new one; or take another name",
+            action=f"replace its token with `uflip site token FOLDER {name} --rotate`, or take "
+            "another name",
         )
-    account.role, account.token_digest, account.revoked_utc = role, _digest(token), None
-    log_action(session, name, "token", role)
+    account.role = role
+    return _give_token(session, account, "token", valid_days)
+
+
+def rotate(session: Session, name: str, *, valid_days: int | None = None) -> str:
+    """Replace the token of an account; the old one is invalid at once. Return the new one."""
+    return _give_token(session, _account(session, name), "rotate", valid_days)
+
+
+def _give_token(session: Session, account: Account, action: str, valid_days: int | None) -> str:
+    token = PREFIX + secrets.token_urlsafe(32)
+    account.token_digest, account.revoked_utc = _digest(token), None
+    account.expires_utc = None
+    if valid_days is not None:
+        account.expires_utc = utc_now(after=timedelta(days=valid_days))
+    log_action(session, account.name, action, account.role)
     return token
+
+
+def _account(session: Session, name: str) -> Account:
+    account = session.scalar(select(Account).where(Account.name == name))
+    if account is None:
+        names = list(session.scalars(select(Account.name)))
+        raise unknown_name("account", name, names, where="NAME")
+    return account
+
+
+def status_of(account: Account) -> str:
+    """Return "valid", "expired" or "revoked"."""
+    if account.revoked_utc is not None:
+        return "revoked"
+    expires = account.expires_utc
+    return "expired" if expires is not None and expires <= utc_now() else "valid"
 
 
 def check_new(name: str, role: str) -> None:
@@ -53,19 +86,16 @@ def check_new(name: str, role: str) -> None:
 
 def revoke(session: Session, name: str) -> None:
     """Revoke the token of an account; its results stay."""
-    account = session.scalar(select(Account).where(Account.name == name))
-    if account is None:
-        names = list(session.scalars(select(Account.name)))
-        raise unknown_name("account", name, names, where="NAME")
+    account = _account(session, name)
     if account.revoked_utc is None:
         account.revoked_utc = utc_now()
         log_action(session, name, "revoke", account.role)
 
 
 def account_of(session: Session, token: str) -> Account | None:
-    """Return the account of a token; None if it is unknown or revoked."""
+    """Return the account of a token; None if it is unknown, expired or revoked."""
     owner = session.scalar(select(Account).where(Account.token_digest == _digest(token)))
-    return None if owner is None or owner.revoked_utc is not None else owner
+    return owner if owner is not None and status_of(owner) == "valid" else None
 
 
 def has_role(account: Account | None, role: str) -> bool:

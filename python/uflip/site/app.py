@@ -24,7 +24,7 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import generate_latest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
@@ -33,6 +33,7 @@ from uflip._native import __version__
 from uflip.errors import UflipError, UnavailableError
 from uflip.site import api, pages
 from uflip.site.folders import EXAMINERS, PublishedFolders
+from uflip.site.metrics import SiteMetrics
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError
 from uflip.web.app import reading_routes
@@ -56,7 +57,6 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _ENCODED_HEADERS = [(name.lower().encode(), each.encode()) for name, each in HEADERS.items()]
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
 MAX_BODY_BYTES = 16 << 20
 BODY_TOO_LARGE = f"A request has at most {MAX_BODY_BYTES} bytes"
 MAX_BODIES = 16
@@ -64,23 +64,6 @@ MAX_BODIES = 16
 PER_MINUTE = 1200
 """Requests a minute of one address: an upload of a thousand files needs about a thousand."""
 ADDRESSES = 10_000
-
-
-class RequestMetrics:
-    """Request metrics for Prometheus."""
-
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "uflip_requests", "Requests", ["method", "status"], registry=self.registry
-        )
-        self._seconds = Histogram("uflip_request_seconds", "Time to answer", registry=self.registry)
-
-    def record(self, method: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
-        label = method if method in METHODS else "other"
-        self._requests.labels(label, str(status)).inc()
-        self._seconds.observe(seconds)
 
 
 class RequestLimits:
@@ -99,7 +82,7 @@ class RequestLimits:
     """
 
     def __init__(
-        self, app: "ASGIApp", hosts: frozenset[str], per_minute: int, counts: RequestMetrics
+        self, app: "ASGIApp", hosts: frozenset[str], per_minute: int, counts: SiteMetrics
     ) -> None:
         self._app = app
         self._counts = counts
@@ -113,6 +96,7 @@ class RequestLimits:
             return
         refusal = self._refusal(scope)
         if refusal is not None:
+            self._counts.record(scope["method"], refusal[0], 0.0)
             answer = _json(refusal[0], {"what": refusal[1]}, HEADERS)
             await answer(scope, receive, send)
             return
@@ -188,6 +172,7 @@ class AccountLimiter:
     def __init__(self, total: int) -> None:
         self._all = CapacityLimiter(total)
         self._per_account = max(1, total // 2)
+        self._requests = 0
         # An entry exists while a request of the account waits or is served.
         self._by_account: WeakValueDictionary[int, CapacityLimiter] = WeakValueDictionary()
 
@@ -195,8 +180,22 @@ class AccountLimiter:
     async def slot(self, account: int) -> AsyncIterator[None]:
         """Wait for a slot of an account, by its id, and hold it for this block."""
         own = self._by_account.setdefault(account, CapacityLimiter(self._per_account))
-        async with own, self._all:
-            yield
+        self._requests += 1
+        try:
+            async with own, self._all:
+                yield
+        finally:
+            self._requests -= 1
+
+    @property
+    def busy(self) -> int:
+        """Number of slots in use."""
+        return int(self._all.borrowed_tokens)
+
+    @property
+    def waiting(self) -> int:
+        """Number of requests that wait for a slot."""
+        return self._requests - self.busy
 
     async def run(self, account: int, work: Callable[[], T]) -> T:
         """Run the work of an account on a thread of its own, when it has a slot."""
@@ -228,7 +227,7 @@ def application(
     app.state.site = site
     app.state.committing = AccountLimiter(EXAMINERS)
     app.state.receiving = AccountLimiter(MAX_BODIES)
-    counts = RequestMetrics()
+    counts = SiteMetrics(site, app.state.committing)
 
     @app.get("/metrics", include_in_schema=False)
     def metrics() -> Response:

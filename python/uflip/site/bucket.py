@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from uflip import safe_files
 from uflip.errors import ResultsError, UnavailableError, UsageError
+from uflip.extras import missing_extra
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore, RetryConfig
@@ -49,13 +50,8 @@ class Bucket:
             from obstore.exceptions import BaseError
             from obstore.store import from_url
         except ImportError as error:
-            raise UnavailableError(
-                "Storing files in a bucket needs obstore",
-                where=f"--store {url}",
-                got="a Python environment without it",
-                allowed="obstore",
-                action="pip install 'uflip[site,site-s3]'",
-            ) from error
+            what = "Storing files in a bucket needs obstore"
+            raise missing_extra("site-s3", what, where=f"--store {url}") from error
         self._url, self._failed = url, BaseError
         try:
             if not url.startswith("s3://"):

@@ -30,6 +30,7 @@ from uflip.data.document import Count, DigestText
 from uflip.errors import RefusedError, ResultsError, UflipError, UnavailableError, UsageError
 from uflip.escape import without_password
 from uflip.executors import Threads, on_all, using
+from uflip.extras import missing_extra
 from uflip.results.result_dir import create_atomically, refuse_existing
 from uflip.site.redaction import RedactedValue, redacted_copy
 from uflip.site.upload_files import Missing, UploadFile, bodies, check_names, pack_parts
@@ -230,12 +231,8 @@ class Client:
         try:
             import httpx
         except ImportError as error:
-            raise UnavailableError(
-                "Connecting to a site needs httpx",
-                where=without_password(url),
-                allowed="httpx",
-                action="pip install 'uflip[site]'",
-            ) from error
+            what = "Connecting to a site needs httpx"
+            raise missing_extra("site", what, where=without_password(url)) from error
         try:
             address = httpx.URL(url)
             is_address = address.scheme in ("http", "https") and bool(address.host)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from uflip.errors import UnavailableError, UsageError
 from uflip.escape import without_password
+from uflip.extras import missing_extra
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -77,13 +78,8 @@ def check_library() -> None:
 
 
 def _missing_library() -> UnavailableError:
-    return UnavailableError(
-        "The results site needs FastAPI, SQLAlchemy and Alembic",
-        where="uflip site",
-        got="a Python environment without them",
-        allowed="fastapi, sqlalchemy, alembic, uvicorn, jinja2; psycopg for PostgreSQL",
-        action="pip install 'uflip[site]'",
-    )
+    what = "The results site needs FastAPI, SQLAlchemy and Alembic"
+    return missing_extra("site", what, where="uflip site")
 
 
 def _no_database(url: str) -> UsageError:

@@ -58,6 +58,7 @@ class Account(Base):
     role: Mapped[str] = mapped_column(String(20))
     token_digest: Mapped[str] = mapped_column(String(64), unique=True)
     created_utc: Mapped[str] = mapped_column(String(20))
+    expires_utc: Mapped[str | None] = mapped_column(String(20))
     revoked_utc: Mapped[str | None] = mapped_column(String(20))
 
 

@@ -43,6 +43,7 @@ def upgrade() -> None:
         sa.Column("role", sa.String(length=20), nullable=False),
         sa.Column("token_digest", sa.String(length=64), nullable=False),
         sa.Column("created_utc", sa.String(length=20), nullable=False),
+        sa.Column("expires_utc", sa.String(length=20), nullable=True),
         sa.Column("revoked_utc", sa.String(length=20), nullable=True),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("name"),
