@@ -14,8 +14,11 @@ from scipy import stats
 
 import uflip as api
 from self_comparison import FAILS_BY_CHANCE, measure_self
-from uflip.report.figures import ratios
+from uflip.report.comparison import sentences
+from uflip.report.figures import ratios, side_by_side
 from uflip.report.page import render
+from uflip.result_views import summary
+from uflip.results import Results
 from uflip.results.comparability import missing_verdict_reason, same_window
 from uflip.results.comparison import ComparedExperiment, slower_than
 from uflip.results.statistics import VERDICTS, Mean, ratio_interval
@@ -299,7 +302,7 @@ def test_every_format_has_the_same_comparison(pair: tuple[Path, Path], tmp_path:
     page = tmp_path / "c.html"
     assert uflip("compare", pair[0], pair[1], pair[0], "-o", page).code == 0
     content = page.read_text()
-    assert content.count("<section") == 3
+    assert content.count("<section") == 4
     assert all(verdict.replace("_", " ") in content for verdict in VERDICTS)
 
 
@@ -587,3 +590,59 @@ def test_comparison_and_report_do_not_overwrite_each_other(
     assert uflip(*compare, str(report)).code == 3
     assert (page.read_bytes(), report.read_bytes()) == written
     assert uflip(*compare, str(page)).code == 0, "a comparison replaces itself"
+
+
+# Differences in words, as Markdown and as one figure
+
+
+def test_sentences_name_exactly_the_differences(pair: tuple[Path, Path]) -> None:
+    comparison = api.compare(*pair)
+    found = sentences(comparison, ("first", "second"))
+    slower = [row for row in comparison.rows if row.verdict == "slower"]
+    assert "faster" not in {row.verdict for row in comparison.rows}
+    granularity = next(each for each in found if each.startswith("Granularity: second takes "))
+    rows = [row for row in slower if (row.micro_benchmark, row.pattern) == ("granularity", "RR")]
+    low, high = (f"{end(row.ratio for row in rows):.2f}" for end in (min, max))
+    assert f"{low} to {high} times as long for random reads" in granularity
+    assert len(found) == len({row.micro_benchmark for row in slower})
+    assert sentences(api.compare(pair[0], pair[0]), ("first", "first")) == []
+
+
+def test_single_runs_get_sentences_without_a_verdict(pair: tuple[Path, Path]) -> None:
+    comparison = api.compare(*pair)
+    single = replace(comparison.rows[0], verdict="unknown", unknown_because="one_repetition")
+    faster = replace(single, ratio=0.25, low=0.24, high=0.26, pattern="SW")
+    near = replace(single, ratio=1.2, low=1.1, high=1.24, pattern="RW")
+    (sentence,) = sentences(replace(comparison, rows=(faster, near)), ("a", "b"))
+    assert "b takes 0.25 the time for sequential writes (single runs, no verdict)." in sentence
+
+
+def test_markdown_and_figure_of_three_results(pair: tuple[Path, Path], workdir: Path) -> None:
+    results = (*pair, pair[0])
+    outcome = uflip("compare", *results, "-o", "out.md")
+    assert (outcome.code, outcome.out.splitlines()[0]) == (0, "out.md")
+    text = Path("out.md").read_text()
+    assert text.count("### ") == 2
+    rows = [line.count("|") for line in text.splitlines() if line.startswith("|")]
+    assert set(rows) == {11}
+    assert all(f"- {each}" in text for each in sentences(api.compare(*pair), pair))
+    for name in ("out.svg", "out.png", "out.pdf"):
+        assert uflip("compare", *results, "-o", name).code == 0
+        assert Path(name).stat().st_size > 10_000
+
+
+def test_figure_has_a_line_per_result(pair: tuple[Path, Path]) -> None:
+    summaries = [summary(Results.load(folder)) for folder in pair]
+    chart = side_by_side.chart(summaries, ["first", "second"])
+    assert chart is not None
+    assert [mark.label for mark in chart.legend] == ["first", "second"]
+    titles = [panel.title for panel in chart.panels]
+    assert titles == [f"Granularity, {pattern}" for pattern in ("SR", "RR", "SW", "RW")]
+    for document, mark in zip(summaries, chart.panels[1].marks, strict=True):
+        runs = document["micro_benchmarks"]["granularity"]
+        means = {
+            run["value"]: run["statistics"]["mean_ns"] for run in runs if run["pattern"] == "RR"
+        }
+        assert [1e6 * y for y in mark.y] == pytest.approx([means[value] for value in sorted(means)])
+    other = [{**document, "micro_benchmarks": {}} for document in summaries]
+    assert side_by_side.chart([summaries[0], other[1]], ["first", "second"]) is None

@@ -60,6 +60,7 @@ export interface ComparedPair {
   devices: Record<string, string[]>;
   conditions: StoredWarning[];
   verdicts: Record<string, number>;
+  differences: string[];
   rows: ComparedRow[];
   only_in_first: string[];
   only_in_second: string[];

@@ -4,6 +4,7 @@ import type { ComparedPair, ComparedResult, ComparedRow, ResultView, Spread } fr
 import { fetchJson } from "./api";
 import { color, errorNotice, facts, fill, h, table, type Child } from "./dom";
 import type { Pen } from "./pen";
+import { distinctColour } from "./paint";
 import { Plot, type Plane, type Range } from "./plot";
 import { link, updateQuery, type Route } from "./route";
 import { saveCsv } from "./save";
@@ -36,7 +37,54 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     table(["Result", "Device", "Date (UTC)", "Scale", "State", "Durability", ...response.columns], response.results.map((each): Child[] => [
       h("a", { href: link("result", [each.key]) }, each.name), each.device, dateText(each.created_utc), each.scale, each.state, each.durability, ...(each.cells ?? response.columns.map(() => "–")),
     ]), "Compared results; the first is the reference", 6),
+    sideBySide(response.results, response.comparisons),
     response.comparisons.map((each, i) => comparisonSection(first!, others[i]!, each, route, i)));
+}
+
+interface Series { axis: string; labels: Map<number, string>; means: Map<number, number>[] }
+
+/** A panel for each pattern of a micro-benchmark with several values, and in it a line for each result. */
+function sideBySide(results: ComparedResult[], pairs: ComparedPair[]): HTMLElement | null {
+  const panels = new Map<string, Series>();
+  pairs.forEach((pair, i) => {
+    for (const row of pair.rows) {
+      if (row.value === null) continue;
+      const name = `${row.title}, ${row.pattern}`;
+      const series: Series = panels.get(name) ?? { axis: row.axis, labels: new Map(), means: results.map(() => new Map()) };
+      panels.set(name, series);
+      series.labels.set(row.value, row.label);
+      series.means[0]!.set(row.value, row.first_ns);
+      series.means[i + 1]!.set(row.value, row.second_ns);
+    }
+  });
+  const drawn = [...panels].filter(([, { labels }]) => labels.size > 1);
+  if (!drawn.length) return null;
+  return h("section", {},
+    h("h2", {}, "All results"),
+    h("ul", { class: "legend" }, results.map(({ name }, i) => h("li", { vars: { "--hue": distinctColour(i) } }, name))),
+    h("div", { class: "multiples" }, drawn.map(([name, series]) => h("article", {}, h("h3", {}, name), panel(name, series)))));
+}
+
+/** Mean response times of several results over the values of a parameter. */
+function panel(title: string, { axis, labels, means }: Series): HTMLElement {
+  const values = [...labels.keys()].sort((one, other) => one - other);
+  // Powers of two are equidistant; values that have no logarithm are to the left of them.
+  const positive = values.filter((value) => value > 0);
+  const position = (value: number) => (value > 0 ? Math.log2(value) : Math.log2(positive[0] ?? 1) - values.filter((each) => each <= 0).length + values.indexOf(value));
+  const positions = values.map(position);
+  const margin = Math.max((positions.at(-1)! - positions[0]!) * 0.05, 0.4);
+  const every = means.flatMap((each) => [...each.values()]);
+  const plot = new Plot({
+    title, name: title, height: 210,
+    x: { range: { low: positions[0]! - margin, high: positions.at(-1)! + margin }, label: axis, ticks: (low, high, about) => withSpacing(positions, (high - low) / (about * 1.6)), tick: () => (at) => labels.get(values[positions.indexOf(at)]!) ?? "" },
+    y: { range: { low: Math.min(...every) / 1.6, high: Math.max(...every) * 1.6 }, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => duration },
+    paint: (pen, plane) => means.forEach((each, i) => {
+      const points = [...each].sort(([one], [other]) => one - other).map(([value, mean]): [number, number] => [plane.x(position(value)), plane.y(mean)]);
+      pen.line(points, distinctColour(i), 1.5);
+      for (const [x, y] of points) pen.dot(x, y, 3, distinctColour(i));
+    }),
+  });
+  return h("div", {}, plot.node, plot.saving());
 }
 
 function comparisonSection(first: ComparedResult, second: ComparedResult, each: ComparedPair, route: Route, index: number): HTMLElement {
@@ -60,6 +108,7 @@ function comparisonSection(first: ComparedResult, second: ComparedResult, each: 
     h("h2", {}, `${second.name} against ${first.name}`),
     h("p", { class: "abstract" }, !rows.length ? `${first.name} and ${second.name} have no experiment in common.`
       : `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count(verdicts.not_apart ?? 0)} inconclusive${unknown ? `, ${count(unknown)} unknown${reasonCounts(rows)}` : ""}.`),
+    each.differences.length ? h("ul", {}, each.differences.map((sentence) => h("li", {}, sentence))) : null,
     each.conditions.length ? h("details", { class: "notice", open: true }, h("summary", {}, `${each.conditions.length} reasons for doubt`), each.conditions.map((doubt) => h("div", { class: "doubt" }, h("p", {}, h("b", {}, doubt.message)), h("p", { class: "quiet" }, doubt.advice)))) : null,
     Object.keys(each.devices).length ? h("details", {}, h("summary", {}, `The devices differ in: ${Object.keys(each.devices).join(", ")}`), facts(Object.entries(each.devices as Record<string, string[]>).map(([name, [one, other]]) => [name, `${one} → ${other}`]))) : null,
     rows.length ? [h("div", { class: "bar" }, h("label", {}, "Show ", choose)), host] : null,

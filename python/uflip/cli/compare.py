@@ -15,11 +15,12 @@ from uflip.errors import SlowerError, UflipError, UsageError
 from uflip.escape import escape_line
 
 if TYPE_CHECKING:
+    from uflip.data.summary import Summary
     from uflip.results.comparison import Comparisons, ResultComparison
     from uflip.results.outputs import OutputPath
 
 MAX_LISTED = 5
-FORMATS = (".csv", ".html")
+FORMATS = (".csv", ".html", ".md", ".pdf", ".svg", ".png")
 
 EPILOG = """\b
 Examples:
@@ -66,7 +67,8 @@ def _read_share(_ctx: click.Context, param: click.Parameter, value: str | None) 
     "--out",
     metavar="FILE",
     type=ANY_PATH,
-    help="Write the comparison to a .html page or a .csv table.",
+    help="Write the comparison: a .html page, a .md text for a pull request, a .csv table, or the "
+    "figure of all results (.pdf, .svg, .png).",
 )
 @force_option
 @json_option
@@ -94,11 +96,13 @@ def command(
     from uflip.results import Results
     from uflip.results.comparison import NamedComparison, compare
 
-    first, *others = (summary(Results.load(path)) for path in results)
-    comparisons = [compare(first, other) for other in others]
+    summaries = [summary(Results.load(path)) for path in results]
+    comparisons = [compare(summaries[0], other) for other in summaries[1:]]
     names = [str(path) for path in results]
     if out is not None:
-        _write(comparisons, names, _output_path(out, force))
+        _write(comparisons, summaries, names, _output_path(out, force))
+        if not as_json:
+            echo(f"{out}")
     failed = None if fail_if_slower is None else _failure(comparisons, names, fail_if_slower)
     if as_json:
         pairs = zip(names[1:], comparisons, strict=True)
@@ -178,19 +182,43 @@ def _output_path(path: Path, force: bool) -> "OutputPath":
     from uflip.results import outputs
 
     outputs.check_ending(path, "file", "--out", FORMATS)
-    kind = outputs.TABLE if path.suffix == ".csv" else outputs.COMPARISON
-    return outputs.check(path, kind, "--out", force=force)
+    kind = {".csv": outputs.TABLE, ".md": outputs.TABLE, ".html": outputs.COMPARISON}
+    return outputs.check(path, (kind | outputs.FIGURES)[path.suffix], "--out", force=force)
 
 
 def _write(
+    comparisons: "Sequence[ResultComparison]",
+    summaries: "Sequence[Summary]",
+    names: Sequence[str],
+    output: "OutputPath",
+) -> None:
+    from uflip.report.comparison import build_page, markdown
+    from uflip.results import outputs
+
+    if output.path.suffix == ".html":
+        page = build_page(comparisons, summaries, names, __version__)
+        outputs.write(output, page.encode(errors="replace"))
+    elif output.path.suffix == ".md":
+        outputs.write(output, markdown(comparisons, names).encode(errors="replace"))
+    elif output.path.suffix in outputs.FIGURES:
+        _draw(summaries, names, output.path)
+    else:
+        _write_table(comparisons, names, output)
+
+
+def _draw(summaries: "Sequence[Summary]", names: Sequence[str], path: Path) -> None:
+    from uflip.report.figures import side_by_side
+    from uflip.report.figures.matplotlib_chart import figure_of, nothing_to_draw, save
+
+    chart = side_by_side.chart(summaries, names)
+    if chart is None:
+        raise nothing_to_draw("no micro-benchmark that two of the results have", path)
+    save(figure_of(chart), path, side_by_side.NAME, force=True)
+
+
+def _write_table(
     comparisons: "Sequence[ResultComparison]", names: Sequence[str], output: "OutputPath"
 ) -> None:
-    if output.path.suffix == ".html":
-        from uflip.report.comparison import build_page
-        from uflip.results import outputs
-
-        outputs.write(output, build_page(comparisons, names, __version__).encode(errors="replace"))
-        return
     from uflip.results.comparison import ComparedExperiment
     from uflip.results.outputs import write_table
 

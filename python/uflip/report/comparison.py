@@ -1,15 +1,17 @@
 """A comparison as lines for a terminal, and as one HTML page."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from uflip.microbench.labels import format_value, parameter_name
+from uflip.data.summary import Summary
+from uflip.escape import escape_line
+from uflip.microbench.labels import PATTERN_NAMES, format_value, parameter_name
 from uflip.report.blocks import Block, Collapsible, Paragraph
-from uflip.report.figures import ratios
+from uflip.report.figures import ratios, side_by_side
 from uflip.report.labels import format_ms, title
 from uflip.report.page import ReportPage, Section, render_page
-from uflip.results.comparability import UNKNOWN_REASONS
+from uflip.results.comparability import ONE_REPETITION, UNKNOWN_REASONS
 from uflip.results.comparison import ComparedExperiment, ResultComparison
 from uflip.results.statistics import VERDICTS
 from uflip.table import Table
@@ -20,6 +22,9 @@ HEAD = (
 )  # fmt: skip
 ALIGN = "lllrrrrrrl"
 DIFFERENT = ("slower", "faster")
+PATTERN_WORDS = {pattern: f"{words}s" for pattern, words in PATTERN_NAMES.items()}
+SINGLE_RUN_FACTOR = 1.25
+"""Single runs are compared in words from this factor: a device differs by less from itself."""
 # Differing properties of the devices that a terminal shows.
 FACTS_SHOWN = 12
 
@@ -75,6 +80,54 @@ def describe_verdicts(comparison: ResultComparison) -> str:
     return f"{both} experiments in both: {verdicts}{unpaired}"
 
 
+def sentences(comparison: ResultComparison, names: Sequence[str]) -> list[str]:
+    """Return the differences in words, one sentence for each micro-benchmark that has any.
+
+    Examples are in `tests/python/test_compare_text.py`.
+    """
+    by_benchmark: dict[str, dict[str, list[ComparedExperiment]]] = {}
+    for row in comparison.rows:
+        by_benchmark.setdefault(row.micro_benchmark, {}).setdefault(row.pattern, []).append(row)
+    found = []
+    for benchmark, patterns in by_benchmark.items():
+        for judged, end in ((_differs, ""), (_single_run_differs, " (single runs, no verdict)")):
+            if clause := _clause(patterns, judged):
+                found.append(f"{title(benchmark)}: {names[1]} takes {clause}{end}.")
+    return found
+
+
+def _differs(row: ComparedExperiment) -> bool:
+    return row.verdict in DIFFERENT
+
+
+def _single_run_differs(row: ComparedExperiment) -> bool:
+    """Return whether single runs differ by far more than runs of one device do."""
+    if row.unknown_because != ONE_REPETITION or row.low is None or row.high is None:
+        return False
+    return row.low > SINGLE_RUN_FACTOR or row.high < 1 / SINGLE_RUN_FACTOR
+
+
+def _clause(
+    patterns: Mapping[str, Sequence[ComparedExperiment]],
+    judged: Callable[[ComparedExperiment], bool],
+) -> str:
+    """Return the ratios that differ, as "1.5 to 3.4 times as long for random writes"."""
+    parts = []
+    for pattern, rows in patterns.items():
+        differing = [row.ratio for row in rows if judged(row)]
+        for ratios_, what in (
+            ([ratio for ratio in differing if ratio > 1], "as long for"),
+            ([ratio for ratio in differing if ratio < 1], "the time for"),
+        ):
+            if ratios_:
+                ends = dict.fromkeys(_ratio(end) for end in (min(ratios_), max(ratios_)))
+                of = f" at {len(ratios_)} of {len(rows)} values" * (len(ratios_) < len(rows))
+                words = PATTERN_WORDS.get(pattern, pattern)
+                times = "times " if what == "as long for" else ""
+                parts.append(f"{' to '.join(ends)} {times}{what} {words}{of}")
+    return ", ".join(parts)
+
+
 def lines_of(comparison: ResultComparison, names: Sequence[str], *, every: bool) -> list[str]:
     """Return the lines of a comparison for a terminal."""
     lines = [
@@ -86,6 +139,7 @@ def lines_of(comparison: ResultComparison, names: Sequence[str], *, every: bool)
             for each in comparison.conditions
             for line in (f"warning: {each.message}", f"         {each.advice}")
         ),
+        *(["", *found] if (found := sentences(comparison, names)) else []),
         "",
         *table(select_rows(comparison, every=every)).lines(),
         "",
@@ -109,14 +163,39 @@ def _plain(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def build_page(comparisons: Sequence[ResultComparison], names: Sequence[str], version: str) -> str:
+def markdown(comparisons: Sequence[ResultComparison], names: Sequence[str]) -> str:
+    """Return the comparison for a pull request: sentences, and tables of what differs."""
+    lines = []
+    for name, comparison in zip(names[1:], comparisons, strict=True):
+        pair = (names[0], name)
+        lines += [f"### {name} compared with {names[0]}", ""]
+        lines += [f"**{describe_verdicts(comparison)}**", ""]
+        lines += [f"- {each}" for each in sentences(comparison, pair)]
+        lines += [f"- warning: {each.message}: {each.advice}" for each in comparison.conditions]
+        rows = [_cells(row) for row in select_rows(comparison, every=False)]
+        rule = ["--:" if side == "r" else ":--" for side in ALIGN]
+        lines += ["", *("| " + " | ".join(row) + " |" for row in [HEAD, rule, *rows]), ""]
+    return "\n".join(map(escape_line, lines))
+
+
+def build_page(
+    comparisons: Sequence[ResultComparison],
+    summaries: Sequence[Summary],
+    names: Sequence[str],
+    version: str,
+) -> str:
     """Return one page for several comparisons with the same first result."""
     first = comparisons[0].first
+    drawn = side_by_side.figure(summaries, names)
     heads = [f"{other} compared with {names[0]}" for other in names[1:]]
     sections = [
-        Section(f"comparison-{number}", head, _body(each, f"ratios-{number}"))
-        for number, (head, each) in enumerate(zip(heads, comparisons, strict=True), start=1)
+        Section(f"comparison-{number}", head, _body(each, (names[0], other), f"ratios-{number}"))
+        for number, (head, other, each) in enumerate(
+            zip(heads, names[1:], comparisons, strict=True), start=1
+        )
     ]
+    if drawn is not None:
+        sections.insert(0, Section(drawn.name, "All results", [drawn]))
     how = [f"{name.replace('_', ' ')}: {meaning}." for name, meaning in VERDICTS.items()]
     reading = (
         "Ratios are second over first, with the interval of Fieller (1954) from the intervals of "
@@ -141,19 +220,20 @@ def build_page(comparisons: Sequence[ResultComparison], names: Sequence[str], ve
     )
 
 
-def _body(comparison: ResultComparison, name: str) -> list[Block]:
-    drawn = ratios.figure(comparison, name)
+def _body(comparison: ResultComparison, names: tuple[str, str], anchor: str) -> list[Block]:
+    drawn = ratios.figure(comparison, anchor)
     facts = [
         [name, _plain(one), _plain(other)] for name, (one, other) in comparison.devices.items()
     ]
-    differing: list[Block] = [Table(("property", "first", "second"), facts)] if facts else []
+    differing = [Collapsible("What differs", [Table(("property", "first", "second"), facts)])]
     doubts = [Paragraph(f"{each.message}: {each.advice}", "note") for each in comparison.conditions]
     return [
         Paragraph(f"First: {comparison.first}. Second: {comparison.second}."),
-        *differing,
+        *(Paragraph(each) for each in sentences(comparison, names)),
         *doubts,
         Paragraph(describe_verdicts(comparison) + "."),
         *([] if drawn is None else [drawn]),
         table(select_rows(comparison, every=False)),
         Collapsible("Every experiment", [table(select_rows(comparison, every=True))]),
+        *(differing if facts else []),
     ]

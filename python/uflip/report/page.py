@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from uflip.errors import UnavailableError
 from uflip.escape import on_page
+from uflip.extras import missing_extra
 from uflip.report.blocks import Block
 from uflip.report.figures import palette
 
@@ -89,13 +89,11 @@ def _environment() -> "Environment":
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
-        raise UnavailableError(
-            what="Pages of HTML need Jinja",
+        raise missing_extra(
+            "report",
+            "Pages of HTML need Jinja",
             where="a report, or a comparison in a file .html",
-            got="a Python environment without jinja2",
-            allowed="jinja2 3.1 or later",
-            action="pip install 'uflip[report]'; `uflip show`, and `uflip compare` with a .csv "
-            "file, do not need Jinja",
+            instead="`uflip show`, and `uflip compare` with a .csv file, do not need Jinja",
         ) from error
     environment = Environment(
         loader=PackageLoader("uflip.report"),

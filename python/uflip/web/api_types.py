@@ -296,6 +296,7 @@ class ComparedPair(TypedDict):
     devices: dict[str, list[str]]
     conditions: list[StoredWarning]
     verdicts: Mapping[str, int]
+    differences: list[str]
     rows: list[ComparedRow]
     only_in_first: list[str]
     only_in_second: list[str]

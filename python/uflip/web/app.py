@@ -22,6 +22,7 @@ import msgspec
 
 from uflip._native import __version__
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError
+from uflip.extras import missing_extra
 from uflip.play.stage import Stage
 from uflip.report.key_row import COLUMNS, note
 from uflip.web import api_io_types, api_types, gantt, play, served_devices, views
@@ -197,12 +198,11 @@ def reading_routes(opened: OpenResults, prefix: str, views_offered: Sequence[str
 
 def missing_library() -> UnavailableError:
     """Return the error for an environment without the explorer's libraries."""
-    return UnavailableError(
+    return missing_extra(
+        "web",
         "The explorer needs Starlette and uvicorn",
         where="uflip explore",
-        got="a Python environment without them",
-        allowed="starlette and uvicorn",
-        action="pip install 'uflip[web]'; `uflip report` makes a page without them",
+        instead="`uflip report` makes a page without them",
     )
 
 

@@ -35,6 +35,7 @@ from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import ResponseSeries
 from uflip.oc.figures import TOP_PERCENTILE
 from uflip.oc.result_dir import OpenChannelResult
+from uflip.report.comparison import sentences
 from uflip.report.drive_counters import change_facts, drive_facts
 from uflip.report.figures.axes import positions_of
 from uflip.report.findings import finding, headline
@@ -376,11 +377,14 @@ def comparison(opened: OpenResults, keys: Sequence[str]) -> api_types.Comparison
         ],
         "columns": COLUMNS,
         "verdicts": VERDICTS,
-        "comparisons": [_compared(first, other) for other in others],
+        "comparisons": [
+            _compared(first, other, (opened.folder(keys[0]).name, opened.folder(key).name))
+            for key, other in zip(keys[1:], others, strict=True)
+        ],
     }
 
 
-def _compared(first: Summary, second: Summary) -> api_types.ComparedPair:
+def _compared(first: Summary, second: Summary, names: tuple[str, str]) -> api_types.ComparedPair:
     compared = compare(first, second)
     return {
         "first": compared.first,
@@ -388,6 +392,7 @@ def _compared(first: Summary, second: Summary) -> api_types.ComparedPair:
         "devices": {name: list(map(str, both)) for name, both in compared.devices.items()},
         "conditions": list(compared.conditions),
         "verdicts": compared.verdicts,
+        "differences": sentences(compared, names),
         "rows": [
             api_types.ComparedRow(
                 **asdict(row),

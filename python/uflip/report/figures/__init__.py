@@ -17,6 +17,7 @@ figures.
 `target_spaces`    target spaces of sequential writes in the plan
 `causes`           causes of response times, for simulated devices
 `ratios`           two results compared, the largest differences first
+`side_by_side`     several results: a panel for each pattern, a line per result
 `paper`            figures of a result for a paper, or on axes of the caller
 `design_space`     the rows of a sweep over simulated devices, and samples of a design space
 `chart`            the contents of a figure, as data

@@ -14,7 +14,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
 
-from uflip.errors import UnavailableError, UsageError
+from uflip.errors import UsageError
+from uflip.extras import missing_extra
 from uflip.report import labels
 from uflip.report.figures import palette
 from uflip.report.figures.axes import number as written
@@ -122,12 +123,8 @@ def styled(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
         try:
             import matplotlib as mpl
         except ImportError as error:
-            raise UnavailableError(
-                what="Figures need matplotlib",
-                got="a Python environment without matplotlib",
-                allowed="matplotlib 3.9 or later",
-                action="pip install 'uflip[report]'; `uflip report` does not need matplotlib",
-            ) from error
+            instead = "`uflip report` does not need matplotlib"
+            raise missing_extra("report", "Figures need matplotlib", instead=instead) from error
         with mpl.rc_context(_STYLE), warnings.catch_warnings():
             # A page uses the reader's font; names may be in any script.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")

@@ -1,0 +1,104 @@
+"""Several results in one figure: a panel for each pattern of a micro-benchmark, a line per result.
+
+**Source** uFLIP (CIDR 2009) Table 3 compares seven devices in numbers; these are the curves.
+
+**Faithful** Mean response time [ms] over the varying parameter, as in `sweep`.
+
+**Simplified** No whiskers. Only micro-benchmarks that at least two results have.
+
+**Ambiguous** Panels have their own y axes: devices of one panel are compared, not panels.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from uflip.data.summary import MeasuredExperiment, Summary
+from uflip.microbench.labels import by_pattern, format_value, parameter_name
+from uflip.report.blocks import Figure
+from uflip.report.data import is_simulated
+from uflip.report.figures import axes as scales
+from uflip.report.figures import palette
+from uflip.report.figures.chart import MARKERS, Axis, Chart, Panel, Polyline
+from uflip.report.figures.svg import draw
+from uflip.report.labels import title
+
+COLUMNS = 3
+PANEL_HEIGHT, LEGEND_HEIGHT = 142.0, 30.0
+NAME = "side-by-side"
+HOW_TO_READ = (
+    "A panel is one pattern of a micro-benchmark, and a line one result: its mean response time "
+    "over the varying parameter. Each panel has its own vertical axis."
+)
+
+
+def figure(summaries: Sequence[Summary], names: Sequence[str]) -> Figure | None:
+    """Return the figure of some results; None if no two have a micro-benchmark in common."""
+    drawn = chart(summaries, names)
+    if drawn is None:
+        return None
+    heading = "Every micro-benchmark, a line per result"
+    description = f"{len(drawn.panels)} panels of mean response times: {', '.join(names)}."
+    return Figure(NAME, heading, draw(drawn, NAME, heading, description), HOW_TO_READ)
+
+
+def chart(summaries: Sequence[Summary], names: Sequence[str]) -> Chart | None:
+    """Return the chart of some results; None if no two have a micro-benchmark in common."""
+    panels = [
+        _panel(f"{title(micro_benchmark)}, {pattern}", runs)
+        for micro_benchmark in _micro_benchmarks(summaries)
+        for pattern, runs in _patterns(micro_benchmark, summaries)
+    ]
+    if not panels:
+        return None
+    chart = Chart(
+        panels,
+        0,
+        columns=COLUMNS,
+        legend=[replace(_look(n), label=name) for n, name in enumerate(names)],
+        simulated=all(map(is_simulated, summaries)),
+    )
+    return replace(chart, height=PANEL_HEIGHT * chart.rows + LEGEND_HEIGHT)
+
+
+def _micro_benchmarks(summaries: Sequence[Summary]) -> list[str]:
+    """Return the names that any result has, in the order of the first one that has them."""
+    return list(dict.fromkeys(name for each in summaries for name in each["micro_benchmarks"]))
+
+
+Runs = Mapping[int, Sequence[MeasuredExperiment]]
+"""Number of a result -> its experiments of one pattern."""
+
+
+def _patterns(micro_benchmark: str, summaries: Sequence[Summary]) -> Iterator[tuple[str, Runs]]:
+    measured = [by_pattern(each["micro_benchmarks"].get(micro_benchmark, [])) for each in summaries]
+    for pattern in dict.fromkeys(pattern for each in measured for pattern in each):
+        runs = {n: each[pattern] for n, each in enumerate(measured) if pattern in each}
+        # A single value is no curve; the table has it.
+        if len(runs) > 1 and len({run["value"] for each in runs.values() for run in each}) > 1:
+            yield pattern, runs
+
+
+def _panel(heading: str, runs: Runs) -> Panel:
+    units = {run["value"]: run["unit"] for each in runs.values() for run in each}
+    positions = scales.positions_of(units)
+    means = [run["statistics"]["mean_ns"] / 1e6 for each in runs.values() for run in each]
+    marks = [
+        replace(
+            _look(n),
+            x=[positions[run["value"]] for run in each],
+            y=[run["statistics"]["mean_ns"] / 1e6 for run in each],
+        )
+        for n, each in runs.items()
+    ]
+    first, last = min(units), max(units)
+    ticks = [(positions[value], format_value(value, units[value])) for value in (first, last)]
+    margin = max(0.08 * (positions[last] - positions[first]), 0.35)
+    varied = next(run for each in runs.values() for run in each)
+    label = parameter_name(varied["parameter"])
+    x = Axis(positions[first] - margin, positions[last] + margin, label, ticks=ticks, grid=False)
+    return Panel(x, scales.response_time_axis(min(means), max(means), "[ms]"), marks, heading)
+
+
+def _look(number: int) -> Polyline:
+    color = palette.MANY[number % len(palette.MANY)]
+    return Polyline(color=color, width=1.2, marker=MARKERS[number % 7], size=3.5, edge=palette.CARD)
