@@ -105,15 +105,13 @@ docs: .venv/dev.stamp  ## regenerate the command reference, the papers page, and
 	$(BIN)/python tools/run_notebook.py --update docs/how-to/notebook.ipynb
 	$(BIN)/python tools/doc_examples.py --update README.md docs/*.md docs/*/*.md
 
-wheel: .venv/run.stamp  ## build a wheel for Python 3.11 and later, install it into an empty environment without Rust, run the demo
-	rm -rf build/wheels
-	$(BIN)/maturin build --release --locked -q --out build/wheels
-	tools/try_wheel.sh build/wheels/*.whl
+wheel: .venv/run.stamp  ## wheels (manylinux 2.28) and a source distribution; tries them in empty environments of each Python
+	tools/wheel.sh
 
 # Pins the packages in requirements/*.in and their dependencies, with hashes. A package has the same version in
 # every file.
 pins:  ## pin Python packages anew, with hashes
-	@cd requirements && for each in dev run build site fuzz; do \
+	@cd requirements && for each in dev run build site fuzz wheel; do \
 	  test $$each = dev && fixed= || fixed="-c dev.txt"; \
 	  ../$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
 	    --custom-compile-command "make pins" $$fixed $$each.in -o $$each.txt || exit 1; \

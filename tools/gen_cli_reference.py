@@ -1,18 +1,23 @@
-"""Make `docs/reference/cli.md` from the help texts of the commands, so that the two cannot differ.
+"""Make `docs/reference/cli.md` and the man page from the help texts of the commands.
 
-python tools/gen_cli_reference.py            write the page
-python tools/gen_cli_reference.py --check    check that the page is current; exit 1 if not
+python tools/gen_cli_reference.py            write both
+python tools/gen_cli_reference.py --check    check that both are current; exit 1 if not
 """
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 from generated import write_or_check
 
-from uflip.cli.main import VERBS, cli
+from uflip.cli.main import GROUPS, HELP, VERBS, cli
+from uflip.errors import EXIT_CODES
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "cli.md"
+TOP = Path(__file__).resolve().parent.parent
+PAGE = TOP / "docs" / "reference" / "cli.md"
+MAN = TOP / "packaging" / "data" / "share" / "man" / "man1" / "uflip.1"
+"""A wheel installs it below `share/man` of its environment."""
 # The width of help in a terminal of 80 columns, independent of the current terminal.
 WIDTH = 80
 
@@ -29,38 +34,90 @@ JSON documents in [results](results-format.md).
 """
 
 
-def page() -> str:
-    """Return the whole page."""
+MAN_HEAD = """\
+.TH UFLIP 1 "" "uflip" "User Commands"
+.SH NAME
+uflip \\- measure, explain and simulate flash devices
+.SH SYNOPSIS
+.B uflip
+.I COMMAND
+[\\fIOPTIONS\\fR] [\\fIARGUMENTS\\fR]
+.PP
+.B uflip
+.I COMMAND
+.B \\-\\-help
+prints the options of a command.
+"""
+ENVIRONMENT = """\
+UFLIP_CACHE_DIR    folder of the device cache
+UFLIP_CACHE_SIZE   maximum size of the device cache
+UFLIP_PROGRESS     seconds between two lines of progress without a terminal; 0: none
+UFLIP_SITE_TOKEN   token of a results site
+"""
+
+
+def help_texts() -> Iterator[tuple[str, str]]:
+    """Return every command with its help text, in the order of `uflip --help`."""
     group = click.Context(cli, info_name="uflip", terminal_width=WIDTH, max_content_width=WIDTH)
-    parts = [HEAD, section("uflip", cli.get_help(group))]
+    yield "uflip", cli.get_help(group)
     for verb in VERBS:
         command = cli.get_command(group, verb)
         if command is None:
             raise SystemExit(f"the command {verb} is listed and does not exist")
-        parts += sections(command, group, verb)
-    return "\n".join(parts)
+        yield from help_of(command, group, verb)
 
 
-def sections(command: click.Command, parent: click.Context, name: str) -> list[str]:
-    """Return the sections of a command, and of its subcommands."""
+def help_of(command: click.Command, parent: click.Context, name: str) -> Iterator[tuple[str, str]]:
+    """Return a command and its subcommands, each with its help text."""
     context = click.Context(
         command, parent, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH
     )
-    parts = [section(context.command_path, command.get_help(context))]
+    yield context.command_path, command.get_help(context)
     if isinstance(command, click.Group):
         for each in command.list_commands(context):
             inner = command.get_command(context, each)
             if inner is None:
                 raise SystemExit(f"the command {name} {each} is listed and does not exist")
-            parts += sections(inner, context, each)
-    return parts
+            yield from help_of(inner, context, each)
 
 
-def section(name: str, text: str) -> str:
-    """Return a heading and the help text below it."""
-    lines = "\n".join(line.rstrip() for line in text.splitlines())
-    return f"## {name}\n\n```text\n{lines}\n```\n"
+def page() -> str:
+    """Return the page of the documents."""
+    parts = [f"## {name}\n\n```text\n{stripped(text)}\n```\n" for name, text in help_texts()]
+    return "\n".join([HEAD, *parts])
+
+
+def man_page() -> str:
+    """Return the man page of `uflip`; each command has its options in its own help."""
+    devices, steps = HELP.split("\b\n")[1:]
+    parts = [MAN_HEAD, *section("DESCRIPTION", devices)]
+    for title, verbs in GROUPS.items():
+        parts.append(f".SH COMMANDS: {title.upper()}\n")
+        parts += [f".TP\n.B {verb}\n{roff(text)}\n" for verb, text in verbs.items()]
+    parts += section("EXAMPLES", steps)
+    parts.append(".SH EXIT STATUS\n")
+    parts += [f".TP\n.B {code}\n{roff(text)}\n" for code, text in EXIT_CODES.values()]
+    parts += section("ENVIRONMENT", ENVIRONMENT)
+    parts.append(".SH SEE ALSO\n.BR fio (1),\n.BR nvme (1)\n")
+    return "".join(parts)
+
+
+def section(title: str, text: str) -> list[str]:
+    """Return a section of the man page whose lines stay as they are."""
+    return [f".SH {title}\n.nf\n{roff(stripped(text))}\n.fi\n"]
+
+
+def stripped(text: str) -> str:
+    """Remove blanks at the ends of lines."""
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def roff(text: str) -> str:
+    """Escape a text for roff: backslashes, hyphens, quotes, and dots that would begin a request."""
+    for character, escape in (("\\", "\\e"), ("-", "\\-"), ("`", "\\(ga"), ("'", "\\(aq")):
+        text = text.replace(character, escape)
+    return "\n".join(f"\\&{line}" if line.startswith(".") else line for line in text.splitlines())
 
 
 if __name__ == "__main__":
-    sys.exit(write_or_check({PAGE: page()}))
+    sys.exit(write_or_check({PAGE: page(), MAN: man_page()}))

@@ -22,7 +22,7 @@ def write_or_check(contents: Mapping[Path, str], existing: Iterable[Path] = ()) 
     """
     if "--check" not in sys.argv[1:]:
         for path, text in contents.items():
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         return 0
     old = [path for path, text in contents.items() if not _holds(path, text)]

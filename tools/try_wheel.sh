@@ -35,7 +35,7 @@ run uflip profile check mine.toml
 # A missing extra is reported by its name, without a traceback.
 code=0
 run uflip site token site alice 2>said.txt || code=$?
-[ "$code" = 6 ] && grep -q "pip install 'uflip\[site\]'" said.txt
+[ "$code" = 6 ] && grep -q "pip install 'fastapi>=" said.txt
 run python - <<'END'
 import importlib.metadata
 from importlib import resources

@@ -518,7 +518,7 @@ def test_every_verb_has_help(verb: str) -> None:
 def test_unknown_verb_lists_the_verbs() -> None:
     outcome = uflip("rum")
     assert outcome.code == EXIT_CODES["usage"][0]
-    assert "run, plan, prepare, deallocate, zones, pattern" in outcome.err
+    assert "run, plan, pattern, replay, oc, prepare" in outcome.err
     assert "did you mean run?" in outcome.err
 
 

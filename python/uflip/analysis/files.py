@@ -18,7 +18,8 @@ from uflip import _native
 from uflip.analysis.fio_output import is_fio_output
 from uflip.analysis.series import in_ns
 from uflip.data.document import DocumentKind, read_start
-from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError, native_errors
+from uflip.errors import ResultsError, UflipError, UsageError, native_errors
+from uflip.extras import missing_extra
 
 KIND = DocumentKind("series", 1 << 40, "name a file with response times", UsageError)
 # Upper bound of the line length of our tables, and of fio logs.
@@ -102,10 +103,11 @@ def _read_parquet(path: Path, column: str | None, unit: str | None) -> Times:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
-        raise UnavailableError(
+        raise missing_extra(
+            "sweep",
             "A Parquet table that is not a run of uflip needs pyarrow",
             where=str(path),
-            action="pip install pyarrow, or write the column as CSV",
+            instead="a column in a CSV file needs no library",
         ) from error
     try:
         _check_count(path, parquet.read_metadata(path).num_rows)

@@ -35,7 +35,8 @@ from uflip.data.spec import Replay as ReplaySpec
 from uflip.data.spec import read_spec, text_of
 from uflip.data.summary import WarningSummary
 from uflip.device.guard import IO_TIMEOUT_NS
-from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError, native_errors
+from uflip.errors import ResultsError, UflipError, UsageError, native_errors
+from uflip.extras import missing_extra
 from uflip.microbench.experiment import PlannedRun
 from uflip.results import ResultsWriter
 from uflip.results.result_dir import refuse_existing
@@ -378,11 +379,11 @@ def _rows_of_parquet(path: Path) -> Iterator[Row] | None:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
-        raise UnavailableError(
+        raise missing_extra(
+            "sweep",
             "A Parquet table that is not a run of a result needs pyarrow",
             where=str(path),
-            got="a Python environment without it",
-            action="pip install pyarrow, or write the trace as CSV",
+            instead="a trace in a CSV file needs no library",
         ) from error
     try:
         opened = parquet.ParquetFile(path)

@@ -5,12 +5,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from uflip.cli.completion import matching
 from uflip.cli.options import ANY_PATH, force_option
 from uflip.cli.terminal import echo
 from uflip.data.sweep import FILE_NAME as SWEEP
+from uflip.errors import UflipError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from click.shell_completion import CompletionItem
 
     from uflip.report.figures.design_space import VariedPoint
     from uflip.report.figures.paper import Draw
@@ -37,9 +41,19 @@ Without KIND, the figures of this result are listed.
 """
 
 
+def _propose_figures(
+    context: click.Context, _param: click.Parameter, incomplete: str
+) -> "list[CompletionItem]":
+    folder = Path(context.params["results"])
+    try:
+        return matching(_figures(folder, _points(folder)), incomplete)
+    except UflipError:
+        return []
+
+
 @click.command("figure", epilog=EPILOG)
 @click.argument("results", type=ANY_PATH)
-@click.argument("kind", required=False)
+@click.argument("kind", required=False, shell_complete=_propose_figures)
 @click.option(
     "-o",
     "--out",
@@ -52,8 +66,8 @@ def command(results: Path, kind: str | None, out: Path | None, force: bool) -> N
     from uflip.report.figures import design_space, paper
     from uflip.report.figures.matplotlib_chart import check_library, check_name, save
 
-    points = _points(results) if (results / SWEEP).exists() else None
-    kinds = _kinds_of_result(results) if points is None else paper.kinds_of_sweep(points)
+    points = _points(results)
+    kinds = _figures(results, points)
     if kind is None:
         echo("\n".join(kinds))
         return
@@ -62,15 +76,17 @@ def command(results: Path, kind: str | None, out: Path | None, force: bool) -> N
     path = Path(f"{kind}.pdf") if out is None else out
     check_name(path, force=force)
     echo(save(paper.drawn(draw), path, kind, force=force))
-    if points is not None and (more := design_space.omitted_lines(points, kind.replace("-", "_"))):
+    if points and (more := design_space.omitted_lines(points, kind.replace("-", "_"))):
         note = f"note: {more} lines are omitted, since only {design_space.MAX_LINES} are"
         echo(f"{note} distinguishable; vary fewer names besides {kind}", err=True)
 
 
-def _kinds_of_result(folder: Path) -> "Mapping[str, Draw]":
+def _figures(folder: Path, points: "Sequence[VariedPoint]") -> "Mapping[str, Draw]":
     from uflip.report.figures import paper
     from uflip.results import Results, summary
 
+    if points:
+        return paper.kinds_of_sweep(points)
     loaded = Results.load(folder)
     if loaded.is_open_channel:
         from uflip.oc.figures import kinds_of
@@ -83,6 +99,5 @@ def _points(folder: Path) -> "list[VariedPoint]":
     from uflip.report.figures.design_space import VariedPoint
     from uflip.sweeping.run_sweep import read_rows
 
-    return [
-        VariedPoint(row.values, row.ios_per_s, row.write_amplification) for row in read_rows(folder)
-    ]
+    rows = read_rows(folder) if (folder / SWEEP).exists() else ()
+    return [VariedPoint(row.values, row.ios_per_s, row.write_amplification) for row in rows]

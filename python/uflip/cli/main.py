@@ -28,44 +28,57 @@ from uflip.errors import (
 
 SECRET = "--token"
 """The option whose value is never shown in an error."""
-VERBS = {
-    "run": "Run the micro-benchmarks on a device and store the results.",
-    "plan": "Show what `run` would do; touches nothing.",
-    "prepare": "Bring a device into a well-defined state.",
-    "deallocate": "Deallocate (TRIM) a device or a range of it.",
-    "zones": "List the zones of a device; reset, finish, open or close some.",
-    "pattern": "Run one I/O pattern on a device, as with fio.",
-    "replay": "Replay the I/Os of a trace on a device.",
-    "sweep": "Run one pattern on many simulated devices, on all cores.",
-    "show": "Print the results of a run.",
-    "hints": "Check design hints against results, and give advice.",
-    "infer": "Infer what is inside a device, and write a profile of its twin.",
-    "cost": "Predict the cost of data structures on a device.",
-    "compare": "Compare results: list the experiments that differ.",
-    "verify": "Check the integrity of results.",
-    "analyse": "Find start-up, period and mean of any response times.",
-    "explore": "Browse results, down to every I/O.",
-    "site": "Run a site for the results of many people.",
-    "submit": "Upload a result to a results site.",
-    "pull": "Download a result from a results site.",
-    "report": "Write results as one self-contained HTML page.",
-    "figure": "Draw one figure of a result for a paper.",
-    "export": "Export results as CSV or Parquet tables, or as fio jobs.",
-    "import": "Convert latency logs of fio to results.",
-    "oc": "Measure an open-channel device with uFLIP-OC.",
-    "powercut": "Cut the power of a simulated device, and report the losses.",
-    "serve": "Serve a simulated device over NBD, for any program.",
-    "reproduce": "Repeat a paper's experiments, and compare the numbers.",
-    "selftest": "Compare the simulator with theory.",
-    "devices": "List the devices that can be measured.",
-    "profile": "Create, print and check profiles of simulated devices.",
-    "cache": "List or clear the cache of simulated devices.",
-    "info": "Print the properties of a device; touches nothing.",
+GROUPS = {
+    "Measure": {
+        "run": "Run the micro-benchmarks on a device and store the results.",
+        "plan": "Show what `run` would do; touches nothing.",
+        "pattern": "Run one I/O pattern on a device, as with fio.",
+        "replay": "Replay the I/Os of a trace on a device.",
+        "oc": "Measure an open-channel device with uFLIP-OC.",
+        "prepare": "Bring a device into a well-defined state.",
+        "deallocate": "Deallocate (TRIM) a device or a range of it.",
+        "zones": "List the zones of a device; reset, finish, open or close some.",
+        "devices": "List the devices that can be measured.",
+        "info": "Print the properties of a device; touches nothing.",
+    },
+    "Explain": {
+        "show": "Print the results of a run.",
+        "hints": "Check design hints against results, and give advice.",
+        "infer": "Infer what is inside a device, and write a profile of its twin.",
+        "cost": "Predict the cost of data structures on a device.",
+        "compare": "Compare results: list the experiments that differ.",
+        "analyse": "Find start-up, period and mean of any response times.",
+        "explore": "Browse results, down to every I/O.",
+        "report": "Write results as one self-contained HTML page.",
+        "figure": "Draw one figure of a result for a paper.",
+    },
+    "Simulate": {
+        "sweep": "Run one pattern on many simulated devices, on all cores.",
+        "serve": "Serve a simulated device over NBD, for any program.",
+        "powercut": "Cut the power of a simulated device, and report the losses.",
+        "profile": "Create, print and check profiles of simulated devices.",
+        "reproduce": "Repeat a paper's experiments, and compare the numbers.",
+        "selftest": "Compare the simulator with theory.",
+    },
+    "Share": {
+        "export": "Export results as CSV or Parquet tables, or as fio jobs.",
+        "import": "Convert latency logs of fio to results.",
+        "submit": "Upload a result to a results site.",
+        "pull": "Download a result from a results site.",
+        "site": "Run a site for the results of many people.",
+    },
+    "Maintain": {
+        "verify": "Check the integrity of results.",
+        "cache": "List or clear the cache of simulated devices.",
+        "completion": "Print the completion script of bash, zsh or fish.",
+    },
 }
-"""Name of the verb, and of its file -> its help line."""
+"""Title of a group -> its verbs, each with its help line. A verb is also the name of its file."""
+
+VERBS = {verb: text for group in GROUPS.values() for verb, text in group.items()}
 
 COMPLETION = "_UFLIP_COMPLETE"
-"""Set by the completion script of a shell: `_UFLIP_COMPLETE=bash_source uflip` prints it."""
+"""Set by the script of `uflip completion` when it requests proposals."""
 
 HELP = """Measure flash devices with the uFLIP micro-benchmarks, and simulate them.
 
@@ -138,8 +151,10 @@ class LazyGroup(click.Group):
         formatter: click.HelpFormatter,
     ) -> None:
         """List the verbs without importing any."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+        widest = max(map(len, VERBS))
+        for title, verbs in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(verb.ljust(widest), text) for verb, text in verbs.items()])
 
 
 @click.command(cls=LazyGroup, name="uflip", help=HELP, epilog=_epilog())

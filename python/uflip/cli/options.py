@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from uflip.cli.completion import alternatives_of, propose_devices, propose_micro_benchmarks
 from uflip.device.guard import check_options, check_target_allowed
 from uflip.device.url import URL_FORMS, parse_url
 from uflip.errors import UsageError
@@ -61,7 +62,11 @@ def option_name(param: click.Parameter) -> str:
 def click_option(option: Option, **changes: Any) -> Decorator:
     """Return the option of the command line; its value arrives parsed, under the field's name."""
     attributes: Table = {"help": option.help, "callback": parsed_by(option.parse)}
+    if option.name == "only":
+        attributes["shell_complete"] = propose_micro_benchmarks
     if option.form:
+        if alternatives := alternatives_of(option.form):
+            attributes["shell_complete"] = alternatives
         attributes |= {"metavar": option.form, "default": option.default}
         attributes["show_default"] = option.default is not None
         attributes["multiple"] = option.parse is parse_names
@@ -88,7 +93,7 @@ def add_options(*options: Option) -> Decorator:
     return combine_options(*map(click_option, options))
 
 
-device_argument = click.argument("device")
+device_argument = click.argument("device", shell_complete=propose_devices)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, errors included.")
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from uflip.cli.completion import propose_devices
 from uflip.cli.options import (
     ANY_PATH,
     add_options,
@@ -34,7 +35,7 @@ their recorded times, and response times count from the arrival.
 
 @click.command("replay", epilog=EPILOG)
 @click.argument("trace", type=ANY_PATH)
-@click.argument("device", required=False)
+@click.argument("device", required=False, shell_complete=propose_devices)
 @click.option(
     "--out",
     type=ANY_PATH,

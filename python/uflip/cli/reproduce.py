@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from uflip.cli.completion import matching
 from uflip.cli.options import (
     ANY_PATH,
     executor_options,
@@ -24,6 +25,8 @@ from uflip.errors import UsageError, unknown_name
 from uflip.options import parse_names
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from uflip.reproduce import Reproduction, ReproductionOutcome, ReproductionRow
 
 EPILOG = """\b
@@ -45,8 +48,18 @@ MAX_NAMED_CONSTANTS = 4
 """Maximum number of fitted constants named in a note; --json has all."""
 
 
+def _propose_reproductions(
+    _context: click.Context, _param: click.Parameter, incomplete: str
+) -> "list[CompletionItem]":
+    from uflip.reproduce import REPRODUCTIONS
+
+    return matching(REPRODUCTIONS, incomplete)
+
+
 @click.command("reproduce", epilog=EPILOG)
-@click.argument("reproduction_id", metavar="[ID]", required=False)
+@click.argument(
+    "reproduction_id", metavar="[ID]", required=False, shell_complete=_propose_reproductions
+)
 @click.option(
     "-o",
     "--out",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from uflip.cli.completion import propose_devices
 from uflip.cli.options import (
     ANY_PATH,
     add_options,
@@ -57,7 +58,7 @@ RESUME_FIELDS = tuple(option.field for option in RESUME)
 
 
 @click.command("run", epilog=EPILOG)
-@click.argument("devices", metavar="[DEVICE]...", nargs=-1)
+@click.argument("devices", metavar="[DEVICE]...", nargs=-1, shell_complete=propose_devices)
 @click.option(
     "--out",
     type=ANY_PATH,

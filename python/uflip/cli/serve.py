@@ -15,6 +15,7 @@ import click
 
 from uflip import _native, signals
 from uflip.benchmark_options import STATES
+from uflip.cli.completion import propose_devices
 from uflip.cli.options import (
     ANY_PATH,
     check_saving,
@@ -77,7 +78,9 @@ STOPPED_BY = (signal.SIGTTIN, signal.SIGTTOU, signal.SIGTSTP)
 
 
 @click.command("serve", epilog=EPILOG)
-@click.argument("devices", metavar="DEVICE...", nargs=-1, required=True)
+@click.argument(
+    "devices", metavar="DEVICE...", nargs=-1, required=True, shell_complete=propose_devices
+)
 @click.option(
     "--socket",
     metavar="PATH",

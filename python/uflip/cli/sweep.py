@@ -12,6 +12,7 @@ import click
 
 from uflip import signals
 from uflip.benchmark_options import MAX_WARM_UP
+from uflip.cli.completion import propose_devices
 from uflip.cli.options import (
     ANY_PATH,
     add_options,
@@ -95,7 +96,7 @@ STATISTICS: tuple[ResponseTime, ...] = ("mean_ns", "p50_ns", "p99_ns", "max_ns")
 
 
 @click.command("sweep", epilog=EPILOG)
-@click.argument("device", required=False)
+@click.argument("device", required=False, shell_complete=propose_devices)
 @click.option(
     "--vary",
     metavar=FORMS,

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 from uflip import signals
 from uflip.errors import UnavailableError
 from uflip.executors.executor import MAX_WORKER_DEATHS, Result, crashed_task
+from uflip.extras import missing_extra
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -431,7 +432,7 @@ def library() -> Iterator[Any]:
         import dask
         import distributed
     except ImportError as error:
-        raise _missing("A cluster needs Dask", error, "distributed") from error
+        raise _missing("A cluster needs Dask") from error
     with dask.config.set(SETTINGS):
         yield distributed
 
@@ -441,7 +442,7 @@ def temporary_security(distributed: Any) -> Any:
     try:
         import cryptography  # noqa: F401 -- check that it is installed
     except ImportError as error:
-        raise _missing("TLS between processes needs a library", error, "cryptography") from error
+        raise _missing("TLS between processes needs cryptography") from error
     return distributed.Security.temporary()
 
 
@@ -464,11 +465,5 @@ def address_of(client: "Client") -> str:
     return str(getattr(client.scheduler, "address", "--scheduler"))
 
 
-def _missing(message: str, error: ImportError, library: str) -> UnavailableError:
-    return UnavailableError(
-        message,
-        where="--workers, --scheduler",
-        got=f"no module {error.name}",
-        allowed=f"{library}, an optional library",
-        action="install it: pip install 'uflip[cluster]'",
-    )
+def _missing(message: str) -> UnavailableError:
+    return missing_extra("cluster", message, where="--workers, --scheduler")

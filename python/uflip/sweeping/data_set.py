@@ -34,7 +34,8 @@ from uflip.data.document import DocumentKind, Table, read_document
 from uflip.data.spec import MODES
 from uflip.data.summary import StatisticsSummary
 from uflip.data.sweep import Design, Range, SweepManifest, Value
-from uflip.errors import ResultsError, UnavailableError
+from uflip.errors import ResultsError
+from uflip.extras import missing_extra
 from uflip.results import outputs, result_dir
 from uflip.safe_files import write_file
 from uflip.spec import Functions
@@ -336,11 +337,7 @@ def arrow() -> Any:
     try:
         import pyarrow
     except ImportError as error:
-        raise UnavailableError(
-            "`--data` needs an optional library",
-            where=OPTION,
-            got=f"no module {error.name}",
-            allowed="pyarrow",
-            action="install it: pip install 'uflip[sweep]', or write --csv instead",
+        raise missing_extra(
+            "sweep", "`--data` needs pyarrow", where=OPTION, instead="--csv needs no library"
         ) from error
     return pyarrow

@@ -28,7 +28,8 @@ from uflip.device.catalogue import inspect_device
 from uflip.device.resolve import resolve
 from uflip.device.url import parse_url, with_overrides
 from uflip.durability import CACHED, durability_or_default
-from uflip.errors import UnavailableError, UsageError, unknown_name
+from uflip.errors import UsageError, unknown_name
+from uflip.extras import missing_extra
 from uflip.spec import CHANGEABLE, Functions, Replay, changed
 
 # The largest number below 1: a method may return the end of a side.
@@ -250,10 +251,5 @@ def library(module: str, where: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise UnavailableError(
-            "This kind of sample needs an optional library",
-            where=where,
-            got=f"no module {error.name}",
-            allowed="scipy and SALib",
-            action="install them: pip install 'uflip[sweep]'",
-        ) from error
+        what = "This kind of sample needs scipy and SALib"
+        raise missing_extra("sweep", what, where=where) from error
