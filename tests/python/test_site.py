@@ -7,7 +7,6 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from functools import partial
 from html import unescape
 from pathlib import Path
@@ -27,7 +26,7 @@ from uflip.benchmark.events import RunFinished
 from uflip.errors import InterruptedRun
 from uflip.profiles import profile_names
 from uflip.results import Results
-from uflip.site import accounts, pages
+from uflip.site import pages
 from uflip.site import seed as seeding
 from uflip.site.app import RequestRateLimit, application
 from uflip.site.database import open_database
@@ -790,48 +789,3 @@ def test_head_matches_get(server: SiteServer) -> None:
         assert refused.status_code == 405
         assert "GET" in refused.headers["allow"]
         assert len(refused.headers.get_list("content-security-policy")) == 1
-
-
-# Tokens with an end, rotation, and the list of accounts
-
-
-def test_rotated_and_expired_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "site"
-    given = [uflip("site", "token", folder, "alice", "--expires", "30").out.strip()]
-    given.append(uflip("site", "token", folder, "alice", "--rotate").out.strip())
-    given.append(uflip("site", "token", folder, "alice", "--rotate", "--expires", "1").out.strip())
-    assert len(set(given)) == 3
-    site = open_site(folder)
-    try:
-        with site.sessions() as session:
-            owners = [accounts.account_of(session, token) for token in given]
-            assert [owner and owner.name for owner in owners] == [None, None, "alice"]
-            role = owners[2].role
-        tomorrow = accounts.utc_now(after=timedelta(days=1, seconds=1))
-        monkeypatch.setattr(accounts, "utc_now", lambda: tomorrow)
-        with site.sessions() as session:
-            assert accounts.account_of(session, given[2]) is None
-    finally:
-        site.close()
-    (row,) = json.loads(uflip("site", "accounts", folder, "--json").out)["accounts"]
-    assert (row["name"], row["role"], row["token"]) == ("alice", role, "expired")
-    assert uflip("site", "accounts", folder).out.splitlines()[1].split()[:3] == [
-        "alice", "submitter", "expired",
-    ]  # fmt: skip
-    both = uflip("site", "token", folder, "alice", "--rotate", "--revoke")
-    assert (both.code, "exclude each other" in both.err) == (2, True)
-    unknown = uflip("site", "token", folder, "alise", "--rotate")
-    assert (unknown.code, "did you mean alice" in unknown.err) == (2, True)
-
-
-def test_metrics_describe_the_site(server: SiteServer) -> None:
-    lines = httpx.get(f"{server.url}/metrics").text.splitlines()
-    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-    published = httpx.get(f"{server.url}/api/v1/results").json()["total"]
-    assert float(values["uflip_results_published"]) == published
-    assert float(values["uflip_results_stored"]) >= published
-    assert (float(values["uflip_result_bytes"]) > 1000) == (
-        float(values["uflip_results_stored"]) > 0
-    )
-    assert float(values["uflip_examiners_busy"]) == float(values["uflip_examiners_waiting"]) == 0
-    assert 0 < float(values["uflip_database_seconds"]) < 60

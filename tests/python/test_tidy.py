@@ -28,8 +28,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "api", "data", "device", "executors", "footprint", "microbench", "results",
         "safe_files", "units",
     },
-    "analysis": {"_native", "data", "errors", "units"},
+    "analysis": {"_native", "data", "errors", "extras", "units"},
     "units": {"_native", "errors"},
+    "extras": {"errors"},
+    "testing": set(),
     "escape": set(),
     "data": {"_native", "durability", "errors", "units"},
     "durability": {"_native", "errors", "units"},
@@ -41,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pattern_options": {"benchmark_options", "data", "errors", "options", "spec", "units"},
     "startup": {"data"},
     "flash_waits": {"_native", "data", "startup"},
-    "executors": {"_native", "device", "signals", "errors"},
+    "executors": {"_native", "device", "signals", "errors", "extras"},
     "safe_files": set(),
     "signals": set(),
     "native_wait": {"_native", "signals", "errors"},
@@ -67,7 +69,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "units",
     },
     "report": {
-        "analysis", "data", "durability", "errors", "escape", "hints", "microbench", "results",
+        "analysis", "data", "durability", "errors", "extras", "escape", "hints", "microbench",
+        "results",
         "stats", "table", "units",
     },
     "oc": {
@@ -82,11 +85,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cost": {"_native", "data", "device", "errors", "hints", "spec", "units"},
     "result_views": {"data", "oc", "report", "results"},
     "web": {
-        "_native", "data", "durability", "errors", "hints", "microbench", "oc", "play", "report",
+        "_native", "data", "durability", "errors", "extras", "hints", "microbench", "oc",
+        "play", "report",
         "result_views", "results", "stats", "sweeping", "units",
     },
     "site": {
         "_native", "benchmark", "benchmark_options", "data", "device", "durability", "errors",
+        "extras",
         "escape", "executors", "hints", "profiles", "report", "result_views", "results",
         "safe_files", "units", "web",
     },
@@ -96,6 +101,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "benchmark": {
         "_native", "analysis", "benchmark_options", "data", "device", "durability", "errors",
+        "extras",
         "executors", "flash_waits", "footprint", "microbench", "native_wait", "oc", "profiles",
         "results", "safe_files", "signals", "spec", "startup", "stats", "units",
     },
@@ -105,7 +111,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "results", "signals", "spec", "stats", "table", "units",
     },
     "sweeping": {
-        "_native", "benchmark_options", "data", "device", "durability", "errors",
+        "_native", "benchmark_options", "data", "device", "durability", "errors", "extras",
         "executors", "results", "safe_files", "spec", "stats", "units",
     },
     "selftest": {

@@ -154,7 +154,10 @@ class LazyGroup(click.Group):
         widest = max(map(len, VERBS))
         for title, verbs in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(verb.ljust(widest), text) for verb, text in verbs.items()])
+                # The second column begins at the same place in every group.
+                formatter.write_dl(
+                    list(verbs.items()), col_spacing=2 + widest - max(map(len, verbs))
+                )
 
 
 @click.command(cls=LazyGroup, name="uflip", help=HELP, epilog=_epilog())
