@@ -1,4 +1,4 @@
-"""A virtual machine for tests, with a Debian kernel and a zoned NVMe drive.
+"""A virtual machine for tests: a Debian kernel, a zoned and a plain NVMe drive, an ATA drive.
 
 QEMU emulates it. Its root is that of this machine, read-only over 9p, so that the guest has the
 environment of the tests, and tests the installed package.
@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CACHE_DIR = ROOT / "build" / "guest"
 PROGRAMS = ("qemu-system-x86_64", "busybox", "depmod", "modprobe", "cpio", "dpkg-deb", "apt-get")
-MODULES = ("nvme", "virtio_pci", "9pnet_virtio", "9p")
+MODULES = ("nvme", "ahci", "sd_mod", "virtio_pci", "9pnet_virtio", "9p")
 # A poll queue raises no interrupt.
 PARAMETERS = {"nvme.ko": "poll_queues=1"}
 # A processor that NumPy supports; with `max`, some kernels fail under emulation.
@@ -27,6 +27,7 @@ PROCESSOR = "Nehalem"
 PATIENT = "no_timer_check"
 ZONE_MIB, CAPACITY_MIB, ZONES = 16, 12, 64
 OPEN, ACTIVE = 8, 12
+PLAIN_MIB, ATA_MIB = 256, 64
 BOOTS_S = 900
 INIT = """#!/bin/sh
 export PATH=/bin
@@ -44,16 +45,17 @@ poweroff -f
 def in_guest(command: str, folder: Path) -> tuple[int, str]:
     """Run a shell command in the guest; return its exit code, and what it printed.
 
-    The zoned drive is new, and the only NVMe drive. `/var/tmp` is writable.
+    The drives are new: nvme0 is zoned, nvme1 and sda are not. `/var/tmp` is writable.
     """
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing:
         pytest.skip(f"needs {', '.join(missing)}")
     kernel, modules = _kernel()
     initramfs = _initramfs(folder, modules, command)
-    drive = folder / "drive"
-    with drive.open("wb") as file:
-        file.truncate(ZONES * ZONE_MIB << 20)
+    drive, plain, ata = (folder / name for name in ("drive", "plain", "ata"))
+    for path, size_mib in ((drive, ZONES * ZONE_MIB), (plain, PLAIN_MIB), (ata, ATA_MIB)):
+        with path.open("wb") as file:
+            file.truncate(size_mib << 20)
     process = subprocess.run(
         [
             "qemu-system-x86_64", "-machine", "q35,accel=tcg", "-cpu", PROCESSOR, "-m", "2048",
@@ -67,6 +69,10 @@ def in_guest(command: str, folder: Path) -> tuple[int, str]:
             "-device", "nvme-ns,drive=drive,bus=nvme0,nsid=1,zoned=on,logical_block_size=4096,"
             f"physical_block_size=4096,zoned.zone_size={ZONE_MIB}M,"
             f"zoned.zone_capacity={CAPACITY_MIB}M,zoned.max_open={OPEN},zoned.max_active={ACTIVE}",
+            "-drive", f"file={plain},if=none,id=plain,format=raw",
+            "-device", "nvme,id=nvme1,serial=plain,drive=plain",
+            "-drive", f"file={ata},if=none,id=ata,format=raw",
+            "-device", "ide-hd,drive=ata,bus=ide.0",
         ],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
         timeout=BOOTS_S, check=False,

@@ -395,6 +395,17 @@ def test_reading_that_fails_during_a_reset_names_the_reason() -> None:
     assert (mark.code, mark.detail) == ("not_read", "the page has version 9")
 
 
+def test_counter_of_a_new_drive_begins_at_zero(reader: Reader) -> None:
+    """A drive that was never written reports 0 data units, which also means not reported."""
+    drive = FakeDrive({2: smart(0)})
+    counters = reader(drive)
+    before = counters.read()
+    assert before.find("host_bytes_written") is None
+    drive.pages[2] = smart(100)
+    change = change_of(before, counters.read(), 100 * UNIT)
+    assert (change.host_written, change.marks) == (100 * UNIT, ())
+
+
 def test_runs_are_combined_by_their_sums() -> None:
     assert combine([]) is None
     runs = [

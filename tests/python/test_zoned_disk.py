@@ -1,4 +1,4 @@
-"""Do the rules of zones hold on a zoned drive behind a kernel? Tested under QEMU."""
+"""Do zones and counters work on drives behind a kernel? Tested under QEMU."""
 
 import os
 import re
@@ -8,14 +8,16 @@ import pytest
 
 from guest import ROOT, in_guest, pytest_command
 
-TESTS = ROOT / "tests" / "guest" / "zoned_disk.py"
+GUEST = ROOT / "tests" / "guest"
 
 
 @pytest.mark.skipif("UFLIP_SOAK" not in os.environ, reason="part of `make soak` (UFLIP_SOAK=1)")
-def test_zone_rules_hold_on_a_zoned_drive(tmp_path: Path) -> None:
-    """Every test of `tests/guest/zoned_disk.py` passes there, and none is skipped."""
-    code, printed = in_guest(pytest_command(TESTS), tmp_path)
-    count = len(re.findall(r"^def test_", TESTS.read_text(encoding="utf-8"), flags=re.MULTILINE))
+@pytest.mark.parametrize("name", ["zoned_disk.py", "counters_of_drives.py"])
+def test_drives_behind_a_kernel(name: str, tmp_path: Path) -> None:
+    """Every test of a file of `tests/guest` passes there, and none is skipped."""
+    tests = GUEST / name
+    code, printed = in_guest(pytest_command(tests), tmp_path)
+    count = len(re.findall(r"^def test_", tests.read_text(encoding="utf-8"), flags=re.MULTILINE))
     # A test with parameters counts more than once; skipped tests would be listed as well.
     passed = re.search(r"^(\d+) passed in", printed, flags=re.MULTILINE)
     assert code == 0, printed[-20_000:]

@@ -227,20 +227,23 @@ def _differences(
     """Return the usable differences by id; add a mark for each counter without one."""
     earlier, later = before.values, after.values
     differences: dict[str, int] = {}
-    for reading, other in ((before, after), (after, before)):
-        marks += [
-            CounterMark("not_read", each.id, _problem(other, each.source))
-            for each in reading.counters
-            if each.id not in other.values
-        ]
-    for each in before.counters:
-        if each.id not in later or each.name in CONDITIONS:
+    known = {each.id: each for each in (*before.counters, *after.counters)}
+    for reading, values in ((before, earlier), (after, later)):
+        for each in known.values():
+            if each.id in values:
+                continue
+            if _was_read(reading, each.source) and each.name not in CONDITIONS:
+                values[each.id] = 0  # which is how a drive leaves a counter out
+            else:
+                marks.append(CounterMark("not_read", each.id, _problem(reading, each.source)))
+    for each in known.values():
+        if each.id not in earlier or each.id not in later or each.name in CONDITIONS:
             continue
         difference = later[each.id] - earlier[each.id]
         if each.name in RESETS and difference:
             marks.append(CounterMark("power_lost", each.id, f"{difference:+d}"))
         if difference < 0:
-            wrapped = _wrapped(each, later[each.id])
+            wrapped = _wrapped(each, earlier[each.id], later[each.id])
             detail = f"from {earlier[each.id]} to {later[each.id]}"
             marks.append(CounterMark("wrapped" if wrapped else "went_back", each.id, detail))
             if not wrapped:
@@ -255,10 +258,14 @@ def _problem(reading: DriveCounters, source: str) -> str:
     return reading.problem or next(problems, "")
 
 
-def _wrapped(counter: Counter, later: int) -> bool:
+def _was_read(reading: DriveCounters, source: str) -> bool:
+    return any(each.id == source and not each.problem for each in reading.sources)
+
+
+def _wrapped(counter: Counter, earlier: int, later: int) -> bool:
     if counter.range is None:
         return False
-    return counter.value > (1 - WRAP_SHARE) * counter.range and later < WRAP_SHARE * counter.range
+    return earlier > (1 - WRAP_SHARE) * counter.range and later < WRAP_SHARE * counter.range
 
 
 def _host_and_physical(differences: Mapping[str, int]) -> tuple[str, Sequence[str]]:
