@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from uflip import api
@@ -12,7 +13,7 @@ from uflip.accuracy.claims import (
     compare,
     long_run_specs,
 )
-from uflip.accuracy.long_run import LongRunSpec, long_run
+from uflip.accuracy.long_run import long_run
 from uflip.executors import OnStep, ignore, on_all
 from uflip.results import Results, summary
 
@@ -81,7 +82,7 @@ def rows(folders: Sequence[Path], on_step: OnStep = ignore) -> list[AccuracyRow]
     specs = [long_run_specs(document) for document in documents]
     # Long runs shared by several results are made once, those of a device one after the other.
     different = {question.name: question for each in specs for question in each.values()}
-    runs = on_all(long_run, [*different.values()], on_step, _url_of)
+    runs = on_all(long_run, [*different.values()], on_step, attrgetter("url"))
     answers = dict(zip(different, runs, strict=True))
     table: dict[tuple[str, str], Accuracy] = {}
     for document, each in zip(documents, specs, strict=True):
@@ -89,10 +90,6 @@ def rows(folders: Sequence[Path], on_step: OnStep = ignore) -> list[AccuracyRow]
         accuracy = compare(document, {name: answers[one.name] for name, one in each.items()})
         table[key] = table.get(key, Accuracy()) + accuracy
     return [AccuracyRow(device, scale, accuracy) for (device, scale), accuracy in table.items()]
-
-
-def _url_of(question: LongRunSpec) -> str:
-    return question.url
 
 
 def format_table(table: Sequence[AccuracyRow], worst: int) -> str:

@@ -99,7 +99,7 @@ def _read_parquet(path: Path, column: str | None, unit: str | None) -> Times:
             pass  # a table of another program
         else:
             _check_unit(path, unit, "The times of a run are in nanoseconds")
-            return _read_trace(path, trace)
+            return _in_step(path, trace.column(COLUMN), trace.column(STREAM_COLUMN))
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
@@ -136,11 +136,6 @@ def _check_unit(path: Path, unit: str | None, message: str) -> None:
             allowed="ns",
             action="omit --unit",
         )
-
-
-def _read_trace(path: Path, trace: _native.Trace) -> Times:
-    """Return the response times of a run of uflip."""
-    return _in_step(path, trace.column(COLUMN), trace.column(STREAM_COLUMN))
 
 
 def _in_step(path: Path, values: ArrayLike, streams: ArrayLike) -> Times:

@@ -21,7 +21,6 @@ from uflip.errors import UsageError
 
 if TYPE_CHECKING:
     from uflip.data.device import DeviceInfo, Zone, ZoneReport
-    from uflip.device.handle import Device
 
 EPILOG = """\b
 Examples:
@@ -96,7 +95,7 @@ def command(
     commands = _zone_commands(info, requests)
     check_saving(info, save, force=force)
     with open_device(device, writable=changes and not dry_run, **opening) as opened:
-        took_ns = [] if dry_run else _carry_out(opened, commands)
+        took_ns = [] if dry_run else [opened.manage_zone(*each) for each in commands]
         report = opened.zones()
         if save is not None:
             save_device(opened, save, force=force)
@@ -153,11 +152,6 @@ def _no_zones(text: str, option: str, count: int) -> UsageError:
         allowed=f"numbers from 0 to {count - 1}, ranges of them as in 4-7, or all",
         action="name zones that the device has",
     )
-
-
-def _carry_out(opened: "Device", commands: list[ZoneCommand]) -> list[int]:
-    """Carry out the commands; return the time of each [ns]."""
-    return [opened.manage_zone(command, zone) for command, zone in commands]
 
 
 def _document(

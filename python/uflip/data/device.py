@@ -82,11 +82,6 @@ class Zone(Struct, frozen=True):
         """Written or finished part of it [bytes]."""
         return self.write_pointer_bytes - self.start_bytes
 
-    @property
-    def is_active(self) -> bool:
-        """Whether it is open or closed, which counts against the limits of the device."""
-        return self.state in ("implicitly_open", "explicitly_open", "closed")
-
 
 class ZoneReport(Struct, frozen=True):
     """All zones of a device, and their limits.

@@ -43,14 +43,6 @@ POLL_S = 0.1
 """Polling interval while waiting for futures [s]."""
 
 
-class LocalPoint(Protocol):
-    """A point that only some workers can run."""
-
-    @property
-    def needs(self) -> str:
-        """The label of these workers; empty for any worker."""
-
-
 class Executor(Protocol):
     """Runs work at points."""
 

@@ -52,7 +52,9 @@ def largest_effect(experiments: Experiments, _baselines: Means, ratios: Ratios) 
     for runs in experiments.values():
         for run in runs:
             lines.setdefault((run["pattern"], run["parameter"]), []).append(run)
-    spans = [_extremes(runs) for runs in lines.values() if len(runs) > 1]
+    spans = [
+        (min(runs, key=mean_ns), max(runs, key=mean_ns)) for runs in lines.values() if len(runs) > 1
+    ]
     if not spans:
         return ""
     low, high = max(spans, key=lambda span: mean_ns(span[1]) / mean_ns(span[0]))
@@ -72,10 +74,6 @@ def second_mean_ns(run: Run) -> float:
     second = run["components"]["second"]["statistics"]
     assert second is not None, "the run has I/Os of it"
     return second["mean_ns"]
-
-
-def _extremes(runs: Sequence[Run]) -> tuple[Run, Run]:
-    return min(runs, key=mean_ns), max(runs, key=mean_ns)
 
 
 def _at(run: Run) -> str:

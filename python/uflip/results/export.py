@@ -116,7 +116,8 @@ def _fill(results: Results, folder: Path, file_format: str) -> None:
         _write_logs(results, folder / "logs", file_format)
         _write_meanings(folder, [*RUN_COLUMNS, *_names(rows)])
         return
-    columns = _trace_columns(results.runs)
+    # An open-loop run has one more column, 0 elsewhere.
+    columns = list(dict.fromkeys(name for run in results.runs for name in run.trace().columns))
     if file_format == "parquet":
         (folder / "ios").mkdir()
         for run in results.runs:
@@ -174,11 +175,6 @@ def _prefix(run: StoredRun) -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(map(cell, _constants(run).values()))
     return line.getvalue()
-
-
-def _trace_columns(runs: Sequence[StoredRun]) -> list[str]:
-    """Return all columns of the traces, in order; an open-loop run has one more, 0 elsewhere."""
-    return list(dict.fromkeys(name for run in runs for name in run.trace().columns))
 
 
 def _constants(run: StoredRun) -> dict[str, str]:

@@ -190,7 +190,8 @@ def _cold_reads(
         and isinstance(spec := typed_spec(run["spec"]), Basic)
         and _is_judged(spec, size.io_bytes, capacity)
     ]
-    warm_ns = _warm_ns(judged)
+    often = (mean_ns for _, share, mean_ns in judged if share <= 1 / WARM_VISITS)
+    warm_ns = min(often, default=None)
     if warm_ns is None or warm_ns >= WARM_SHARE * cold_ns:
         return set()
     return {
@@ -218,11 +219,6 @@ def _first_visits(spec: Basic) -> float:
     all_ios, ignored = (each * spec.processes for each in (spec.ios, spec.ignored_ios))
     visited = exp(-ignored / addresses) - exp(-all_ios / addresses)
     return addresses * visited / max(all_ios - ignored, 1)
-
-
-def _warm_ns(judged: Sequence[tuple[ExperimentSummary, float, float]]) -> float | None:
-    """Return the lowest mean of runs that visited each address often; None without one."""
-    return min((mean_ns for _, share, mean_ns in judged if share <= 1 / WARM_VISITS), default=None)
 
 
 def _capacity(content: manifest.Manifest) -> int:

@@ -235,7 +235,10 @@ def varied_figure(points: Sequence[VariedPoint], name: str, width: float) -> Fig
     figure, axes = new_figure(2, 1, height=height)
     figure.set_size_inches(width, height)
     label, scale = AXES.get(name, (name, 1.0))
-    measures = ("kIOPS", _kiops), ("write amplification", _amplification)
+    measures: tuple[tuple[str, Callable[[VariedPoint], float | None]], ...] = (
+        ("kIOPS", lambda point: None if point.iops is None else point.iops / 1e3),
+        ("write amplification", lambda point: point.write_amplification),
+    )
     for axis, (measure, value_of) in zip(axes, measures, strict=True):
         for number, (line_label, points_of_line) in enumerate(drawn):
             pairs = [
@@ -265,14 +268,6 @@ def varied_figure(points: Sequence[VariedPoint], name: str, width: float) -> Fig
 def omitted_lines(points: Sequence[VariedPoint], name: str) -> int:
     """Return the number of lines that do not fit the figure."""
     return max(len(lines_of(points, name)) - MAX_LINES, 0)
-
-
-def _kiops(point: VariedPoint) -> float | None:
-    return None if point.iops is None else point.iops / 1e3
-
-
-def _amplification(point: VariedPoint) -> float | None:
-    return point.write_amplification
 
 
 POINTS_HEIGHT = 3.2
