@@ -60,7 +60,7 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
         document["micro_benchmarks"] = [*micro_benchmarks_for(info.addresses, "zones")]
     else:
         document["micro_benchmarks"] = [*micro_benchmarks_for(info.addresses)]
-        for suite in ("today", "iq"):
+        for suite in ("today", "iq", "inside"):
             if names := [*micro_benchmarks_for(info.addresses, suite)]:
                 document[f"micro_benchmarks_of_{suite}"] = names
     if as_json:

@@ -1,8 +1,8 @@
 """Channels, and the division of a read into cells and transfer, by simulated reads.
 
-Two reads show a transfer only if it takes longer than a command. Bursts of sixteen and large reads
-show shorter ones, because their pages are ready at other times than commands are. Every possible
-number of channels is simulated, with the transfer time that fits best.
+Two reads show a transfer only if it takes longer than a command. Bursts of sixteen, large reads
+and large writes show shorter ones, because their pages are ready at other times than commands are.
+Every possible number of channels is simulated, with the transfer time that fits best.
 """
 
 from dataclasses import dataclass, replace
@@ -14,12 +14,13 @@ from uflip.device.handle import Device
 from uflip.errors import UnavailableError
 from uflip.inference.estimate import Interval
 from uflip.inference.observations import Floats, Observation, Observations, observation_of
-from uflip.inference.structure import DIE_FIRST, ROUND_ROBIN, Structure
+from uflip.inference.structure import DIE_FIRST, ROUND_ROBIN, Structure, clean_ns
 from uflip.inference.times import Times
 from uflip.inference.twin import Twin
 
-# Rates of flash interfaces, from asynchronous ONFI 1 to ONFI 5 [bytes/s].
-CHANNEL_RANGE = (25e6, 2.4e9)
+# Rates of flash interfaces, from asynchronous ONFI 1 to ONFI 4.1 [bytes/s]. Without an upper limit
+# a device whose dies have a channel each would be the same as one with infinitely fast channels.
+CHANNEL_RANGE = (25e6, 1.6e9)
 # Share of a page that its spare area adds to a transfer, of data sheets: 3 to 11 %.
 SPARE_SHARE = 0.055
 # Transfer times of the first search, and evaluations of the second.
@@ -98,6 +99,9 @@ class ReadSimulator:
             partial_transfer=times.partial_transfer,
             state="empty",
         )
+        self._write_page = times.write_page
+        if times.command_write is not None:
+            self._twin = self._twin.but(command_write_ns=round(times.command_write.value))
 
     def twin(self, division: Division) -> Twin:
         """Return the small twin with the window."""
@@ -111,6 +115,9 @@ class ReadSimulator:
             channel_bytes_per_s=max(round(self.page * 1e9 / transfer), 1),
             read_ns=max(round(self.flash_ns - transfer), 0),
         )
+        if self._write_page is not None:
+            program = max(round(self._write_page.value - transfer), 0)
+            twin = twin.but(program_ns=program, program_high_ns=program)
         row = self.dies * BLOCK_PAGES * self.page
         blocks = -(-2 * window // row) + 8
         return twin.with_capacity(blocks * row // 2 // (1 << 20) * (1 << 20), blocks)
@@ -119,8 +126,11 @@ class ReadSimulator:
         """Return the mean relative difference between simulated and measured response times."""
         device: Device = self.twin(division).open()
         assert self._filled is not None
-        device.apply(self._filled.spec)
+        written = observation_of(self._filled.spec, device.run(self._filled.spec))
         errors = []
+        if self._write_page is not None:
+            # Erases delay some of the measured writes.
+            errors.append(abs(clean_ns(written) / clean_ns(self._filled) - 1))
         for run in self.measured:
             simulated = observation_of(run.spec, device.run(run.spec)).response_ns
             errors.append(_difference(simulated, run.response_ns))
@@ -139,26 +149,30 @@ def _difference(simulated: Floats, measured: Floats) -> float:
 
 def complete_channels(
     observations: Observations, structure: Structure, times: Times
-) -> tuple[Structure, Times]:
-    """Return the structure and times with channels and transfer, where simulations show them."""
+) -> tuple[Structure, Times, Division | None]:
+    """Return structure and times with channels and transfer, where simulations show them.
+
+    The third value is the best simulation, which a twin uses where others are as good.
+    """
     known = structure.page and structure.dies and times.flash and times.link_byte
     if not known or times.command_read is None or structure.dies == 1:
-        return structure, times
+        return structure, times, None
     simulator = ReadSimulator(observations, structure, times)
     if not simulator.measured or observations.last("clear", "SW") is None:
-        return structure, times
+        return structure, times, None
     best = sorted(_divisions(simulator, structure, times), key=lambda each: each.error)
     winner = best[0]
     rivals = [each for each in best[1:] if each.error <= FACTOR * winner.error + TOLERANCE]
     if any(each.channels != winner.channels for each in rivals):
-        return replace(structure, channels=None, allocator=None), replace(times, transfer=None)
+        unknown = replace(structure, channels=None, allocator=None)
+        return unknown, replace(times, transfer=None), winner
     found = replace(structure, channels=winner.channels, allocator=winner.allocator)
     if winner.channels == structure.dies:
         # No die shares its channel: cells and transfer always follow each other.
-        return found, replace(times, transfer=None)
+        return found, replace(times, transfer=None), winner
     if times.transfer is not None:
-        return found, times
-    return found, replace(times, transfer=_interval(simulator, winner))
+        return found, times, winner
+    return found, replace(times, transfer=_interval(simulator, winner)), winner
 
 
 def _divisions(simulator: ReadSimulator, structure: Structure, times: Times) -> list[Division]:

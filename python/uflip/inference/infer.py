@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from uflip.inference.channels import SPARE_SHARE, complete_channels
+from uflip.inference.channels import SPARE_SHARE, Division, complete_channels
 from uflip.inference.collection import (
     Period,
     Spare,
@@ -119,14 +119,16 @@ def infer(observations: Observations) -> Inference:
     Inference
     """
     structure = structure_of(observations)
-    structure, times = complete_channels(observations, structure, times_of(observations, structure))
+    structure, times, division = complete_channels(
+        observations, structure, times_of(observations, structure)
+    )
     found = {each.key: each for each in _times_estimates(structure, times)}
     found |= {each.key: each for each in _structure_estimates(structure)}
     if missing := _missing(found):
         unknown = _collection_estimates(observations, None, None, None, None)
         found |= {each.key: each for each in unknown}
         return Inference(observations, tuple(found.values()), None, missing)
-    twin = _twin_of(observations, found, times)
+    twin = _twin_of(observations, found, times, division)
     simulator = WriteSimulator(observations)
     period, twin = _with_block(observations, twin)
     spare = None
@@ -239,10 +241,15 @@ def _usual_transfer_ns(page: int) -> float:
     return page * (1 + SPARE_SHARE) / USUAL_CHANNEL_RATE * 1e9
 
 
-def _twin_of(observations: Observations, found: dict[str, Estimate], times: Times) -> Twin:
+def _twin_of(
+    observations: Observations,
+    found: dict[str, Estimate],
+    times: Times,
+    division: Division | None,
+) -> Twin:
     """Return a twin with everything but collection."""
     page, dies = int(found["page_bytes"].number()), int(found["dies"].number())
-    channels = int(found["channels"].number()) if found["channels"].is_identified else dies
+    channels = dies if division is None else division.channels
     values: dict[str, Value] = {
         "page_bytes": page,
         "channels": channels,
@@ -253,7 +260,10 @@ def _twin_of(observations: Observations, found: dict[str, Estimate], times: Time
     for key in ("command_read_ns", "command_write_ns", "link_bytes_per_s", "channel_bytes_per_s"):
         if found[key].is_identified:
             values[key] = round(found[key].number())
-    values.setdefault("channel_bytes_per_s", round(USUAL_CHANNEL_RATE))
+    rate = USUAL_CHANNEL_RATE
+    if division is not None and channels < dies:
+        rate = page * (1 + SPARE_SHARE) * 1e9 / division.transfer_ns
+    values.setdefault("channel_bytes_per_s", round(rate))
     assert times.flash is not None
     assert times.write_page is not None
     # What the probes see is the sum of cells and transfer: the twin keeps it.
@@ -261,8 +271,8 @@ def _twin_of(observations: Observations, found: dict[str, Estimate], times: Time
     program = max(round(times.write_page.value - transfer), 0)
     values |= {"program_ns": program, "program_high_ns": program}
     values["read_ns"] = max(round(times.flash.value - transfer), 0)
-    if found["allocator"].is_identified:
-        values["allocator"] = str(found["allocator"].value)
+    if division is not None:
+        values["allocator"] = division.allocator
     return Twin(values)
 
 
