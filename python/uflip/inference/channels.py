@@ -5,7 +5,8 @@ and large writes show shorter ones, because their pages are ready at other times
 Every possible number of channels is simulated, with the transfer time that fits best.
 """
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -14,7 +15,7 @@ from uflip.device.handle import Device
 from uflip.errors import UnavailableError
 from uflip.inference.estimate import Interval
 from uflip.inference.observations import Floats, Observation, Observations, observation_of
-from uflip.inference.structure import DIE_FIRST, ROUND_ROBIN, Structure, clean_ns
+from uflip.inference.structure import CONTRAST, DIE_FIRST, ROUND_ROBIN, Structure
 from uflip.inference.times import Times
 from uflip.inference.twin import Twin
 
@@ -25,13 +26,16 @@ CHANNEL_RANGE = (25e6, 1.6e9)
 SPARE_SHARE = 0.055
 # Transfer times of the first search, and evaluations of the second.
 STEPS, EVALUATIONS = 12, 16
-# Simulations are as good as the best if their reads differ by no more than it does, and a little.
-TOLERANCE, FACTOR = 1e-5, 1.1
+# A simulation is worse than the best one if its I/Os differ more, by this number of standard errors
+# of the paired difference, and by more than rounding [of the response time].
+STANDARD_ERRORS, ROUNDING = 1.645, 2e-6
 # Simulated reads of bursts, and large ones, which cover every die more than once.
 IOS, LARGE_READ_PAGES = (2048, 16), 1
 # Simulated blocks of the small device: more than the window, whatever its size.
 BLOCK_PAGES = 64
 BURST = 16
+# The most that a host adds to every I/O [ns].
+HOST_NS = 20_000
 
 
 def check_library() -> None:
@@ -54,12 +58,23 @@ def check_library() -> None:
 
 @dataclass(frozen=True)
 class Division:
-    """The best simulation with a number of channels: its error, order of dies and transfer."""
+    """The best simulation with a number of channels: order of dies, transfer, error of each I/O."""
 
-    error: float
     channels: int
     allocator: str
     transfer_ns: float
+    errors: Floats = field(default_factory=lambda: np.array([np.inf]), compare=False)
+
+    @property
+    def error(self) -> float:
+        """Mean error of the I/Os, relative to their response times."""
+        return float(np.mean(self.errors))
+
+    def is_worse_than(self, best: "Division") -> bool:
+        """Return whether the I/Os differ significantly more than those of the best simulation."""
+        difference = self.errors - best.errors
+        error = float(np.std(difference)) / math.sqrt(len(difference))
+        return float(np.mean(difference)) > STANDARD_ERRORS * error + ROUNDING
 
 
 class ReadSimulator:
@@ -122,19 +137,18 @@ class ReadSimulator:
         blocks = -(-2 * window // row) + 8
         return twin.with_capacity(blocks * row // 2 // (1 << 20) * (1 << 20), blocks)
 
-    def error(self, division: Division) -> float:
-        """Return the mean relative difference between simulated and measured response times."""
+    def evaluate(self, division: Division) -> Division:
+        """Return a division with its errors, relative to the response times."""
         device: Device = self.twin(division).open()
         assert self._filled is not None
         written = observation_of(self._filled.spec, device.run(self._filled.spec))
         errors = []
         if self._write_page is not None:
-            # Erases delay some of the measured writes.
-            errors.append(abs(clean_ns(written) / clean_ns(self._filled) - 1))
+            errors.append(_differences(written, self._filled))
         for run in self.measured:
-            simulated = observation_of(run.spec, device.run(run.spec)).response_ns
-            errors.append(_difference(simulated, run.response_ns))
-        return float(np.mean(errors))
+            simulated = observation_of(run.spec, device.run(run.spec))
+            errors.append(_differences(simulated, run))
+        return replace(division, errors=np.concatenate(errors))
 
 
 def _beginning(run: Observation, ios: int) -> Observation:
@@ -143,8 +157,15 @@ def _beginning(run: Observation, ios: int) -> Observation:
     return Observation(spec, run.offset_bytes[:count], run.response_ns[:count])
 
 
-def _difference(simulated: Floats, measured: Floats) -> float:
-    return float(np.mean(np.abs(simulated - measured)) / np.mean(measured))
+def _differences(simulated: Observation, measured: Observation) -> Floats:
+    """Return the differences of I/Os without those that meet an erase, and the host's own time."""
+    difference = simulated.response_ns - measured.response_ns
+    if measured.spec.parts[0].is_write:
+        difference = difference[measured.response_ns <= measured.median_ns * (1 + CONTRAST)]
+    host = float(np.median(difference))
+    # A simulation with other constant times is as wrong as one with other conflicts.
+    host = host if abs(host) < HOST_NS else 0.0
+    return np.abs(difference - host) / float(np.mean(measured.response_ns))
 
 
 def complete_channels(
@@ -162,7 +183,7 @@ def complete_channels(
         return structure, times, None
     best = sorted(_divisions(simulator, structure, times), key=lambda each: each.error)
     winner = best[0]
-    rivals = [each for each in best[1:] if each.error <= FACTOR * winner.error + TOLERANCE]
+    rivals = [each for each in best[1:] if not each.is_worse_than(winner)]
     if any(each.channels != winner.channels for each in rivals):
         unknown = replace(structure, channels=None, allocator=None)
         return unknown, replace(times, transfer=None), winner
@@ -184,13 +205,13 @@ def _divisions(simulator: ReadSimulator, structure: Structure, times: Times) -> 
             continue
         orders = [ROUND_ROBIN, DIE_FIRST] if 1 < channels < structure.dies else [ROUND_ROBIN]
         for order in orders:
-            start = Division(np.inf, channels, order, 0.0)
+            start = Division(channels, order, 0.0)
             if times.transfer is not None and channels < structure.dies:
                 known = replace(start, transfer_ns=times.transfer.value)
-                found.append(replace(known, error=simulator.error(known)))
+                found.append(simulator.evaluate(known))
             elif channels == structure.dies:
                 alone = replace(start, transfer_ns=min(_shortest(simulator), simulator.flash_ns))
-                found.append(replace(alone, error=simulator.error(alone)))
+                found.append(simulator.evaluate(alone))
             else:
                 found.append(_best_transfer(simulator, start))
     return found
@@ -208,7 +229,7 @@ def _best_transfer(simulator: ReadSimulator, start: Division) -> Division:
     grid = np.geomspace(min(_shortest(simulator), longest / 2), longest, STEPS)
 
     def error(transfer_ns: float) -> float:
-        return simulator.error(replace(start, transfer_ns=transfer_ns))
+        return simulator.evaluate(replace(start, transfer_ns=transfer_ns)).error
 
     errors = [error(float(each)) for each in grid]
     n = int(np.argmin(errors))
@@ -216,9 +237,8 @@ def _best_transfer(simulator: ReadSimulator, start: Division) -> Division:
     result = minimize_scalar(
         error, bounds=bounds, method="bounded", options={"maxiter": EVALUATIONS, "xatol": 1.0}
     )
-    if result.fun < errors[n]:
-        return replace(start, error=float(result.fun), transfer_ns=float(result.x))
-    return replace(start, error=errors[n], transfer_ns=float(grid[n]))
+    best = float(result.x) if result.fun < errors[n] else float(grid[n])
+    return simulator.evaluate(replace(start, transfer_ns=best))
 
 
 def _interval(simulator: ReadSimulator, winner: Division) -> Interval:
@@ -226,8 +246,8 @@ def _interval(simulator: ReadSimulator, winner: Division) -> Interval:
     half = 1.0
     while half < winner.transfer_ns / 2:
         sides = (winner.transfer_ns - half, winner.transfer_ns + half)
-        errors = [simulator.error(replace(winner, transfer_ns=each)) for each in sides]
-        if min(errors) > FACTOR * winner.error + TOLERANCE:
+        near = [simulator.evaluate(replace(winner, transfer_ns=each)) for each in sides]
+        if all(each.is_worse_than(winner) for each in near):
             break
         half *= 2
     return Interval(winner.transfer_ns, half)

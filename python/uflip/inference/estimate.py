@@ -93,3 +93,9 @@ def median_of(samples: Floats) -> Interval:
     deviation = MAD_FACTOR * float(np.median(np.abs(samples - middle)))
     error = NORMAL * MEDIAN_FACTOR * deviation / math.sqrt(len(samples))
     return Interval(middle, math.hypot(error, ROUNDING_NS))
+
+
+def quickest_of(samples: Floats) -> Interval:
+    """Return the response time of an I/O that the host hardly delays [ns], with its interval."""
+    fastest, low, upper = np.quantile(samples, (0.0, 0.05, 0.2))
+    return Interval(float(low), float(max(upper - low, low - fastest)) + ROUNDING_NS)

@@ -283,7 +283,7 @@ def _with_block(observations: Observations, twin: Twin) -> tuple[Period | None, 
     period = None if fill is None else period_of(fill, twin.dies, page)
     if fill is None or period is None:
         return None, twin
-    return period, twin.but(pages_per_block=block_pages(period, fill, twin.dies, page))
+    return period, twin.but(pages_per_block=block_pages(period, fill, twin.dies, page)[0])
 
 
 def _erase(simulator: WriteSimulator, twin: Twin, period: Period, times: Times) -> Interval | None:
@@ -310,8 +310,14 @@ def _collection_estimates(
     else:
         pages = int(twin.number("pages_per_block"))
         superblock = pages * twin.dies * int(twin.number("page_bytes"))
-        yield Estimate("pages_per_block", pages, pages, pages, "fill")
-        yield Estimate("superblock_bytes", superblock, superblock, superblock, "fill")
+        fill = observations.last("fill", "SW")
+        assert fill is not None
+        page = int(twin.number("page_bytes"))
+        _, fewest = block_pages(period, fill, twin.dies, page)
+        why = "" if period.exact else "the next power of two: relocations shorten the period"
+        least = superblock // pages * fewest
+        yield Estimate("pages_per_block", pages, fewest, pages, "fill", why)
+        yield Estimate("superblock_bytes", superblock, least, superblock, "fill", why)
         if erase is None:
             yield Estimate.absent("erase_ns", "fill", "erases are hidden behind other writes")
         else:

@@ -123,7 +123,9 @@ def structure_of(observations: Observations) -> Structure:
                 if found[0] < best:
                     best, structure = found
     is_likely = _ratio(len(later), structure.explained) > LEAST_RATIO
-    return structure if is_likely and structure.explained > LEAST_EXPLAINED else Structure(unit)
+    if is_likely and structure.explained > LEAST_EXPLAINED:
+        return structure
+    return Structure(unit) if is_likely else _without_contrast(unit, later, observations)
 
 
 def _ratio(n: int, explained: float) -> float:

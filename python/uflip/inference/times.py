@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uflip.inference.estimate import NORMAL, ROUNDING_NS, Interval, median_of
+from uflip.inference.estimate import NORMAL, ROUNDING_NS, Interval, median_of, quickest_of
 from uflip.inference.observations import Observations
 from uflip.inference.structure import CONTRAST, Structure, clean_ns, command_ns, flash_ns
 
@@ -57,7 +57,12 @@ def times_of(observations: Observations, structure: Structure) -> Times:
     link = link_byte_ns(observations)
     without = command_ns(observations)
     sector = observations.sector_bytes
-    command_read = None if without is None or link is None else without - link * sector
+    reads = observations.by_value("read_deallocated", "RR")
+    command_read = (
+        None
+        if without is None or link is None
+        else quickest_of(reads[sector].response_ns) - link * sector
+    )
     if command_read is not None:
         # The link carries a sector in whole nanoseconds.
         command_read = Interval(command_read.value, command_read.half + 1.0)
@@ -99,7 +104,7 @@ def _trim_ns(observations: Observations) -> Interval | None:
     writes = observations.by_value("write_size", "RW")
     if trims is None or not writes:
         return None
-    each = median_of(trims.response_ns)
+    each = quickest_of(trims.response_ns)
     return each if each.value < min(map(clean_ns, writes.values())) else None
 
 
