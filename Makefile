@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # The native module is rebuilt when any of these changes.
-NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml $(wildcard python/uflip/profiles/keys/*.toml)
+NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 # Modules that a macro declares (`policies!`, `allocators!`, `ftls!`): cargo fmt does not find them.
 LISTED := --edition 2024 $(wildcard crates/sim/src/pool/victim/*.rs crates/sim/src/pool/victim/*/*.rs crates/sim/src/pool/alloc/*.rs crates/sim/src/ftl/*.rs crates/sim/src/ftl/*/*.rs crates/sim/src/ftl/*/*/*.rs)
 

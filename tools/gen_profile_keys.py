@@ -1,9 +1,9 @@
-"""Make the tables of keys in the pages on profiles, from `python/uflip/profiles/keys/`.
+"""Make the tables of keys in the pages on profiles, from the keys of the simulator.
 
 python tools/gen_profile_keys.py            write the pages
 python tools/gen_profile_keys.py --check    check that they are current; exit 1 if not
 
-`uflip profile new` takes its comments from the same files.
+`uflip profile new` takes its comments from the same list.
 """
 
 import re

@@ -46,6 +46,7 @@ __all__ = [
     "pelt",
     "profile_faults",
     "profile_interface",
+    "profile_keys_json",
     "profile_sources",
     "query_drive",
     "read_fio_log",
@@ -363,6 +364,10 @@ def causes_json() -> str:
     """Return the causes of response times (JSON): for `host`, `block` and `open_channel` devices a
     list of column, label, color and meaning; and as `purposes` the name of each purpose of an
     operation, with the column of its work."""
+
+def profile_keys_json(interface: str) -> str:
+    """Return the tables of profiles of an interface (JSON): pairs of a name and a list of keys with
+    name, unit, allowed and meaning."""
 
 def inspect_file(path: str, buffered: bool) -> str:
     """Return the info (JSON) that `Device.file` would have, without opening the file for

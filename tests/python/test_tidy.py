@@ -156,15 +156,16 @@ CRATES: dict[str, set[str]] = {
 # The modules of the simulator, and the modules that each may import.
 SIMULATOR_IMPORTS: dict[str, set[str]] = {
     "collections": set(),
-    "flash": {"collections"},
+    "keys": set(),
+    "flash": {"collections", "keys"},
     "timeline": {"collections", "flash"},
     "pool": {"collections", "flash"},
-    "ftl": {"collections", "flash", "pool"},
-    "config": {"flash", "ftl", "pool", "timeline"},
+    "ftl": {"collections", "flash", "keys", "pool"},
+    "config": {"flash", "ftl", "keys", "pool", "timeline"},
     "snapshot": {"collections", "config"},
     "device": {"collections", "config", "flash", "ftl", "snapshot", "timeline"},
-    "open_channel": {"config", "flash", "snapshot", "timeline"},
-    "examine": {"config", "device", "open_channel", "snapshot"},
+    "open_channel": {"config", "flash", "keys", "snapshot", "timeline"},
+    "examine": {"config", "device", "keys", "open_channel", "snapshot"},
 }
 
 LABELS = ("Source", "Faithful", "Simplified", "Ambiguous")

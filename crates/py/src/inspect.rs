@@ -52,6 +52,13 @@ pub fn causes_json() -> String {
     .to_string()
 }
 
+/// Return the tables of the profiles of an interface, as JSON: name, and keys with name, unit,
+/// allowed values and meaning.
+#[pyfunction]
+pub fn profile_keys_json(interface: &str) -> String {
+    serde_json::to_string(uflip_sim::key_tables(interface)).expect("serializable")
+}
+
 #[pyfunction]
 pub fn inspect_file(py: Python<'_>, path: String, buffered: bool) -> PyResult<String> {
     let info = interruptible(py, move |_| uflip_host::inspect_file(&path, buffered))?;

@@ -6,11 +6,11 @@ use serde::Serialize;
 use uflip_core::{DeviceInfo, Result};
 
 use crate::config::Profile;
-use crate::config::keys::InvalidKey;
 use crate::config::overrides::interface_of;
 use crate::config::reader::{Fault, NOT_VALID, NodeContent, ProfileNode, parse_tree, read};
 use crate::config::sources::read_sources;
 use crate::device::SimDevice;
+use crate::keys::{InvalidKey, KeyTables};
 use crate::open_channel::{OpenChannelDevice, OpenChannelProfile};
 use crate::snapshot::SnapshotFile;
 
@@ -130,10 +130,18 @@ fn key_fault(root: &ProfileNode, key: &str, got: String, allowed: String) -> Fau
     Fault { problem: NOT_VALID, line, key, got, allowed }
 }
 
+/// Return the tables of the profiles of an interface, with their keys.
+#[must_use]
+pub fn key_tables(interface: &str) -> KeyTables {
+    if interface == "block" { Profile::TABLES } else { OpenChannelProfile::TABLES }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::keys::{BLOCK, Keys, OPEN_CHANNEL};
+    use crate::config::BLOCK;
+    use crate::keys::Keys;
+    use crate::open_channel::OPEN_CHANNEL;
     use serde::de::DeserializeOwned;
 
     /// Return the keys of a type, from its error about an unknown key.

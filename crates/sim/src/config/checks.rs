@@ -2,10 +2,10 @@
 
 use uflip_core::{Error, ErrorKind, Result, SECTOR_BYTES_MIN, format_bytes};
 
-use super::keys::InvalidKey;
-use super::{GcPart, Profile, Relocation, keys};
+use super::{BLOCK, GcPart, Profile, Relocation};
 use crate::flash::nand::PageOrder;
 use crate::ftl::{Merging, segment_bytes};
+use crate::keys::InvalidKey;
 
 /// The cache keeps one bit per sector of a page in 64 bits.
 const CACHE_SECTORS_MAX: u64 = 64;
@@ -66,7 +66,7 @@ impl Profile {
 
     /// Return the keys whose values are invalid by themselves or in combination.
     pub(crate) fn invalid_keys(&self) -> Vec<InvalidKey> {
-        let mut invalid = keys::BLOCK.invalid_keys(self);
+        let mut invalid = BLOCK.invalid_keys(self);
         let combinations = self.find_invalid_combinations().into_iter();
         let others: Vec<InvalidKey> = combinations
             .filter(|invalid_combination| {

@@ -1,24 +1,27 @@
 //! Optional parts of the controller: buses, memory, latencies, descriptor rings, command queues,
 //! interrupts, and suspension.
 
-use serde::{Deserialize, Serialize};
-
 use super::checks::InvalidKeys;
 use super::{Profile, TimingPart};
+use crate::keys::parameters;
 use crate::timeline::{CompletionNotice, DieQueue, Rings, Suspend};
 
-/// The table `[rings]`.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
-pub struct RingsPart {
-    /// TX entries per die: requests that have not started.
-    pub tx_entries: u32,
-    /// RX entries per die: requests that have started and whose completion was not noticed.
-    pub rx_entries: u32,
-    pub completion: CompletionNotice,
-    /// Interrupt latency after a completion, or polling period.
-    pub completion_ns: u64,
+parameters! {
+    /// The table `[rings]`.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct RingsPart {
+        tx_entries: u32 = "1 or more",
+            "requests for a die that the firmware has issued and the die has not begun; while \
+             the ring of the next request is full, the firmware issues no later request either";
+        rx_entries: u32 = "1 or more",
+            "requests for a die that have begun and whose completion the firmware has not \
+             noticed yet; 1: one after the other";
+        completion: CompletionNotice = "`interrupt`, `polling`",
+            "how the firmware notices the completion of a request";
+        completion_ns: u64 = "0 or more; 1 or more with `polling`" in "ns",
+            "from the completion of a request to its interrupt, or from one poll to the next (at \
+             multiples of it)";
+    }
 }
 
 impl TimingPart {
@@ -85,28 +88,36 @@ impl Profile {
 
 // The host side of a device: its command queues, and the notification of completions.
 
-/// The table `[host_queues]`: a separate queue for reads; waiting commands come from both queues in
-/// turn.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
-pub struct HostQueuesPart {
-    /// Commands per turn of a queue.
-    pub read_weight: u32,
-    pub write_weight: u32,
+parameters! {
+    /// The table `[host_queues]`: a separate queue for reads; waiting commands come from both queues in
+    /// turn.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct HostQueuesPart {
+        read_weight: u32 = "1 or more" in "commands",
+            "number of reads in one turn; with both weights 1 this is NVMe's round robin";
+        write_weight: u32 = "1 or more" in "commands",
+            "number of all other commands in one turn";
+    }
 }
 
-/// The table `[interrupts]`: the host is notified of a completion after some time.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct InterruptsPart {
-    pub host_completion: CompletionNotice,
-    /// Host latency after the interrupt, or polling period.
-    pub host_completion_ns: u64,
-    /// Number of completions per interrupt; an earlier one comes after the aggregation time.
-    pub coalesced_completions: u32,
-    pub coalescing_ns: u64,
+parameters! {
+    /// The table `[interrupts]`: the host is notified of a completion after some time.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct InterruptsPart {
+        host_completion: CompletionNotice = "`interrupt`, `polling`",
+            "how the host notices the completion of a command";
+        // One second: more than any host takes.
+        host_completion_ns: u64 = "0 to 1000000000; 1 or more with `polling`" in "ns",
+            "from the interrupt until the host has handled it, or from one poll to the next (at \
+             multiples of it)";
+        // The range of the aggregation threshold of NVMe.
+        coalesced_completions: u32 = "1 to 256; 1 with `polling`" in "commands",
+            "number of completions for an interrupt (NVMe's aggregation threshold)";
+        // The range of the aggregation time of NVMe: 255 steps of 100 µs.
+        coalescing_ns: u64 = "0 to 25500000; 0 where `coalesced_completions` is 1" in "ns",
+            "longest wait of a completion for further ones before the interrupt (NVMe's \
+             aggregation time)";
+    }
 }
 
 impl Profile {
@@ -146,20 +157,23 @@ impl Profile {
 
 // Suspension options: programs and erases that stop for a host read.
 
-/// The table `[suspend]`.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
-pub struct SuspendPart {
-    /// Time from the request until a program has stopped and a read begins; default: programs are
-    /// not suspended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub program_suspend_ns: Option<u64>,
-    /// The same for an erase.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub erase_suspend_ns: Option<u64>,
-    /// Maximum number of suspensions of one program or erase.
-    pub suspensions_max: u32,
+parameters! {
+    /// The table `[suspend]`.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct SuspendPart {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program_suspend_ns: Option<u64> =
+            "0 or more; without the key programs are not suspended" in "ns",
+            "from the arrival of a read at its die until the die has suspended its program and \
+             begins the read";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        erase_suspend_ns: Option<u64> =
+            "0 or more; without the key erases are not suspended" in "ns",
+            "the same for an erase";
+        suspensions_max: u32 = "1 or more",
+            "largest number of suspensions of one program or erase; after that reads wait until \
+             it is over";
+    }
 }
 
 impl Profile {

@@ -1,16 +1,15 @@
 //! Options and checks of FTLs: a map on flash, merging FTLs, the SLC cache, write streams, and zones.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uflip_core::{Error, Result, format_bytes};
 
 use super::checks::{InvalidKeys, PAGES_MAX};
-use super::keys::BLOCK;
-use super::{FlushPolicy, GcPart, InitialState, Profile};
+use super::{BLOCK, FlushPolicy, GcPart, InitialState, Profile};
 use crate::ftl::{
     MappingOptions, MappingPart, Merging, MergingOptions, RESERVED_FOR_MAPPING, SlcOptions, ZONED,
     ZonesPart, mapping_pages, segment_bytes,
 };
+use crate::keys::parameters;
 use crate::pool::blocks::RelocationFrontier;
 
 impl Profile {
@@ -118,17 +117,21 @@ pub fn drawn_keys(ftl: &str, below: impl FnMut(u64) -> u64) -> Map<String, Value
 
 // SLC cache options.
 
-/// The table `[slc_cache]`.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
-pub struct SlcPart {
-    /// Blocks of a die reserved for the cache.
-    pub slc_blocks: u32,
-    /// Maximum number of cache blocks while others are free.
-    pub slc_blocks_max: u32,
-    pub slc_read_ns: u64,
-    pub slc_program_ns: u64,
+parameters! {
+    /// The table `[slc_cache]`.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct SlcPart {
+        slc_blocks: u32 = "0 to `slc_blocks_max`" in "blocks",
+            "blocks of each plane that are reserved for the cache: its static part, which is \
+             spare space";
+        slc_blocks_max: u32 = "1 or more, up to `blocks_per_die`" in "blocks",
+            "largest number of cache blocks of each plane: beyond `slc_blocks` free blocks, as \
+             long as the plane has enough free blocks";
+        slc_read_ns: u64 = "0 or more" in "ns",
+            "reading a page with one bit per cell";
+        slc_program_ns: u64 = "0 or more" in "ns",
+            "programming a page with one bit per cell";
+    }
 }
 
 impl Profile {

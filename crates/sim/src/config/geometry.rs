@@ -1,40 +1,58 @@
 //! The table `[geometry]`, page types, and mapping units.
 
-use serde::{Deserialize, Serialize};
-
 use super::checks::InvalidKeys;
 use super::{Profile, TimingPart};
 use crate::flash::nand::PageOrder;
+use crate::keys::parameters;
 use crate::timeline::MultiPlane;
 use crate::timeline::cells::{ByPageType, CellTimes};
 
-/// Numbers and sizes of the flash.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct GeometryPart {
-    pub channels: u32,
-    pub dies_per_channel: u32,
-    /// Planes of a die, which share its blocks; default 1.
-    #[serde(default = "one")]
-    pub planes_per_die: u32,
-    /// Each plane works independently; otherwise a die does one operation at a time.
-    #[serde(default)]
-    pub independent_planes: bool,
-    /// Multi-plane capability of a die; default none.
-    #[serde(default, skip_serializing_if = "is_single_plane")]
-    pub multi_plane: MultiPlane,
-    pub blocks_per_die: u32,
-    pub pages_per_block: u32,
-    /// Program order within a block; the default depends on the FTL.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub page_order: Option<PageOrder>,
-    /// Metadata pages at the end of a block: 0 or 1.
-    pub metadata_pages: u32,
-    pub page_bytes: u32,
-    /// Spare bytes that are transferred with each page (metadata, ECC).
-    pub spare_bytes: u32,
-    pub sector_bytes: u32,
+parameters! {
+    /// Numbers and sizes of the flash.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct GeometryPart {
+        channels: u32 = "1 or more",
+            "channels; each carries one transfer at a time";
+        dies_per_channel: u32 = "1 or more",
+            "dies on each channel; each executes one operation at a time";
+        #[serde(default = "one")]
+        planes_per_die: u32 = "1 or more, a divisor of `blocks_per_die`",
+            "planes of a die, 1 by default; each has its share of the blocks, its own free \
+             blocks and its own garbage collection, so copy-back stays within a plane";
+        #[serde(default)]
+        independent_planes: bool = "`true`, `false`",
+            "each plane reads, programs and erases on its own; `false` by default: a die does \
+             one operation at a time, or with `multi_plane` the same operation in several planes";
+        #[serde(default, skip_serializing_if = "is_single_plane")]
+        multi_plane: MultiPlane = "`none`, `any_page`, `same_page`, `same_block`",
+            "the operations that one command starts in several planes of a die: none (the \
+             default); the same operation on any pages; on the same page of any blocks, as in \
+             ONFI; or on the same page of the same block of each plane, as chips with block \
+             address restrictions require. Applies to read, program, erase and copy-back; not \
+             with `independent_planes`, `cache_program` or `[suspend]`";
+        blocks_per_die: u32 = "1 or more",
+            "erase blocks of a die";
+        // Valid pages of a block are counted in 15 bits.
+        pages_per_block: u32 = "1 to 32767",
+            "flash pages of a block";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        page_order: Option<PageOrder> = "`ascending`, `any`",
+            "the order in which the pages of a block may be programmed: ascending, as data \
+             sheets of flash with pages of 2 KiB or more require, or any, each page once. The \
+             default is `any` for FTLs with a fixed offset for every page of a block (`bast`, \
+             `block_map`, `fast`, `linear`, `stream_hybrid`), else `ascending`. With `ascending` \
+             such an FTL programs the next free page of the block, and a table in memory stores \
+             its location";
+        metadata_pages: u32 = "0 or 1",
+            "pages at the end of a block that hold metadata and no data (OFC §IV.D)";
+        page_bytes: u32 = "whole sectors, at most 16 MiB" in "bytes",
+            "data of a flash page";
+        spare_bytes: u32 = "0 or more" in "bytes",
+            "bytes with each page that are transferred with it over channel and bus (metadata, \
+             ECC)";
+        sector_bytes: u32 = "powers of two from 512" in "bytes",
+            "unit of addresses of the host; offsets and sizes are multiples of it";
+    }
 }
 
 impl GeometryPart {

@@ -6,11 +6,12 @@ mod checks;
 mod controller;
 pub(crate) mod ftl;
 mod geometry;
-pub(crate) mod keys;
 pub(crate) mod overrides;
 pub(crate) mod reader;
 pub(crate) mod sources;
 mod wear;
+
+use std::sync::LazyLock;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ use uflip_core::{Error, Result};
 use crate::config::overrides::{check_interface, interface_of, source_of, with_overrides};
 use crate::flash::reliability::ReliabilityPart;
 use crate::ftl::{HotColdPart, MappingPart, Tables, with_tables};
+use crate::keys::{KeyTables, Keys, parameters};
 use crate::timeline::DieQueue;
 pub(crate) use checks::{
     CAPACITY_MAX, CLOCK_END_NS, PAGES_MAX, PASS_MAX_NS, YEAR_NS, clock_overflow,
@@ -91,6 +93,30 @@ macro_rules! profile {
         }
 
         impl Profile {
+            /// Its tables and their keys.
+            pub(crate) const TABLES: KeyTables = &[
+                ("geometry", GeometryPart::KEYS),
+                ("timing", TimingPart::KEYS),
+                ("rings", controller::RingsPart::KEYS),
+                ("host_queues", controller::HostQueuesPart::KEYS),
+                ("interrupts", InterruptsPart::KEYS),
+                ("suspend", controller::SuspendPart::KEYS),
+                ("ftl", FtlPart::KEYS),
+                ("gc", GcPart::KEYS),
+                $($(#[$only])? (stringify!($table), <$part>::KEYS),)+
+                ("hot_cold", HotColdPart::KEYS),
+                ("slc_cache", ftl::SlcPart::KEYS),
+                ("zones", crate::ftl::ZonesPart::KEYS),
+                ("power_loss", PowerLossPart::KEYS),
+                ("mapping", MappingPart::KEYS),
+                ("reliability", ReliabilityPart::KEYS),
+                ("recovery", RecoveryPart::KEYS),
+                ("block_history", wear::BlockHistoryPart::KEYS),
+                ("wear", WearPart::KEYS),
+                ("cache", CachePart::KEYS),
+                ("state", StatePart::KEYS),
+            ];
+
             /// Return its tables of merging FTLs.
             pub(crate) fn tables(&self) -> Tables {
                 Tables { $($(#[$only])? $table: self.$table.clone()),+ }
@@ -100,141 +126,209 @@ macro_rules! profile {
 }
 with_tables!(profile);
 
-/// Times and rates.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct TimingPart {
-    /// The first of the pages that share cells (LSB).
-    pub read_ns: u64,
-    pub program_ns: u64,
-    /// The last of them (MSB).
-    pub program_high_ns: u64,
-    /// Pages that share cells; default 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bits_per_cell: Option<u32>,
-    /// Those between the first and the last (CSB); default as the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub program_middle_ns: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_middle_ns: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_high_ns: Option<u64>,
-    pub erase_ns: u64,
-    pub channel_bytes_per_s: u64,
-    /// Internal buses between channels and memory; 0: none.
-    pub buses: u32,
-    pub bus_bytes_per_s: u64,
-    pub link_bytes_per_s: u64,
-    /// Processor time of a host read, a host write, a relocated page and a collected block; the
-    /// processor does one at a time.
-    pub command_read_ns: u64,
-    pub command_write_ns: u64,
-    pub relocate_ns: u64,
-    pub collect_ns: u64,
-    /// Additional latency, during which the processor continues with other work.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command_read_latency_ns: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command_write_latency_ns: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub relocate_latency_ns: Option<u64>,
-    /// Set-up time of every page that crosses a bus.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bus_read_setup_ns: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bus_write_setup_ns: Option<u64>,
-    /// Memory at the end of all buses; default: never the bottleneck.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_bytes_per_s: Option<u64>,
-    /// Priority of waiting operations of a die; default FIFO.
-    #[serde(default)]
-    pub die_queue: DieQueue,
-    /// Additional time of a read that is not sequential to the last one: its map entries are loaded.
-    #[serde(default)]
-    pub seek_read_ns: u64,
-    /// A host write completes when its data is in the registers of the dies, which accept the next
-    /// page while one is programmed.
-    #[serde(default)]
-    pub cache_program: bool,
-    /// Of a flash page read, only the requested part crosses the channel: mapping units if these
-    /// are smaller, otherwise sectors.
-    #[serde(default)]
-    pub partial_transfer: bool,
-    /// Host commands that run at once; 0 (default): unlimited.
-    #[serde(default)]
-    pub commands_at_once: u32,
+/// The keys of block devices.
+pub(crate) static BLOCK: LazyLock<Keys> = LazyLock::new(|| Keys::new(Profile::TABLES));
+
+parameters! {
+    /// Times and rates.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct TimingPart {
+        read_ns: u64 = "0 or more" in "ns",
+            "reading a page from the cells; the first of the pages that share cells (LSB)";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        read_middle_ns: Option<u64> =
+            "0 or more; as `read_ns` without the key; only with `bits_per_cell` from 3" in "ns",
+            "the same for those between the first and the last of the pages that share cells \
+             (CSB)";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        read_high_ns: Option<u64> =
+            "0 or more; as `read_ns` without the key; not with `bits_per_cell` 1" in "ns",
+            "the same for the last of them (MSB)";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bits_per_cell: Option<u32> = "1 to 4, SLC to QLC; 2 without the key",
+            "number of neighbouring pages of a block that share cells, each with its own read \
+             and program time. Without effect if all take the same time";
+        program_ns: u64 = "0 or more" in "ns",
+            "programming a page; the first of the pages that share cells (LSB)";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program_middle_ns: Option<u64> =
+            "0 or more; as `program_ns` without the key; only with `bits_per_cell` from 3" in "ns",
+            "the same for those between the first and the last of the pages that share cells \
+             (CSB)";
+        program_high_ns: u64 = "0 or more" in "ns",
+            "programming the last of the pages that share cells (MSB); for SLC the same as \
+             `program_ns`";
+        erase_ns: u64 = "0 or more" in "ns",
+            "erasing a block";
+        channel_bytes_per_s: u64 = "1 or more" in "bytes/s",
+            "rate of a channel";
+        // Bounded so that unused buses need little memory.
+        buses: u32 = "0 to 65536; those beyond the channels carry nothing",
+            "internal buses between channels and the controller's memory; 0: no limit by buses. \
+             Channel c uses bus c mod `buses`";
+        bus_bytes_per_s: u64 = "1 or more" in "bytes/s",
+            "rate of an internal bus; without effect where `buses` is 0";
+        link_bytes_per_s: u64 = "1 or more" in "bytes/s",
+            "rate of the host link";
+        command_read_ns: u64 = "0 or more" in "ns",
+            "time for which a read occupies the controller's processor";
+        command_write_ns: u64 = "0 or more" in "ns",
+            "the same for a write";
+        relocate_ns: u64 = "0 or more" in "ns",
+            "processor time to plan the relocation of a page";
+        collect_ns: u64 = "0 or more" in "ns",
+            "processor time to plan the collection of a block; other than 0 for `page_map` and \
+             `dftl` only";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command_read_latency_ns: Option<u64> = "0 or more; 0 without the key" in "ns",
+            "additional latency of a read in the processor, which handles the next command \
+             meanwhile: it is [pipelined](../explanation/controller.md)";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command_write_latency_ns: Option<u64> = "0 or more; 0 without the key" in "ns",
+            "the same for a write";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        relocate_latency_ns: Option<u64> =
+            "0 or more; 0 without the key; for `page_map` and `dftl` only" in "ns",
+            "the same for the relocation of a page, beyond `relocate_ns`";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bus_read_setup_ns: Option<u64> = "0 or more; 0 without the key; only with `buses`" in "ns",
+            "set-up time of the internal bus for each page that was read";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bus_write_setup_ns: Option<u64> = "0 or more; 0 without the key; only with `buses`" in "ns",
+            "the same for each page that is programmed";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory_bytes_per_s: Option<u64> =
+            "1 or more; without the key memory is no bottleneck; only with `buses`" in "bytes/s",
+            "rate of the controller's memory at the end of all internal buses";
+        #[serde(default)]
+        seek_read_ns: u64 = "0 or more; 0 without the key" in "ns",
+            "additional time of a read that does not continue the previous one: its part of the \
+             map is loaded";
+        #[serde(default)]
+        cache_program: bool = "`true`, `false`; `false` without the key",
+            "a host write completes when its data is in the registers of the dies; each die \
+             takes the next page while it programs one";
+        #[serde(default)]
+        partial_transfer: bool = "`true`, `false`; `false` without the key",
+            "channel, bus and memory transfer only the part of a flash page that the host reads, \
+             with its share of the spare area: whole sectors; with `mapping_unit_bytes` whole \
+             units. Pages that are read to be modified or relocated, and pages of the map, are \
+             transferred whole; with mapping units, only their valid units. `false`: whole pages";
+        #[serde(default)]
+        commands_at_once: u32 = "0 or more; 0 without the key",
+            "host commands that are executed at once; others wait in the interface \
+             (`controller_ns`). 0: no limit. 1: PATA, SATA and USB without queued commands";
+        #[serde(default)]
+        die_queue: DieQueue = "`fifo`, `collection_first`, `reads_first`",
+            "the order of operations that wait for a die: first come, first served (the default; \
+             OFC as built, §III), relocations and erases before host I/Os, or host reads before \
+             everything else and then host writes (both proposed in OFC §VI); merges count as \
+             relocations";
+    }
 }
 
-/// The translation layer.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct FtlPart {
-    pub ftl: String,
-    /// (S_P − S_L) / S_P (OFC §V.C): the share of the flash that the host cannot address.
-    pub spare_factor: f64,
-    /// Mapping unit; default: a flash page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mapping_unit_bytes: Option<u32>,
-    /// Host write streams that share no block; default 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub write_streams: Option<u32>,
-    /// Concurrent merges of an FTL that merges in the host's path; default 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub merges_side_by_side: Option<u32>,
-    /// Present for page-mapped FTLs only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allocator: Option<String>,
+parameters! {
+    /// The translation layer.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct FtlPart {
+        ftl: String = "see below",
+            "flash translation layer";
+        spare_factor: f64 = "below 1; the least value is in the error message",
+            "(S_P − S_L) / S_P: share of the flash that the host cannot address (OFC §V.C). The \
+             capacity is rounded down to whole MiB, or to whole pages below 64 MiB of flash";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mapping_unit_bytes: Option<u32> =
+            "whole sectors, at most 64 units per page; `page_bytes` without the key; for \
+             `page_map` and `zoned` only; the latter has sectors of that size" in "bytes",
+            "granularity of the map: units of several writes are gathered into one program of a \
+             flash page, and relocated units are packed with others. Counters then count units";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        write_streams: Option<u32> = "1 to 16; 1 without the key; for `page_map` only",
+            "streams of host writes that share no block: those of NVMe's streams directive, and \
+             the reclaim unit handles of its flexible data placement (FDP), with a block of a \
+             die as reclaim unit. A write names one (`write_stream` of a pattern); relocated \
+             pages of a stream fill another block of that stream (*persistently isolated*), or \
+             with `separate_streams` one block for the relocated pages of all streams \
+             (*initially isolated*)";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        merges_side_by_side: Option<u32> = "1 or more, for FTLs that merge; 1 without the key",
+            "writes that merge at the same time, if they have no block in common; the others wait";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        allocator: Option<String> = "see below",
+            "the die of the next host page; for `page_map` and `dftl` only";
+    }
 }
 
-/// Garbage collection.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct GcPart {
-    pub gc: String,
-    pub reserved_blocks: u32,
-    /// Free blocks per die that idle-time collection works towards; 0: no idle-time collection.
-    pub idle_free_blocks: u32,
-    pub relocation: Relocation,
-    pub copy_back: bool,
-    /// Relocated pages fill separate blocks.
-    pub separate_streams: bool,
-    /// OFC figure 5(a): minimum number of moved pages of a victim, valid or not; 0: the valid
-    /// pages.
-    pub relocate_at_least: u32,
-    /// The same figure with exactly this number of pages; further valid data is dropped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub relocate_exactly: Option<u32>,
-    /// Concurrent collections on the dies of a channel; default: one per die.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub collections_per_channel: Option<u32>,
-    /// Concurrent page moves of a block; default 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub relocations_at_once: Option<u32>,
+parameters! {
+    /// Garbage collection.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct GcPart {
+        gc: String = "see below",
+            "victim policy: the block to collect next";
+        reserved_blocks: u32 = "1 or more" in "blocks",
+            "free blocks that every die reserves for relocated pages; collection begins when no \
+             more are left";
+        idle_free_blocks: u32 = "0, or more than `reserved_blocks`" in "blocks",
+            "target of free blocks per die for collection in idle time; 0: none in idle time";
+        relocation: Relocation = "`allocator`, `same_die`",
+            "relocated pages are distributed over the dies like host pages, or stay on their die";
+        copy_back: bool = "`true`, `false`",
+            "relocated pages never leave their die and use no channel; only with `same_die`";
+        separate_streams: bool = "`true`, `false`",
+            "relocated pages fill blocks of their own, separate from host writes; [what that is \
+             worth](#relocated-pages-and-host-pages). With several `write_streams` they always \
+             do: one block for the relocated pages of all streams (`true`), or one for each \
+             stream (`false`)";
+        relocate_at_least: u32 = "0 up to, not including, the data pages of a block" in "pages",
+            "minimum number of pages to relocate from a victim, even if fewer are valid (OFC \
+             Figure 5a); 0: the valid pages, and always with `[power_loss]`";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        relocate_exactly: Option<u32> = "0 up to a block's data pages less one" in "pages",
+            "optional, and not in the built-in profiles. Number of pages to relocate from a \
+             victim, however many are valid; the data of the other valid pages is lost: an \
+             artificial load for OFC Figure 5a only";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        collections_per_channel: Option<u32> =
+            "1 or more; without the key each die collects a block at a time",
+            "blocks that are collected at the same time on the dies of a channel; OFC measured \
+             \"single-block, per-channel garbage collection\" (§VI). A die never collects two at \
+             once";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        relocations_at_once: Option<u32> =
+            "1 or more; 1 without the key; 1 with `mapping_unit_bytes`",
+            "pages of a collected block that are relocated at the same time";
+    }
 }
 
-/// Wear levelling.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct WearPart {
-    /// Fill the least-worn free block next, instead of the one erased longest ago.
-    pub dynamic_wear_levelling: bool,
-    /// Start to move the least-worn block when another of its die has this many more erases; 0:
-    /// never.
-    pub static_wear_threshold: u32,
+parameters! {
+    /// Wear levelling.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct WearPart {
+        dynamic_wear_levelling: bool = "`true`, `false`",
+            "fill the least-worn free block of a die next, instead of the one erased longest \
+             ago; an FTL that merges uses it instead of the block that it requested; `false` \
+             with `zoned`";
+        static_wear_threshold: u32 = "0 or more" in "erases",
+            "difference of erases between two blocks of a die from which static wear levelling \
+             moves the least-worn block. It is a threshold and [no \
+             bound](../explanation/reliability.md#wear-that-is-levelled) of that difference: a \
+             die is checked once in every (blocks / 16) erases, and one block moves each time; \
+             needs `dynamic_wear_levelling` to move little; 0: never";
+    }
 }
 
-/// The volatile write-back cache.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct CachePart {
-    /// 0: writes go straight to flash.
-    pub write_cache_bytes: u64,
-    pub flush: FlushPolicy,
+parameters! {
+    /// The volatile write-back cache.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct CachePart {
+        write_cache_bytes: u64 =
+            "0, or a page or more; then a page has 64 sectors at most" in "bytes",
+            "a volatile write-back cache: a write completes when its data is in the cache; 0: \
+             writes wait for the flash";
+        flush: FlushPolicy = "`eager`, `when_needed`",
+            "pages leave the cache at once, or when their space is needed or the host is idle; \
+             without effect if there is no cache";
+    }
 }
 
 /// The condition for writing a cached page to flash.
@@ -248,15 +342,17 @@ pub enum FlushPolicy {
     WhenNeeded,
 }
 
-/// The initial state of the device.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct StatePart {
-    pub state: InitialState,
-    /// Amount of random writes in device sizes; with `random` they follow a sequential fill.
-    pub random_overwrites: f64,
-    pub seed: u64,
+parameters! {
+    /// The initial state of the device.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct StatePart {
+        state: InitialState = "see below",
+            "the initial state of the device";
+        random_overwrites: f64 = "0 to 100" in "device sizes",
+            "amount of random writes; with `random`, after the first fill, and with `scattered`";
+        seed: u64 = "0 or more",
+            "seed of the random writes, and of randomized policies";
+    }
 }
 
 /// The planes that take relocated pages.
@@ -298,7 +394,7 @@ impl Profile {
     pub fn parse(text: &str, source: &str, overrides: &str) -> Result<Profile> {
         check_interface(interface_of(text, source)?, "block", source)?;
         let written: Profile = read_toml(text, source, Profile::PAGE)?;
-        let profile = with_overrides(&written, &keys::BLOCK, overrides, source)?;
+        let profile = with_overrides(&written, &BLOCK, overrides, source)?;
         // If the file alone is valid, the error is due to the overrides.
         profile.check(source).map_err(|error| match written.check(source) {
             Ok(()) => error.at(source_of(overrides, source)),

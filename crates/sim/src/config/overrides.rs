@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use uflip_core::{Error, Result};
 
-use super::keys::{Keys, renamed};
+use crate::keys::{Keys, renamed};
 
 /// The interfaces of simulated devices. A profile that names none is a block device.
 pub const INTERFACES: [&str; 2] = ["block", "open_channel"];

@@ -21,7 +21,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use uflip_core::{Error, Quantity};
 
-use super::keys::renamed;
+use crate::keys::renamed;
 
 /// A fault of a profile.
 #[derive(Clone, Debug, Serialize)]

@@ -1,7 +1,6 @@
 //! Tables of flash that wears out and of power loss: error laws, and the controller's
 //! countermeasures.
 
-use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
 use super::Profile;
@@ -12,40 +11,57 @@ use crate::flash::reliability::Reliability;
 use crate::flash::replacement::ReplacementTable;
 use crate::flash::wear_out::{BlockHistory, Grain, ScrubLimits, WearOut, WearOutOptions, chance};
 use crate::ftl::{Retire, RetirementOptions};
+use crate::keys::parameters;
 use crate::pool::free::FreeOrder;
 
-/// The controller's handling of errors and failures; the laws are in `[reliability]`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
-pub struct RecoveryPart {
-    /// Erases of every block before the device is delivered.
-    pub cycles_before: u32,
-    /// Age of all data that is read.
-    pub data_age_s: f64,
-    /// Maximum number of read retries, and the RBER of each relative to the one before.
-    pub read_retries: u32,
-    pub retry_gain: f64,
-    /// An uncorrectable page fails its I/O; otherwise it is only counted.
-    pub fail_uncorrectable: bool,
-    /// Share of factory bad blocks.
-    pub factory_bad_share: f64,
-    /// Failure probabilities of a block at its rated erases; they grow in proportion to erases.
-    pub program_failures: f64,
-    pub erase_failures: f64,
-    pub retire: Retire,
-    /// RBER above which a page counts as worn.
-    pub retire_rber: f64,
-    /// Maximum number of blocks with single retired pages.
-    pub partial_blocks_max: u32,
-    /// A block with fewer usable pages is retired.
-    pub usable_pages_min: u32,
-    /// The next block to fill is chosen by its bit errors and by the expected lifetime of the data.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub error_aware_allocation: bool,
-    /// Blocks per die that a merging FTL does not see and that replace failed ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replacement_blocks: Option<u32>,
+parameters! {
+    /// The controller's handling of errors and failures; the laws are in `[reliability]`.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct RecoveryPart {
+        cycles_before: u32 = "0 to 10000000" in "erases",
+            "erases of every block in the initial state";
+        data_age_s: f64 = "0 to 1e9" in "s",
+            "age of all data at a read";
+        read_retries: u32 = "0 to 100",
+            "read retries before a page is given up; each uses the cells and the channel once \
+             more";
+        retry_gain: f64 = "above 0, up to 1",
+            "RBER of a read retry, relative to that of the previous read";
+        fail_uncorrectable: bool = "`true`, `false`",
+            "an uncorrectable page fails the host's I/O; otherwise it is counted, and the \
+             results have a warning";
+        factory_bad_share: f64 = "0 up to, not including, 1",
+            "share of blocks that are bad from the factory";
+        program_failures: f64 = "0 up to, not including, 1",
+            "probability that a program fails on a block at its rated erases; proportional to \
+             erases";
+        erase_failures: f64 = "0 up to, not including, 1",
+            "the same for an erase";
+        retire: Retire = "`nothing`, `blocks`, `pages`, `parity`, `halves`",
+            "the part of a block with worn pages that is retired (OFC §IV.C): nothing, the whole \
+             block, those pages, all pages of the same parity, all of the same half. Failed \
+             blocks and pages are always retired";
+        retire_rber: f64 = "above 0, below 0.5",
+            "RBER from which a page counts as worn";
+        partial_blocks_max: u32 = "0 or more" in "blocks",
+            "with `pages`: blocks that may have a bitmap of retired pages; any other is retired \
+             whole";
+        usable_pages_min: u32 = "1 to a block's data pages" in "pages",
+            "a block with fewer usable pages is retired";
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        error_aware_allocation: bool =
+            "`true`, `false`; `true` for page maps, without `dynamic_wear_levelling`",
+            "the block to fill next is the free one of its die whose worst page has the fewest \
+             [bit errors](../explanation/reliability.md#blocks-that-are-chosen-by-their-errors); \
+             for relocated pages (`separate_streams`), and for cold pages of `[hot_cold]`, the \
+             one with the most (OFC §IV.C); `false` by default";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        replacement_blocks: Option<u32> =
+            "0 or more, a multiple of planes_per_die; FTLs that merge need it, page maps have \
+             none" in "blocks",
+            "blocks of a die that the FTL does not use: the first of them replaces the next \
+             block that fails. Optional";
+    }
 }
 
 impl Profile {
@@ -261,22 +277,32 @@ impl Profile {
 
 // The state of a block between two erases.
 
-/// The table `[block_history]`, for flash that wears out.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
-pub struct BlockHistoryPart {
-    /// The data of each block is as old as its oldest page; otherwise all data has one age.
-    pub retention_by_block: bool,
-    /// Reads of pages of a block since its erase that double its errors; none: no read disturb.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_disturb_doubling: Option<u32>,
-    /// Reads after which a block is scrubbed; none: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scrub_reads: Option<u32>,
-    /// Age at which a block is scrubbed; none: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scrub_age_s: Option<f64>,
+parameters! {
+    /// The table `[block_history]`, for flash that wears out.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct BlockHistoryPart {
+        retention_by_block: bool = "`true`, `false`",
+            "data ages with the device's clock, pauses included: a block is as old as its oldest \
+             page, and data of the initial state was `data_age_s` old then. `false`: all data \
+             has that age";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        read_disturb_doubling: Option<u32> =
+            "1 or more; without the key reads disturb nothing" in "reads",
+            "page reads of a block after its erase, retries included, that double the errors of \
+             its pages; proportional";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scrub_reads: Option<u32> =
+            "1 or more, with `read_disturb_doubling`, not with `[zones]`; without the key no \
+             number of reads matters" in "reads",
+            "page reads of a block after its erase, retries included, after which it is \
+             [moved](../explanation/reliability.md#scrubbing)";
+        // Longer than data is stored.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scrub_age_s: Option<f64> =
+            "above 0, up to 1e9, with `retention_by_block`, not with `[zones]`; without the key \
+             no age matters" in "s",
+            "age of a block's oldest page at which it is moved";
+    }
 }
 
 impl BlockHistoryPart {
@@ -335,15 +361,19 @@ impl Profile {
 
 // Power-loss options.
 
-/// The table `[power_loss]`: the device records its flash contents and can lose power.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
-pub struct PowerLossPart {
-    /// Capacitors power the device until all accepted data is on flash.
-    pub power_loss_protection: bool,
-    /// Bytes that cross the channel when only the spare area of a page is read.
-    pub spare_read_bytes: u32,
+parameters! {
+    /// The table `[power_loss]`: the device records its flash contents and can lose power.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct PowerLossPart {
+        power_loss_protection: bool = "`true`, `false`",
+            "after a power loss, capacitors supply the device until all accepted data is on \
+             flash; without them the write cache is lost, and pages that are being programmed \
+             are torn. Needed with `cache_program` and with mapping units smaller than a flash \
+             page";
+        spare_read_bytes: u32 = "1 to `page_bytes` + `spare_bytes`" in "bytes",
+            "bytes that the channel transfers when only the spare area of a page is read, to \
+             identify its content";
+    }
 }
 
 impl Profile {

@@ -79,7 +79,6 @@ impl SimDevice {
     ///
     /// # Errors
     /// The device has power.
-    /// The device has power.
     pub fn recover(&mut self) -> Result<Recovery> {
         let profile = self.lost_power()?;
         let mut contents = self.events.contents.take().expect("flash contents are recorded");
@@ -138,7 +137,6 @@ impl SimDevice {
     /// by then; nothing else has changed. Return whether the device was ready before `at`.
     ///
     /// # Errors
-    /// The device has power; `at` is past.
     /// The device has power; `at` is past.
     pub fn recover_until(&mut self, at: Nanos) -> Result<bool> {
         let profile = self.lost_power()?;

@@ -24,40 +24,47 @@
 //! codeword's failure is drawn once per program, so that a read that failed fails again.
 //! **Ambiguous**: which of the two laws holds: vendors' data and field data disagree, so both are here.
 
+use crate::keys::parameters;
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
 /// The names of the laws of wear.
 pub const WEAR_LAWS: [&str; 2] = ["power", "exponential"];
 
-/// The parameters of the laws: a table of a profile.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
-pub struct ReliabilityPart {
-    pub wear_law: String,
-    /// Erases that the data sheet guarantees.
-    pub rated_cycles: u32,
-    /// RBER of a new block, and of one at its rated erases.
-    pub rber_fresh: f64,
-    pub rber_rated: f64,
-    /// k of the power law; the other law does not use it.
-    pub wear_exponent: f64,
-    /// σ: standard deviation of ln RBER between pages.
-    pub page_spread: f64,
-    /// RBER of the second page of a pair of cells, relative to the first.
-    pub high_page_factor: f64,
-    /// Age at which data has twice the errors of fresh data; 0: data does not age.
-    pub retention_doubling_s: f64,
-    pub retention_exponent: f64,
-    /// A BCH code: data bytes of a codeword, and correctable wrong bits of it.
-    pub ecc_codeword_bytes: u32,
-    pub ecc_correctable_bits: u32,
-    /// Erasing takes `erase_step_ns` longer after each `erase_step_cycles` erases (0: never), and fails
-    /// permanently when more than `erase_steps_max` steps would be needed.
-    pub erase_step_cycles: u32,
-    pub erase_step_ns: u64,
-    pub erase_steps_max: u32,
+parameters! {
+    /// The parameters of the laws: a table of a profile.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct ReliabilityPart {
+        wear_law: String = "`power`, `exponential`",
+            "how RBER grows with erases";
+        rated_cycles: u32 = "1 to 10000000" in "erases",
+            "erases that the data sheet guarantees";
+        rber_fresh: f64 = "above 0, below 0.5",
+            "RBER of a new block";
+        rber_rated: f64 = "`rber_fresh` or more, below 0.5",
+            "RBER after `rated_cycles`";
+        wear_exponent: f64 = "above 0",
+            "exponent of the power law; without effect on the exponential law";
+        page_spread: f64 = "0 to 4",
+            "standard deviation of ln RBER between pages";
+        high_page_factor: f64 = "above 0",
+            "RBER of a high page, the last of those that share their cells, relative to that of \
+             the others";
+        retention_doubling_s: f64 = "0 or more" in "s",
+            "age at which data has twice as many errors; 0: data does not age";
+        retention_exponent: f64 = "0 or more",
+            "exponent of the age";
+        ecc_codeword_bytes: u32 = "64 to 65536" in "bytes",
+            "data of a codeword (BCH)";
+        ecc_correctable_bits: u32 = "0 to 1024" in "bits",
+            "wrong bits of a codeword that are corrected";
+        erase_step_cycles: u32 = "0 or more" in "erases",
+            "number of erases after which an erase takes a step longer; 0: never";
+        erase_step_ns: u64 = "0 or more" in "ns",
+            "length of that step";
+        erase_steps_max: u32 = "0 or more",
+            "an erase that needs more steps fails, and the block is retired";
+    }
 }
 
 /// log₂ of a raw bit error rate, or of a factor of it, in steps of 2⁻¹⁶.

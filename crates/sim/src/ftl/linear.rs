@@ -16,7 +16,6 @@
 //! **Ambiguous**: how a rewritten page is stored: here its unit has replacement units of its own, as many as
 //! a page may be rewritten; then the unit is merged.
 
-use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
 use super::{FtlOptions, MergingFtl};
@@ -26,30 +25,33 @@ use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress};
 use crate::flash::plan::{FlashPlan, Merge};
 use crate::ftl::extent::PageExtent;
 use crate::ftl::run::Run;
+use crate::keys::parameters;
 use crate::pool::units::{FreeUnits, Journal, UnitIdx, UnitLayout};
 
-/// The linear FTL of low-end sticks.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct LinearPart {
-    /// Size of a merge unit, which is mapped, filled and merged as a whole.
-    pub unit_bytes: u32,
-    /// Size of a cluster, in which a unit is filled.
-    pub cluster_bytes: u32,
-    /// Groups of planes; a unit is spread over the planes of one.
-    pub banks: u32,
-    /// Maximum number of open units.
-    pub open_units: u32,
-    /// Maximum distance below its first cluster at which an open unit may still be filled.
-    pub backward_clusters: u32,
-    /// Maximum number of rewrites of a page of an open unit before the unit is merged.
-    pub rewrites: u32,
-    /// Map pages that are programmed when a unit is opened at its beginning, when another open unit
-    /// continues, and when a unit moves.
-    pub open_map_pages: u32,
-    pub switch_map_pages: u32,
-    pub merge_map_pages: u32,
+parameters! {
+    /// The linear FTL of low-end sticks.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct LinearPart {
+        unit_bytes: u32 = "see above" in "bytes",
+            "granularity of mapping, filling, merging and erasing";
+        cluster_bytes: u32 = "a page to 64 pages; divides `unit_bytes`" in "bytes",
+            "granularity of the log's map, and unit of windows";
+        banks: u32 = "a divisor of the number of dies",
+            "groups of dies; different banks merge at the same time";
+        switch_map_pages: u32 = "0 to all pages" in "pages",
+            "map pages that are programmed when another stream or open unit continues";
+        merge_map_pages: u32 = "0 to all pages" in "pages",
+            "the same when a unit moves to a new location";
+        open_units: u32 = "1 or more",
+            "units that may be open at a time";
+        backward_clusters: u32 = "0 or more" in "clusters",
+            "distance below its first write to which a unit may still be filled, downwards";
+        rewrites: u32 = "0 or more",
+            "number of times that a page of an open unit may be written again, in a replacement \
+             unit each, before a merge";
+        open_map_pages: u32 = "0 to all pages" in "pages",
+            "map pages that are programmed when a unit is opened at its first page";
+    }
 }
 
 /// The map and the open units.

@@ -5,6 +5,7 @@ use uflip_core::{Error, Result};
 
 use super::data_blocks::DataBlocks;
 use crate::flash::geometry::Geometry;
+use crate::keys::parameters;
 
 /// The profile tables of merging FTLs, one a line: name and type. The list of FTLs assigns a table to an FTL;
 /// all other code that depends on the tables is generated from this list.
@@ -12,9 +13,9 @@ macro_rules! with_tables {
     ($then:ident) => {
         $then! {
             log: crate::ftl::LogPart,
+            stripes: crate::ftl::stripe_map::StripesPart,
             streams: crate::ftl::stream_hybrid::StreamsPart,
             linear: crate::ftl::linear::LinearPart,
-            stripes: crate::ftl::stripe_map::StripesPart,
             #[cfg(test)] replacement: crate::ftl::how_to::ReplacementPart,
         }
     };
@@ -116,19 +117,27 @@ impl<T> FtlOptions<'_, T> {
 
 // The table [log] of the profile: common parameters of FTLs with log blocks.
 
-/// Block-mapped FTLs with log blocks: bast, fast, superblock.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
-pub struct LogPart {
-    /// Number of log blocks, which take writes that find no free page in their data block.
-    pub log_blocks: u32,
-    /// Neighbouring logical blocks that make a superblock; 1 if the FTL has none.
-    pub superblock_blocks: u32,
-    pub compat: Compat,
-    /// Each die has log blocks of its own; by default all dies share them.
-    #[serde(default)]
-    pub log_per_die: bool,
+parameters! {
+    /// Block-mapped FTLs with log blocks: bast, fast, superblock.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct LogPart {
+        log_blocks: u32 =
+            "1 or more, 2 with `fast`; fewer than the blocks of the device" in "blocks",
+            "blocks for pages without an erased place in their data block; with `fast` one of \
+             them is the sequential one, with `superblock` they are the update blocks of all \
+             superblocks";
+        superblock_blocks: u32 = "1 or more" in "blocks",
+            "logical blocks of a superblock; with `fast`, only the first page of one opens the \
+             sequential log (1: that of every block); without effect on the others";
+        compat: Compat = "`none`, `flashsim2010`",
+            "with `fast`: repeat the fault of FlashSim's code of 2010, which loses data; see \
+             [merges](../explanation/merges.md#the-fault-of-2010)";
+        #[serde(default)]
+        log_per_die: bool = "true, false; false without the key",
+            "with `fast`: each die has its own random log blocks for its data blocks, \
+             (`log_blocks` − 1) / dies of them; if several dies have none left, one write \
+             reclaims a block of each";
+    }
 }
 
 /// The implementation whose faults are reproduced.

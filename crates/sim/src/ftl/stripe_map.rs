@@ -20,7 +20,6 @@
 //! **Ambiguous**: how much space the map has: here four times its size, so that collecting its stripes moves
 //! few pages.
 
-use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
 use super::{FtlOptions, MergingFtl};
@@ -30,6 +29,7 @@ use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, Ppn};
 use crate::flash::plan::FlashPlan;
 use crate::ftl::extent::PageExtent;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
+use crate::keys::parameters;
 use crate::pool::stripes::{StripeContent, Stripes};
 
 /// The map, the stripes, and the part of the map that is in memory.
@@ -339,17 +339,19 @@ impl StripeMap {
 
 // The table [stripes] of the profile, and the checks of a device that has it.
 
-/// Parameters of the page map over stripes.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct StripesPart {
-    /// Planes that a stripe spans, with one block of each.
-    pub stripe_dies: u32,
-    /// Memory for pages of the map.
-    pub map_memory_bytes: u64,
-    /// The part of it that may be newer than the copy on flash.
-    pub map_changed_bytes: u64,
+parameters! {
+    /// Parameters of the page map over stripes.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct StripesPart {
+        stripe_dies: u32 = "a divisor of the number of dies" in "dies",
+            "dies that a stripe spans, with one block on each";
+        map_memory_bytes: u64 = "a page or more" in "bytes",
+            "memory for pages of the map; a write, or a read in the timed mode, whose map page \
+             is not in memory reads it from flash";
+        map_changed_bytes: u64 = "a page to `map_memory_bytes`" in "bytes",
+            "limit of changed map pages in memory; at the limit all of them are programmed at \
+             once";
+    }
 }
 
 /// Bytes of an entry: a physical page number.

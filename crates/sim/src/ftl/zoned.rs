@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use uflip_core::{Mode, ZoneState, ZoneStatus};
 
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, PlaneIdx};
+use crate::keys::parameters;
 
 /// Its name in the list of FTLs.
 pub(crate) const ZONED: &str = "zoned";
@@ -32,24 +33,32 @@ pub(crate) const ZONED: &str = "zoned";
 // **Simplified**: no block is exchanged, neither for wear nor for a failure.
 // **Ambiguous**: how drives lay out zones over planes is not published: the parameters decide.
 
-/// The table `[zones]`.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
-pub struct ZonesPart {
-    /// Distance from the beginning of a zone to that of the next.
-    pub zone_bytes: u64,
-    pub dies_per_zone: u32,
-    /// Erase blocks of each of these planes.
-    pub zone_blocks_per_die: u32,
-    pub zone_dies: ZoneDies,
-    /// Consecutive flash pages on a plane before the next plane follows.
-    pub stripe_pages: u32,
-    /// 0: no limit.
-    pub max_open_zones: u32,
-    pub max_active_zones: u32,
-    /// Finishing a zone pads the rest of its flash.
-    pub finish_pads: bool,
+parameters! {
+    /// The table `[zones]`.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct ZonesPart {
+        zone_bytes: u64 = "the capacity of a zone or more; whole flash pages" in "bytes",
+            "distance from the beginning of a zone to that of the next; addresses beyond the \
+             zone's capacity hold no data, and read as unwritten";
+        dies_per_zone: u32 = "a divisor of the number of dies (planes, where a die has several)",
+            "dies of a zone; consecutive zones are on different dies until all dies have a zone";
+        zone_blocks_per_die: u32 = "a divisor of the blocks of a die or plane" in "blocks",
+            "erase blocks of a zone on each of its dies; a zone keeps them. It holds \
+             `dies_per_zone` × `zone_blocks_per_die` blocks";
+        zone_dies: ZoneDies = "`across_channels`, `within_channel`",
+            "whether the dies of a zone are on as many channels as possible, or on as few";
+        stripe_pages: u32 = "a divisor of the pages that a zone has on a die" in "pages",
+            "consecutive flash pages on a die of a zone before the next die";
+        max_open_zones: u32 =
+            "0 or more, at most `max_active_zones` where that is not 0" in "zones",
+            "zones that can be open at a time; 0: all of them. At the limit the zone that was \
+             implicitly opened longest ago is closed";
+        max_active_zones: u32 = "0 or more" in "zones",
+            "zones that can be open or closed at a time; 0: all of them";
+        finish_pads: bool = "`true`, `false`",
+            "finishing a zone programs the rest of its flash with padding; otherwise only the \
+             rest of a partly filled flash page";
+    }
 }
 
 /// The planes of a zone.

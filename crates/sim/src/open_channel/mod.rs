@@ -38,6 +38,8 @@ use crate::timeline::breakdown::FlashBreakdown;
 use crate::timeline::log::{OpSource, Operations};
 use commands::{CommandPageIdx, FlashCompletion, OutstandingCommands};
 use profile::MediaPart;
+#[cfg(test)]
+pub(crate) use profile::OPEN_CHANNEL;
 pub use profile::OpenChannelProfile;
 
 // A simulated open-channel SSD behind the `Device` trait: vectors, statuses and the virtual clock.

@@ -1,19 +1,21 @@
 //! Profiles of open-channel devices: a schema of their own, without FTL, garbage collection or
 //! cache.
 
+use std::sync::LazyLock;
+
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, FlashGeometry, Result, SECTOR_BYTES_MIN};
 
 use super::ThreadTimes;
-use crate::config::keys::InvalidKey;
 use crate::config::overrides::{check_interface, interface_of, source_of, with_overrides};
-use crate::config::{CAPACITY_MAX, PAGES_MAX, PASS_MAX_NS, YEAR_NS, keys, read_toml};
+use crate::config::{CAPACITY_MAX, PAGES_MAX, PASS_MAX_NS, YEAR_NS, read_toml};
 use crate::flash::geometry::{BlockIdx, Geometry, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
 use crate::flash::reliability::{Reliability, ReliabilityPart};
 use crate::flash::wear_out::{BlockHistory, Grain, WearOut, WearOutOptions, chance};
+use crate::keys::{InvalidKey, KeyTables, Keys, parameters};
 use crate::timeline::Timing;
 
 /// A profile: the complete description of a simulated open-channel device.
@@ -37,69 +39,90 @@ pub struct OpenChannelProfile {
     sources: IgnoredAny,
 }
 
-/// Numbers and sizes of the flash.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct OpenChannelGeometryPart {
-    pub channels: u32,
-    pub luns_per_channel: u32,
-    pub planes: u32,
-    pub blocks_per_plane: u32,
-    pub pages_per_block: u32,
-    pub sectors_per_page: u32,
-    pub sector_bytes: u32,
-    pub vector_max: u32,
+parameters! {
+    /// Numbers and sizes of the flash.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct OpenChannelGeometryPart {
+        channels: u32 = "1 to 256",
+            "channels; each carries one transfer at a time";
+        luns_per_channel: u32 = "1 to 256",
+            "LUNs of each channel; each executes one operation at a time";
+        planes: u32 = "1 to 64",
+            "planes of a LUN; they are written and erased together";
+        blocks_per_plane: u32 = "1 or more",
+            "erase blocks of a plane; an address selects one block in all planes";
+        // Valid pages of a block are counted in 15 bits.
+        pages_per_block: u32 = "1 to 1048576",
+            "pages of a block, written in order";
+        sectors_per_page: u32 = "1 to 64",
+            "sectors of a page of one plane";
+        sector_bytes: u32 = "powers of two from 512" in "bytes",
+            "unit of reads";
+        vector_max: u32 = "a page of all planes, to 64" in "sectors",
+            "largest number of addresses in one command";
+    }
 }
 
-/// The flash chips.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct MediaPart {
-    pub read_ns: u64,
-    /// Even pages of a block: the low pages of their cells.
-    pub program_low_ns: u64,
-    /// Odd pages: the high pages.
-    pub program_high_ns: u64,
-    /// One low page in this number, on average, takes `program_quick_ns` instead; 0: none.
-    pub quick_low_pages: u32,
-    pub program_quick_ns: u64,
-    /// Spread of the program times of different pages, up and down.
-    pub program_spread_permille: u64,
-    pub erase_ns: u64,
-    /// Probability of a read retry after a wait for a program of its LUN, and the maximum number of
-    /// retries.
-    pub retry_permille: u64,
-    pub retries_max: u64,
+parameters! {
+    /// The flash chips.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct MediaPart {
+        read_ns: u64 = "0 or more" in "ns",
+            "reading a page from the cells";
+        program_low_ns: u64 = "0 or more" in "ns",
+            "programming an even page: the low page of its cells (MLC)";
+        program_high_ns: u64 = "0 or more" in "ns",
+            "programming an odd page: the high page of its cells";
+        quick_low_pages: u32 = "0 or more",
+            "one low page in this number takes `program_quick_ns` instead; the same pages in \
+             every block; 0: none";
+        program_quick_ns: u64 = "0 or more" in "ns",
+            "program time of the low pages that `quick_low_pages` selects";
+        program_spread_permille: u64 = "0 to 1000" in "‰",
+            "largest difference of a page's program time from the mean, up and down";
+        erase_ns: u64 = "0 or more" in "ns",
+            "the first erase of a block";
+        retry_permille: u64 = "0 to 1000" in "‰",
+            "probability of a retry of a read that waited for a program of its LUN";
+        // Limited so that a read with `retry_permille` 1000 completes.
+        retries_max: u64 = "0 to 100",
+            "largest number of such retries; and of retries of an uncorrectable read before it \
+             fails: reads slow down as cells wear. With `retry_gain` below 1 a retry may succeed";
+    }
 }
 
-/// Channels and threads.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct ControllerPart {
-    /// Rate of a page over a channel and through the ECC.
-    pub channel_bytes_per_s: u64,
-    /// Delay before a write if the channel's previous write went to another LUN.
-    pub lun_switch_ns: u64,
-    pub write_back: bool,
-    /// Threads of OX. For each page: from the host's queue (one path for all channels), and to the
-    /// media (one per channel). For each command: back from the media, and to the host.
-    pub queue_thread_ns: u64,
-    pub submission_thread_ns: u64,
-    pub media_completion_thread_ns: u64,
-    pub host_completion_thread_ns: u64,
+parameters! {
+    /// Channels and threads.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct ControllerPart {
+        channel_bytes_per_s: u64 = "1 or more" in "bytes/s",
+            "rate of a channel, ECC included";
+        lun_switch_ns: u64 = "0 or more" in "ns",
+            "before a write, if the last write of its channel went to another LUN";
+        write_back: bool = "`true`, `false`",
+            "writes complete when their data has arrived (`true`), or when it is programmed \
+             (`false`)";
+        queue_thread_ns: u64 = "0 or more" in "ns",
+            "time of a page on the submission path that all channels share (OX: the thread that \
+             empties the host's queue)";
+        submission_thread_ns: u64 = "0 or more" in "ns",
+            "time of a page in the thread of its channel";
+        media_completion_thread_ns: u64 = "0 or more" in "ns",
+            "time of a command on its way back from the media";
+        host_completion_thread_ns: u64 = "0 or more" in "ns",
+            "time of a command on its way back to the host";
+    }
 }
 
-/// The initial state of the device.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct OpenChannelStatePart {
-    /// Earlier erases of every block.
-    pub erases: u32,
-    pub seed: u64,
+parameters! {
+    /// The initial state of the device.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct OpenChannelStatePart {
+        erases: u32 = "0 or more" in "erases",
+            "erases of every block in the initial state";
+        seed: u64 = "0 or more",
+            "seed of page qualities, read errors and retries";
+    }
 }
 
 /// Maximum number of blocks; each takes a few dozen bytes, so this number fits into any memory.
@@ -107,7 +130,21 @@ const BLOCKS_MAX: u64 = 1 << 24;
 /// Memory per block, with a margin [bytes].
 const BLOCK_MEMORY_BYTES: u64 = 64;
 
+/// The keys of open-channel devices.
+pub(crate) static OPEN_CHANNEL: LazyLock<Keys> =
+    LazyLock::new(|| Keys::new(OpenChannelProfile::TABLES));
+
 impl OpenChannelProfile {
+    /// Its tables and their keys.
+    pub(crate) const TABLES: KeyTables = &[
+        ("geometry", OpenChannelGeometryPart::KEYS),
+        ("media", MediaPart::KEYS),
+        ("controller", ControllerPart::KEYS),
+        ("reliability", ReliabilityPart::KEYS),
+        ("failures", FailuresPart::KEYS),
+        ("state", OpenChannelStatePart::KEYS),
+    ];
+
     /// The page that documents its keys.
     pub(crate) const PAGE: &str = "docs/reference/open-channel-profiles.md";
 
@@ -118,7 +155,7 @@ impl OpenChannelProfile {
     pub fn parse(text: &str, source: &str, overrides: &str) -> Result<OpenChannelProfile> {
         check_interface(interface_of(text, source)?, "open_channel", source)?;
         let written: OpenChannelProfile = read_toml(text, source, Self::PAGE)?;
-        let profile = with_overrides(&written, &keys::OPEN_CHANNEL, overrides, source)?;
+        let profile = with_overrides(&written, &OPEN_CHANNEL, overrides, source)?;
         profile.check(source).map_err(|error| match written.check(source) {
             Ok(()) => error.at(source_of(overrides, source)),
             Err(_) => error,
@@ -167,7 +204,7 @@ impl OpenChannelProfile {
 
     /// Return the keys with invalid values.
     pub(crate) fn invalid_keys(&self) -> Vec<InvalidKey> {
-        keys::OPEN_CHANNEL.invalid_keys(self)
+        OPEN_CHANNEL.invalid_keys(self)
     }
 
     pub(crate) fn check(&self, source: &str) -> Result<()> {
@@ -293,21 +330,26 @@ impl OpenChannelProfile {
 
 // The table `[failures]`: failures other than wear, and read retries.
 
-/// The table `[failures]`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/open-channel-profiles.md
-pub struct FailuresPart {
-    /// RBER of a read retry, relative to the read before.
-    pub retry_gain: f64,
-    /// Share of factory bad blocks.
-    pub factory_bad_share: f64,
-    /// Failure probabilities of a block at its rated erases; they grow in proportion to erases.
-    pub program_failures: f64,
-    pub erase_failures: f64,
-    /// Reads of pages of a block since its erase that double its errors; none: no read disturb.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_disturb_doubling: Option<u32>,
+parameters! {
+    /// The table `[failures]`.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct FailuresPart {
+        retry_gain: f64 = "above 0, up to 1",
+            "RBER of a read retry, relative to that of the previous read; 1, and without the \
+             table: an uncorrectable read is lost";
+        factory_bad_share: f64 = "0 up to, not including, 1",
+            "share of blocks that are bad from the factory, and retired";
+        program_failures: f64 = "0 up to, not including, 1",
+            "probability that a write of a page fails on a block at its rated erases; \
+             proportional to erases";
+        erase_failures: f64 = "0 up to, not including, 1",
+            "probability that an erase fails on a block at its rated erases, which is then \
+             retired; proportional to erases";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        read_disturb_doubling: Option<u32> =
+            "1 or more; without the key reads disturb nothing" in "pages",
+            "page reads of a block after its erase, retries included, that double its errors";
+    }
 }
 
 // The flash of a profile, and its wear.

@@ -28,32 +28,36 @@
 //! once no plane has gained anything, the emptiest block is collected, whatever the policy, until there is
 //! free space again.
 
-use serde::{Deserialize, Serialize};
-
 use super::PageMap;
 use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PlaneIdx};
 use crate::flash::media::CollectMedia;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
+use crate::keys::parameters;
 use crate::pool::blocks::{Blocks, PageStream};
 
-/// Profile options of a page map on flash.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
-pub struct MappingPart {
-    /// Memory for cached entries, 8 bytes each.
-    pub mapping_cache_bytes: u64,
-    pub mapping_cache_policy: CachePolicy,
-    /// An entry that is written back takes the other changed entries of its mapping page along.
-    pub mapping_batch_update: bool,
-    /// Number of neighbouring entries that are cached together; default 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mapping_segment_entries: Option<u32>,
-    /// The cache is in the host's memory, and this is the lookup time; by default it is in the controller's
-    /// memory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_memory_read_ns: Option<u64>,
+parameters! {
+    /// Profile options of a page map on flash.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct MappingPart {
+        mapping_cache_bytes: u64 = "8 or more" in "bytes",
+            "memory for cached entries of the map, 8 bytes each; a segment takes 4 bytes, and 4 \
+             for each of its entries";
+        mapping_cache_policy: CachePolicy = "`lru`, `segmented_lru`",
+            "replacement policy of cached entries; segmented: entries with a single access are \
+             evicted first";
+        mapping_batch_update: bool = "`true`, `false`",
+            "when an entry is written back, all changed entries of its mapping page are written \
+             with it";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mapping_segment_entries: Option<u32> =
+            "a divisor of the entries of a mapping page (`page_bytes` / 4); 1 without the key",
+            "number of neighbouring entries that are cached and evicted together";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host_memory_read_ns: Option<u64> = "0 or more; 0 without the key" in "ns",
+            "cached entries are in the memory of the host (NVMe's host memory buffer): a look-up \
+             takes this time, and 64 bytes over the link. 0: they are in the controller";
+    }
 }
 
 /// Options of a page map on flash.

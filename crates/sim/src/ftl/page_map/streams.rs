@@ -23,6 +23,7 @@ use uflip_core::random::mix;
 use super::{Collection, PageMap};
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Lpn, PlaneIdx};
+use crate::keys::parameters;
 use crate::pool::blocks::{PageStream, RelocationFrontier};
 
 /// State of several write streams.
@@ -255,18 +256,26 @@ impl PageMap {
 // relocated page is classified: it stays with the others of its block, and is judged again when it is
 // written.
 
-/// The table `[hot_cold]`.
-#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
-pub struct HotColdPart {
-    pub bloom_filters: u32,
-    pub bloom_filter_bits: u32,
-    pub bloom_hashes: u32,
-    /// Writes after which the oldest filter is emptied.
-    pub bloom_window: u32,
-    /// A page is hot if the filters that hold it reach this total weight.
-    pub hot_weight: u32,
+parameters! {
+    /// The table `[hot_cold]`.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct HotColdPart {
+        // The paper has 4; more filters distinguish more classes of age.
+        bloom_filters: u32 = "1 to 16",
+            "Bloom filters that record written pages (Park & Du 2011): a page goes into the next \
+             filter in turn that does not contain it";
+        // Up to 2 MiB a filter.
+        bloom_filter_bits: u32 = "64 to 16777216" in "bits",
+            "size of each filter";
+        // More hashes fill a filter, which then matches every page.
+        bloom_hashes: u32 = "1 to 16",
+            "bits that a page sets in a filter";
+        bloom_window: u32 = "1 or more",
+            "pages written after which the oldest filter is emptied";
+        hot_weight: u32 = "1 to the sum of the weights of all filters",
+            "weight from which on a page is hot: the sum over the filters that contain it, 1 for \
+             the oldest filter, one more for each younger one";
+    }
 }
 
 /// Classifies pages as hot or cold by recent writes.

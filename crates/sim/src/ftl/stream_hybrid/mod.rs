@@ -30,7 +30,6 @@ mod write_log;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
 use super::extent::PageExtent;
@@ -40,6 +39,7 @@ use crate::collections::bits;
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, PageAddresses};
 use crate::flash::plan::FlashPlan;
+use crate::keys::parameters;
 use crate::pool::units::{FreeUnits, Journal, UnitIdx, UnitLayout};
 use write_log::{LogLimits, WriteLog};
 
@@ -459,59 +459,69 @@ impl StreamHybrid {
 
 // The table [streams] of the profile.
 
-/// Parameters of the stream hybrid.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct StreamsPart {
-    /// Size of a merge unit, which is mapped, filled and merged as a whole.
-    pub unit_bytes: u32,
-    /// Size of a cluster, which the log maps as a whole.
-    pub cluster_bytes: u32,
-    /// Groups of planes; a unit is spread over the planes of one.
-    pub banks: u32,
-    /// Each bank has channels of its own; otherwise every bank has planes on all of them.
-    pub own_channels: bool,
-    /// Units that may be filled in order at a time.
-    pub streams: u32,
-    /// Displaced streams that may be resumed: their pages are copied to a new unit.
-    pub resumed_streams: u32,
-    /// A stream may also run downwards, from the end of a unit.
-    pub reverse_streams: bool,
-    /// A stream that ends with at most this many clusters goes to the log; others are merged.
-    pub fold_clusters: u32,
-    /// Clusters that the log holds.
-    pub log_clusters: u32,
-    /// Flash units of the log.
-    pub log_units: u32,
-    /// Clusters of a mostly superseded log unit are moved to the next one; otherwise the units that they
-    /// belong to are merged.
-    pub compact_log: bool,
-    /// Logical units that may have clusters in the log at a time; 0: any number.
-    pub log_members: u32,
-    /// Cluster size of a separate log for partial clusters; 0: no such log.
-    pub small_cluster_bytes: u32,
-    /// Clusters that this log holds, and its flash units.
-    pub small_log_clusters: u32,
-    pub small_log_units: u32,
-    /// A merge takes only the oldest cluster of its unit out of the log, as a cache writes back; otherwise
-    /// all clusters that the unit has there.
-    pub evict_single: bool,
-    /// Clusters of the log that are kept free in idle time; 0: none.
-    pub free_clusters: u32,
-    /// Units that are merged at once, each in a bank of its own.
-    pub merges_at_once: u32,
-    /// Host reads per step of background reclamation; 0: reads are not delayed.
-    pub reads_per_step: u32,
-    /// Partial clusters are merged with their unit at once.
-    pub bypass_partial_clusters: bool,
-    /// A write to the same page as the last one stays in memory until another one comes.
-    pub rewrite_buffer: bool,
-    /// Map pages that are programmed when another stream continues, when a unit moves, and when a
-    /// cluster gets one in the log.
-    pub switch_map_pages: u32,
-    pub merge_map_pages: u32,
-    pub log_map_pages: u32,
+parameters! {
+    /// Parameters of the stream hybrid.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct StreamsPart {
+        unit_bytes: u32 = "see above" in "bytes",
+            "granularity of mapping, filling, merging and erasing";
+        cluster_bytes: u32 = "a page to 64 pages; divides `unit_bytes`" in "bytes",
+            "granularity of the log's map, and unit of windows";
+        banks: u32 = "a divisor of the number of dies",
+            "groups of dies; different banks merge at the same time";
+        switch_map_pages: u32 = "0 to all pages" in "pages",
+            "map pages that are programmed when another stream or open unit continues";
+        merge_map_pages: u32 = "0 to all pages" in "pages",
+            "the same when a unit moves to a new location";
+        own_channels: bool = "`true`, `false`",
+            "each bank has its own channels: `banks` divides the channels, and merges in two \
+             banks share no channel; otherwise every bank has dies on every channel";
+        streams: u32 = "1 or more",
+            "units that may be filled in order at a time";
+        resumed_streams: u32 = "0 or more",
+            "displaced streams that may resume: their data is copied to a new unit";
+        reverse_streams: bool = "`true`, `false`",
+            "a stream may run downwards, from the end of a unit";
+        fold_clusters: u32 = "0 to those of a unit" in "clusters",
+            "a closed stream with at most this number of clusters goes to the log; others are \
+             merged";
+        log_clusters: u32 =
+            "the clusters that `log_units` hold; fewer with `compact_log`" in "clusters",
+            "clusters that the log holds";
+        log_units: u32 = "1 or more" in "units",
+            "units of flash for the log's clusters";
+        compact_log: bool = "`true`, `false`",
+            "when no other log unit is free, the clusters of the emptiest one are moved; \
+             otherwise the whole log is merged, and starts empty";
+        log_members: u32 = "0 or more" in "units",
+            "number of units whose clusters the log may hold at a time, 0: any number; before \
+             another unit enters, the oldest are merged";
+        small_cluster_bytes: u32 = "0, or a part of `cluster_bytes`" in "bytes",
+            "cluster size of a second log, for writes of parts of a cluster; its merges write \
+             back all its clusters of the unit. 0: no such log";
+        small_log_clusters: u32 =
+            "fewer than `small_log_units` hold; 0 without such a log" in "small clusters",
+            "clusters that the second log holds";
+        small_log_units: u32 = "0 or more; 1 or more with such a log" in "units",
+            "units of flash for the second log; superseded clusters are always compacted";
+        evict_single: bool = "`true`, `false`",
+            "a merge takes only the oldest cluster of its unit out of the log, as a write-back \
+             cache does; otherwise all clusters of the unit";
+        free_clusters: u32 = "0 to `log_clusters`" in "clusters",
+            "clusters that reclamation in idle time keeps free; 0: no reclamation in idle time";
+        merges_at_once: u32 = "1 to `banks`",
+            "units that are merged at the same time, each in a different bank";
+        reads_per_step: u32 = "0 or more" in "reads",
+            "host reads between steps of reclamation, each step moves a cluster in each bank \
+             that reclaims; 0: no reclamation during reads";
+        log_map_pages: u32 = "0 to all pages" in "pages",
+            "map pages that are programmed when a cluster is written to the log";
+        rewrite_buffer: bool = "`true`, `false`",
+            "a write to the same address as the previous one stays in memory until another write \
+             arrives";
+        bypass_partial_clusters: bool = "`true`, `false`",
+            "a write of a part of a cluster merges its unit at once instead of going to the log";
+    }
 }
 
 // Work in progress: units that are filled in order, and units that are merged.

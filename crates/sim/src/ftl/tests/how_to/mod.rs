@@ -13,6 +13,4 @@ fn documentation_shows_compiled_code() {
     let page = include_str!("../../../../../../docs/how-to/add-an-ftl.md");
     let code = include_str!("replacement_block.rs");
     assert!(page.contains(&format!("```rust file=replacement_block.rs\n{code}```\n")));
-    let keys = include_str!("keys.toml");
-    assert!(page.contains(&format!("```toml file=block.toml\n{keys}```\n")));
 }

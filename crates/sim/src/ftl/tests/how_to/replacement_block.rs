@@ -25,13 +25,16 @@ use crate::flash::geometry::{BlockIdx, Lpn, PageAddress};
 use crate::flash::plan::{FlashPlan, Merge};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::PageExtent;
+use crate::keys::parameters;
 
-/// The table [replacement] of the profile.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
-pub struct ReplacementPart {
-    pub replaced_at_once: u32,
+parameters! {
+    /// The table [replacement] of the profile.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct ReplacementPart {
+        replaced_at_once: u32 = "1 or more",
+            "logical blocks whose pages can be written once more at the same time, each in a \
+             replacement block of its own";
+    }
 }
 
 /// The map of blocks, and the replacement blocks, the oldest first.

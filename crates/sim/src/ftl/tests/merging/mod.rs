@@ -11,7 +11,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Io, Mode};
 
 use super::Shadow;
-use crate::config::keys::BLOCK;
+use crate::config::BLOCK;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Shape};
 use crate::flash::media::{Flash, Media};
 use crate::flash::nand::PageOrder;

@@ -1,9 +1,10 @@
-"""The keys of profiles: one TOML file for each interface, also used for the documents."""
+"""The keys of profiles, as the types in `crates/sim/src` define them."""
 
-import tomllib
+import json
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+
+from uflip import _native
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,7 @@ def known_keys(interface: str) -> dict[str, dict[str, Key]]:
     >>> known_keys("block")["timing"]["erase_ns"]
     Key(allowed='0 or more', meaning='erasing a block', unit='ns')
     """
-    file = Path(__file__).parent / f"{interface}.toml"
-    tables = tomllib.loads(file.read_text(encoding="utf-8"))
     return {
-        table: {name: Key(**key) for name, key in keys.items()} for table, keys in tables.items()
+        table: {key.pop("name"): Key(**key) for key in keys}
+        for table, keys in json.loads(_native.profile_keys_json(interface))
     }

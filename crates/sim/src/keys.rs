@@ -1,42 +1,81 @@
-//! The keys of profiles, read from the tables that describe them.
+//! The keys of profiles: fields of types that `parameters!` defines.
 //!
-//! Meaning and allowed values of each key are defined once, in `python/uflip/profiles/keys/`. The
-//! reference pages, the comments of a new profile and the forms of the explorer are generated from
-//! it. If the allowed values begin with a range, that range is checked:
+//! A field has its type, allowed values, unit and meaning in one place. The reference pages, the
+//! comments of a new profile and the forms of the explorer follow. If the allowed values begin with
+//! a range, that range is checked:
 //!
 //! ```text
 //! 1 or more     1 to 64     0 or 1     above 0     above 0, below 0.5     above 0, up to 1     0 up to, not including, 1
 //! ```
 //!
 //! An end that is no number depends on other keys. It is checked separately, as is any text after
-//! the range. A test checks that the Rust types have the same keys.
+//! the range.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use uflip_core::Error;
 
-macro_rules! keys {
-    ($file:literal) => {
-        LazyLock::new(|| {
-            Keys::parse(include_str!(concat!("../../../../python/uflip/profiles/keys/", $file)))
-        })
+/// Define a table of a profile: a type with a field for each key.
+///
+/// ```text
+/// key: type = "allowed values" in "unit",
+///     "meaning";
+/// ```
+macro_rules! parameters {
+    (
+        $(#[$about:meta])*
+        pub struct $part:ident {
+            $(
+                $(#[$attribute:meta])*
+                $key:ident: $kind:ty = $allowed:literal $(in $unit:literal)?,
+                $meaning:literal;
+            )+
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[allow(rustdoc::broken_intra_doc_links)] // "[suspend]" is a table of a profile
+        pub struct $part {
+            $(
+                #[doc = $meaning]
+                $(#[$attribute])*
+                pub $key: $kind,
+            )+
+        }
+
+        impl $part {
+            /// Its keys.
+            pub(crate) const KEYS: &'static [crate::keys::Key] = &[
+                $(crate::keys::Key {
+                    name: stringify!($key),
+                    unit: concat!($($unit)?),
+                    allowed: $allowed,
+                    meaning: $meaning,
+                }),+
+            ];
+        }
     };
 }
+pub(crate) use parameters;
 
-/// The keys of block devices.
-#[cfg(not(test))]
-pub(crate) static BLOCK: LazyLock<Keys> = keys!("block.toml");
-/// The same with the table of the FTL that is registered in tests only.
-#[cfg(test)]
-pub(crate) static BLOCK: LazyLock<Keys> = LazyLock::new(|| {
-    let shipped = include_str!("../../../../python/uflip/profiles/keys/block.toml");
-    Keys::parse(&format!("{shipped}\n{}", include_str!("../ftl/tests/how_to/keys.toml")))
-});
-/// The keys of open-channel devices.
-pub(crate) static OPEN_CHANNEL: LazyLock<Keys> = keys!("open_channel.toml");
+/// A key of a profile.
+#[derive(Debug, Serialize)]
+pub struct Key {
+    /// Its name, which overrides use without its table.
+    pub name: &'static str,
+    /// Its unit; empty if it has none.
+    pub unit: &'static str,
+    /// Its allowed values.
+    pub allowed: &'static str,
+    /// Its meaning.
+    pub meaning: &'static str,
+}
+
+/// Tables of a profile and their keys, in the order of the documentation.
+pub(crate) type KeyTables = &'static [(&'static str, &'static [Key])];
 
 /// Former names of keys, and their present names.
 const RENAMED: [(&str, &str); 1] = [("static_wear_gap", "static_wear_threshold")];
@@ -66,25 +105,20 @@ impl InvalidKey {
 /// Maximum distance of a drawn number from the least one.
 const DRAWN_SPAN: f64 = 6.0;
 
-/// All keys of the profiles of one interface, by table.
-pub(crate) struct Keys(BTreeMap<String, BTreeMap<String, Key>>);
-
-/// The allowed values of a key; its other properties are documentation.
-#[derive(Deserialize)]
-struct Key {
-    allowed: String,
-}
+/// All keys of the profiles of one interface, by table and name.
+pub(crate) struct Keys(BTreeMap<&'static str, BTreeMap<&'static str, &'static Key>>);
 
 impl Keys {
-    fn parse(text: &str) -> Keys {
-        Keys(toml::from_str(text).expect("the shipped key list is valid TOML"))
+    pub(crate) fn new(tables: KeyTables) -> Keys {
+        let by_name = |keys: &'static [Key]| keys.iter().map(|key| (key.name, key)).collect();
+        Keys(tables.iter().map(|(table, keys)| (*table, by_name(keys))).collect())
     }
 
     /// Return all tables with their keys, in order.
     #[cfg(test)]
     pub(crate) fn by_table(&self) -> BTreeMap<&str, Vec<&str>> {
         let tables = self.0.iter();
-        tables.map(|(table, keys)| (&**table, keys.keys().map(String::as_str).collect())).collect()
+        tables.map(|(table, keys)| (*table, keys.keys().copied().collect())).collect()
     }
 
     /// Return values for all keys of a table, each in its range but otherwise arbitrary: `below`
@@ -95,13 +129,13 @@ impl Keys {
         mut below: impl FnMut(u64) -> u64,
     ) -> Map<String, Value> {
         let keys = self.0[table].iter();
-        keys.map(|(name, key)| (name.clone(), key.drawn(&mut below))).collect()
+        keys.map(|(name, key)| ((*name).to_owned(), key.drawn(&mut below))).collect()
     }
 
     /// Return the table of a key; the first, if several tables have a key of this name.
-    pub(crate) fn table_of(&self, key: &str) -> Option<&str> {
+    pub(crate) fn table_of(&self, key: &str) -> Option<&'static str> {
         let mut tables = self.0.iter();
-        tables.find(|(_, keys)| keys.contains_key(key)).map(|(table, _)| table.as_str())
+        tables.find(|(_, keys)| keys.contains_key(key)).map(|(table, _)| *table)
     }
 
     /// Return the keys whose value is outside its range.
@@ -125,7 +159,7 @@ impl Key {
     /// Return whether the range, if any, contains `value`. JSON cannot represent NaN or infinity.
     fn allows(&self, value: &Value) -> bool {
         let number = value.as_f64();
-        match NumberRange::parse(&self.allowed) {
+        match NumberRange::parse(self.allowed) {
             Some(range) => number.is_some_and(|number| range.contains(number)),
             None => !value.is_null(),
         }
@@ -134,7 +168,7 @@ impl Key {
     /// Return a value in its range: one of the first few, or one of the named ones.
     fn drawn(&self, below: &mut impl FnMut(u64) -> u64) -> Value {
         let named: Vec<&str> = self.allowed.split('`').skip(1).step_by(2).collect();
-        match NumberRange::parse(&self.allowed) {
+        match NumberRange::parse(self.allowed) {
             None => named.get(below(named.len().max(1) as u64) as usize).map_or(0.into(), |name| {
                 name.parse::<bool>().map_or_else(|_| Value::from(*name), Value::from)
             }),
