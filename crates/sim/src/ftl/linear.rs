@@ -38,10 +38,6 @@ parameters! {
             "granularity of the log's map, and unit of windows";
         banks: u32 = "a divisor of the number of dies",
             "groups of dies; different banks merge at the same time";
-        switch_map_pages: u32 = "0 to all pages" in "pages",
-            "map pages that are programmed when another stream or open unit continues";
-        merge_map_pages: u32 = "0 to all pages" in "pages",
-            "the same when a unit moves to a new location";
         open_units: u32 = "1 or more",
             "units that may be open at a time";
         backward_clusters: u32 = "0 or more" in "clusters",
@@ -51,6 +47,10 @@ parameters! {
              unit each, before a merge";
         open_map_pages: u32 = "0 to all pages" in "pages",
             "map pages that are programmed when a unit is opened at its first page";
+        switch_map_pages: u32 = "0 to all pages" in "pages",
+            "map pages that are programmed when another stream or open unit continues";
+        merge_map_pages: u32 = "0 to all pages" in "pages",
+            "the same when a unit moves to a new location";
     }
 }
 

@@ -469,10 +469,6 @@ parameters! {
             "granularity of the log's map, and unit of windows";
         banks: u32 = "a divisor of the number of dies",
             "groups of dies; different banks merge at the same time";
-        switch_map_pages: u32 = "0 to all pages" in "pages",
-            "map pages that are programmed when another stream or open unit continues";
-        merge_map_pages: u32 = "0 to all pages" in "pages",
-            "the same when a unit moves to a new location";
         own_channels: bool = "`true`, `false`",
             "each bank has its own channels: `banks` divides the channels, and merges in two \
              banks share no channel; otherwise every bank has dies on every channel";
@@ -514,13 +510,17 @@ parameters! {
         reads_per_step: u32 = "0 or more" in "reads",
             "host reads between steps of reclamation, each step moves a cluster in each bank \
              that reclaims; 0: no reclamation during reads";
-        log_map_pages: u32 = "0 to all pages" in "pages",
-            "map pages that are programmed when a cluster is written to the log";
+        bypass_partial_clusters: bool = "`true`, `false`",
+            "a write of a part of a cluster merges its unit at once instead of going to the log";
         rewrite_buffer: bool = "`true`, `false`",
             "a write to the same address as the previous one stays in memory until another write \
              arrives";
-        bypass_partial_clusters: bool = "`true`, `false`",
-            "a write of a part of a cluster merges its unit at once instead of going to the log";
+        switch_map_pages: u32 = "0 to all pages" in "pages",
+            "map pages that are programmed when another stream or open unit continues";
+        merge_map_pages: u32 = "0 to all pages" in "pages",
+            "the same when a unit moves to a new location";
+        log_map_pages: u32 = "0 to all pages" in "pages",
+            "map pages that are programmed when a cluster is written to the log";
     }
 }
 
