@@ -11,7 +11,7 @@ from uflip.models import write_amplification as theory
 from uflip.reproduce.drives import line_device
 from uflip.reproduce.drives.comparison import reproduction_rows
 from uflip.reproduce.drives.drive_model import Constants
-from uflip.reproduce.drives.fit import calibration_rows, fit
+from uflip.reproduce.drives.fit import calibration_rows, fit, policy_errors
 from uflip.reproduce.drives.line_device import (
     RANDOM_LINE_PAGES,
     RANDOM_LINES,
@@ -195,6 +195,19 @@ def test_skew_amplifies_as_published(details: str, published: float) -> None:
     assert uniform / skewed == pytest.approx(published, abs=0.04)
 
 
+def test_partly_read_drive_amplifies_most_in_between() -> None:
+    """The PM9A3 writes more when 60 % of it is only read (Haas et al., PVLDB 2025)."""
+    drive = Constants(1439.0, 1035.0, 1.25, 4.51, 1439.0)
+    amplification = {
+        percent: drive.amplification(
+            Workload("two_areas", space_percent=percent, writes_percent=0), 894, 7
+        )
+        for percent in (20, 60, 90)
+    }
+    assert amplification[20] < 0.97 * amplification[60]
+    assert amplification[90] < 0.97 * amplification[60]
+
+
 # The fit
 
 
@@ -219,6 +232,8 @@ def test_fit_finds_the_constants_of_a_made_up_drive() -> None:
     assert found.physical_gib == pytest.approx(115, rel=0.01)
     assert found.relocation_cost == pytest.approx(1.4, rel=0.05)
     assert (found.policy, found.apart) == ("greedy", True)
+    errors = policy_errors(drive, found)
+    assert min(errors, key=lambda name: errors[name]) == "greedy apart"
 
 
 # Response times under load

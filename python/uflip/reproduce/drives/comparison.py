@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import isfinite
 from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING
@@ -20,7 +19,15 @@ from uflip.executors import OnStep, on_all
 from uflip.models import write_amplification as theory
 from uflip.reproduce import figure
 from uflip.reproduce.drives.drive_model import Constants
-from uflip.reproduce.drives.fit import calibration_rows, fit, leave_rows_out, optimizer
+from uflip.reproduce.drives.fit import (
+    POLICIES,
+    calibration_rows,
+    fit,
+    leave_rows_out,
+    optimizer,
+    policy_errors,
+    policy_name,
+)
 from uflip.reproduce.drives.loaded_response import (
     TOLERANCES,
     ResponseConstants,
@@ -125,6 +132,9 @@ class SimulatedDrive:
         None if too few of its rows are calibration rows.
     rows : tuple of ComparedRow
         All rows of rates and write amplification.
+    policies : dict
+        Victim policy and place of relocated pages -> root mean square error of the calibration
+        rows of random writes.
     load : ResponseConstants or None
         Its constants under load.
     responses : tuple of ComparedResponse
@@ -135,6 +145,7 @@ class SimulatedDrive:
     capacity_gib: float
     constants: Constants | None
     rows: tuple[ComparedRow, ...]
+    policies: dict[str, float]
     load: ResponseConstants | None
     responses: tuple[ComparedResponse, ...]
 
@@ -173,7 +184,8 @@ def _compare(drives: Sequence[Drive], drive: Drive) -> SimulatedDrive:
         for row in drive.observations
     )
     load, responses = _compare_responses(drives, drive)
-    return SimulatedDrive(drive.name, drive.capacity_gib, constants, rows, load, responses)
+    errors = {} if constants is None else policy_errors(drive, constants)
+    return SimulatedDrive(drive.name, drive.capacity_gib, constants, rows, errors, load, responses)
 
 
 def _compare_responses(
@@ -319,7 +331,7 @@ HEAD = ("drive and phase", "", "measured", "model", "deviation", "without", "oth
 
 def format_drives(drives: Sequence[SimulatedDrive]) -> str:
     """Return the constants, all rows, and the shares of rows within the tolerance."""
-    parts = [_constants_table(drives).text()]
+    parts = [_constants_table(drives).text(), _policy_table(drives).text()]
     for drive in drives:
         cells = [_cells(row) for row in drive.rows]
         parts.append(Table((drive.name, *HEAD[1:]), cells, align="llr").text())
@@ -342,11 +354,21 @@ def _constants_table(drives: Sequence[SimulatedDrive]) -> Table:
     return Table(head, [_constants_cells(drive) for drive in drives], align="lrrrrrrrl")
 
 
+def _policy_table(drives: Sequence[SimulatedDrive]) -> Table:
+    """Return the evidence for a policy: the error of each, with constants that suit it best."""
+    names = [policy_name(policy, apart) for policy, apart in POLICIES]
+    cells = [
+        (drive.name, *(f"{drive.policies[one]:.1%}" for one in names))
+        for drive in drives if drive.policies
+    ]  # fmt: skip
+    return Table(("error of a policy", *names), cells, align="lr")
+
+
 def _constants_cells(drive: SimulatedDrive) -> tuple[str, ...]:
     one = drive.constants
     if one is None:
         return (drive.name, *("–",) * 9)
-    limit = f"{one.limit_mib_s:.0f}" if isfinite(one.limit_mib_s) else "none"
+    limit = "none" if one.limit_mib_s is None else f"{one.limit_mib_s:.0f}"
     return (
         drive.name, f"{one.sequential_mib_s:.0f}", f"{one.physical_gib:.0f}",
         f"{1 - drive.capacity_gib / one.physical_gib:.3f}", f"{one.relocation_cost:.2f}",

@@ -12,7 +12,6 @@ one write at a time: their first term is the time of one such write, waits inclu
 """
 
 from dataclasses import dataclass, replace
-from math import inf
 
 import numpy as np
 
@@ -43,8 +42,8 @@ class Constants:
         Size of a line [GiB].
     zone_mib_s : float
         Rate of single long writes without collection [MiB/s].
-    limit_mib_s : float
-        Limit of random writes [MiB/s]; infinite without a limit.
+    limit_mib_s : float or None
+        Limit of random writes [MiB/s], if there is one.
     policy : str
         Victim policy.
     apart : bool
@@ -56,7 +55,7 @@ class Constants:
     relocation_cost: float
     line_gib: float
     zone_mib_s: float
-    limit_mib_s: float = inf
+    limit_mib_s: float | None = None
     policy: str = "greedy"
     apart: bool = True
 
@@ -77,7 +76,9 @@ class Constants:
         base_s = 1 / (self.zone_mib_s if zones else self.sequential_mib_s)
         moved_s = (amplification - 1) * self.relocation_cost / self.sequential_mib_s
         rate = 1 / (base_s + moved_s)
-        return rate if workload.kind in ("sequential", "zones") else min(rate, self.limit_mib_s)
+        if workload.kind in ("sequential", "zones") or self.limit_mib_s is None:
+            return rate
+        return min(rate, self.limit_mib_s)
 
     def amplification(self, workload: Workload, capacity_gib: float, written: float) -> float:
         """Return the write amplification of a workload on a range."""

@@ -8,7 +8,7 @@ policy in turn; then the size of a line follows from the zones.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import inf, log
+from math import log, sqrt
 from statistics import median
 from typing import Any
 
@@ -20,7 +20,10 @@ from uflip.reproduce.drives.line_device import LEAST_SPARE_LINES
 from uflip.reproduce.drives.tables import RATE, Drive, Observation
 from uflip.reproduce.drives.workload import Workload, is_calibration, workload_of
 
-POLICIES = (("greedy", True), ("greedy", False), ("cost_benefit", True), ("d_choices:4", True))
+POLICIES = (
+    ("greedy", True), ("greedy", False), ("cost_benefit", True), ("d_choices:4", True),
+    ("cyclic", False),
+)  # fmt: skip
 POLICIES_WITH_ZONES = 2
 """The policies that agree best with random writes are tried on zones as well."""
 PHYSICAL = (1.03, 1.6)
@@ -98,13 +101,46 @@ def fit(
         return None
     rate = median(sequential)
     start = Constants(rate, 0.0, 1.0, 1.0, rate, _limit(random_rows))
+    fits = fit_space(drive, random_rows, start, policies)
+    sized = [_fit_lines(constants, zones) for constants in fits[:POLICIES_WITH_ZONES]]
+    return min(sized, key=lambda one: squares(one, [*random_rows, *zones]))
+
+
+def policy_name(policy: str, apart: bool) -> str:
+    """Return a policy and the place of relocated pages as text."""
+    return f"{policy} {'apart' if apart else 'mixed'}"
+
+
+def policy_errors(drive: Drive, constants: Constants) -> dict[str, float]:
+    """Return how well each policy can agree with the calibration rows of random writes.
+
+    Returns
+    -------
+    dict
+        `policy_name` -> the root mean square of ln(predicted / measured), each with the constants
+        that suit it best.
+    """
+    rows = [
+        row for row in calibration_rows(drive) if _workload(row).kind not in ("sequential", "zones")
+    ]
+    return {
+        policy_name(one.policy, one.apart): sqrt(squares(one, rows) / len(rows))
+        for one in fit_space(drive, rows, constants, POLICIES)
+    }
+
+
+def fit_space(
+    drive: Drive,
+    rows: Sequence[Observation],
+    start: Constants,
+    policies: Iterable[tuple[str, bool]],
+) -> list[Constants]:
+    """Fit physical capacity and relocation cost for each policy; the best comes first."""
     fits = [
-        _fit_space(drive, replace(start, policy=policy, apart=apart), random_rows)
+        _fit_space(drive, replace(start, policy=policy, apart=apart), rows)
         for policy, apart in policies
     ]
-    best = sorted(fits, key=lambda one: one[0])[:POLICIES_WITH_ZONES]
-    sized = [_fit_lines(constants, zones) for _, constants in best]
-    return min(sized, key=lambda one: squares(one, [*random_rows, *zones]))
+    return [constants for _, constants in sorted(fits, key=lambda one: one[0])]
 
 
 def squares(constants: Constants, rows: Iterable[Observation]) -> float:
@@ -144,10 +180,10 @@ def _workload(row: Observation) -> Workload:
     return workload
 
 
-def _limit(rows: Sequence[Observation]) -> float:
+def _limit(rows: Sequence[Observation]) -> float | None:
     rates = sorted(row.value for row in rows)
     at_limit = [rate for rate in rates if rate >= rates[-1] * (1 - SAME_RATE)]
-    return median(at_limit) if len(at_limit) >= LEAST_AT_LIMIT else inf
+    return median(at_limit) if len(at_limit) >= LEAST_AT_LIMIT else None
 
 
 def log_ratio(constants: Constants, row: Observation) -> float:
