@@ -16,10 +16,11 @@ from uflip.device.cache import switched_off
 from uflip.device.opener import open_device
 from uflip.inference import probes
 from uflip.inference.collection import period_of
-from uflip.inference.estimate import median_of
+from uflip.inference.estimate import Interval, median_of, quickest_of
 from uflip.inference.infer import Inference, infer
 from uflip.inference.observations import Observation, Observations, RunKey
-from uflip.inference.structure import DIE_FIRST, ROUND_ROBIN, structure_of
+from uflip.inference.structure import DIE_FIRST, ROUND_ROBIN, Structure, structure_of
+from uflip.inference.times import Times, dies_of_writes
 from uflip.inference.twin import ASSUMED, Twin
 from uflip.microbench import MICRO_BENCHMARKS, varied_micro_benchmarks
 from uflip.microbench.experiment import Context
@@ -78,12 +79,44 @@ def test_structure_abstains_from_pairs_without_conflicts() -> None:
     assert (found.page, found.dies, found.channels) == (None, None, None)
 
 
+def large_writes(dies: int, page: int, program_ns: float, link_byte_ns: float) -> Observations:
+    """Return large writes that take a program for every `dies` pages, and a command before."""
+    runs = {}
+    for size in (4 * page, 8 * page, 16 * page):
+        programs = -(-size // page // dies)
+        time = COMMAND_NS + link_byte_ns * page + programs * program_ns
+        spec = baseline("RW", io_size=size, io_count=64)
+        run = Observation(spec, np.zeros(64, dtype=np.int64), np.full(64, time))
+        runs[RunKey("write_size", "RW", size)] = run
+    return Observations(64 * MIB, SECTOR, runs)
+
+
+@pytest.mark.parametrize(("dies", "found"), [(1, 1), (2, 2), (8, 8), (3, None), (32, None)])
+def test_dies_follow_from_large_writes(dies: int, found: int | None) -> None:
+    page, program_ns, link = 4096, 500_000.0, 2.0
+    times = Times(
+        command_write=Interval(COMMAND_NS, 1.0),
+        link_byte=Interval(link, 0.01),
+        write_page=Interval(program_ns, 1.0),
+    )
+    observations = large_writes(dies, page, program_ns, link)
+    assert dies_of_writes(observations, Structure(page), times) == found
+    on_link = Times(times.command_write, times.command_write, Interval(400.0, 0.01))
+    assert dies_of_writes(observations, Structure(page), on_link) is None
+
+
 def test_interval_of_a_median_contains_it_nine_times_in_ten() -> None:
     chance = np.random.default_rng(3)
     intervals = [median_of(chance.normal(1000, 50, 101)) for _ in range(1000)]
     inside = [abs(each.value - 1000) <= each.half for each in intervals]
     # Three standard deviations of a binomial of 1,000 and 0.9.
     assert abs(np.mean(inside) - 0.9) < 3 * np.sqrt(0.09 / 1000)
+
+
+def test_quickest_writes_exclude_the_time_of_a_host() -> None:
+    chance = np.random.default_rng(4)
+    found = [quickest_of(20_000 + chance.exponential(2000, 64)) for _ in range(300)]
+    assert np.mean([abs(each.value - 20_000) <= each.half for each in found]) > 0.8
 
 
 def test_period_of_slow_writes() -> None:

@@ -30,6 +30,8 @@ LEAST_EVENTS = 4
 LEAST_BLOCK_PAGES = 16
 # Gaps that are equal, in writes, and the share of them that makes a period.
 GAP_TOLERANCE, PERIODIC_SHARE = 1.5, 0.7
+# The pages of a block are at least this share of an irregular period.
+SHORTEST_SHARE = 0.8
 # The erase time of the first simulation [ns]: longer than anything that could hide it.
 LONG_ERASE_NS = 20_000_000
 # Spare space of a twin whose spare space does not matter yet [times the least blocks].
@@ -87,7 +89,7 @@ def block_pages(period: Period, run: Observation, dies: int, page: int) -> tuple
     """
     pages = period.gap * run.io_size / page / dies
     if not period.exact:
-        fewest = max(round(0.95 * pages), 1)
+        fewest = max(round(SHORTEST_SHARE * pages), 1)
         return 1 << (fewest - 1).bit_length(), fewest
     resolution = GAP_TOLERANCE * run.io_size / page / dies
     for unit in (64, 32, 16, 8):

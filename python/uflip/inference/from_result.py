@@ -7,7 +7,7 @@ from uflip.microbench import varied_micro_benchmarks
 from uflip.results import Results
 
 # Without these nothing can be inferred.
-NEEDED = ("read_size", "read_bursts", "write_size")
+NEEDED = ("read_size", "write_size")
 
 
 def read_observations(results: Results) -> Observations:

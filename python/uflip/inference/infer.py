@@ -19,7 +19,7 @@ from uflip.inference.collection import (
 from uflip.inference.estimate import Estimate, Interval
 from uflip.inference.observations import Observation, Observations, RunKey, observation_of
 from uflip.inference.structure import Structure, structure_of
-from uflip.inference.times import Times, times_of
+from uflip.inference.times import Times, dies_of_writes, times_of
 from uflip.inference.twin import Twin, Value
 
 # Spare area of a page in data sheets, as a share of its data, and rates of flash channels of
@@ -29,6 +29,7 @@ CHANNEL_RATES = (100e6, 1600e6)
 USUAL_CHANNEL_RATE = 400e6
 # An estimate from bounds counts only if they are this close to it.
 NARROW = 0.25
+NO_CONFLICTS = "reads at once meet at no regular distance, or the device takes one at a time"
 # Capacities are whole MiB [bytes].
 CAPACITY_ROUNDING = 1 << 20
 LONG = ("fill", "overwrite", "overwrite_part")
@@ -119,9 +120,10 @@ def infer(observations: Observations) -> Inference:
     Inference
     """
     structure = structure_of(observations)
-    structure, times, division = complete_channels(
-        observations, structure, times_of(observations, structure)
-    )
+    times = times_of(observations, structure)
+    if structure.dies is None and (dies := dies_of_writes(observations, structure, times)):
+        structure = replace(structure, page=structure.mapping_unit, dies=dies, of_writes=True)
+    structure, times, division = complete_channels(observations, structure, times)
     found = {each.key: each for each in _times_estimates(structure, times)}
     found |= {each.key: each for each in _structure_estimates(structure)}
     if missing := _missing(found):
@@ -161,11 +163,12 @@ def _structure_estimates(structure: Structure) -> Iterator[Estimate]:
             return Estimate.absent(key, probe, reason)
         return Estimate(key, value, value, value, probe)
 
-    yield count("page_bytes", structure.page, "read_bursts", "reads meet at no regular distance")
+    probe = "write_size" if structure.of_writes else "read_bursts"
+    yield count("page_bytes", structure.page, probe, NO_CONFLICTS)
     yield count(
         "mapping_unit_bytes", structure.mapping_unit, "write_size", "no size of writes saves a read"
     )
-    yield count("dies", structure.dies, "read_bursts", "reads meet at no regular distance")
+    yield count("dies", structure.dies, probe, NO_CONFLICTS)
     why = "simulations with several numbers of channels fit as well: commands hide transfers"
     yield count("channels", structure.channels, "read_bursts", why)
     if structure.allocator is not None:

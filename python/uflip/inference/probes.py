@@ -6,12 +6,10 @@ from uflip.errors import UsageError
 from uflip.inference.observations import Observations, RunKey, collect
 from uflip.microbench import varied_micro_benchmarks
 from uflip.microbench.experiment import Context
-from uflip.microbench.inside import read_bursts
 from uflip.units import format_size
 
 SUITE, SEED = "inside", 1
 MIN_CAPACITY_BYTES = 64 << 20
-DEEPEST_BURST = max(read_bursts.BURSTS)
 
 
 def check_device(info: DeviceInfo) -> None:
@@ -20,7 +18,7 @@ def check_device(info: DeviceInfo) -> None:
     Raises
     ------
     UsageError
-        If it is too small, has zones, or takes too few I/Os at once.
+        If it is too small, or has zones.
     """
     faults = {
         "The device is too small for the probes": (
@@ -32,11 +30,6 @@ def check_device(info: DeviceInfo) -> None:
             info.zoned,
             "a zoned device",
             "sectors that are written in any order",
-        ),
-        "The device takes too few I/Os at once": (
-            info.deepest_queue < DEEPEST_BURST,
-            str(info.deepest_queue),
-            f"{DEEPEST_BURST} or more",
         ),
     }
     for what, (is_fault, got, allowed) in faults.items():

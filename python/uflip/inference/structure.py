@@ -53,6 +53,8 @@ class Structure:
         channel, and on the same die [ns].
     explained : float
         Share of the variance of pairs that the structure explains.
+    of_writes : bool
+        Whether dies follow from large writes, because reads show none.
     """
 
     mapping_unit: int | None
@@ -64,6 +66,7 @@ class Structure:
     channel_ns: Interval | None = None
     die_ns: Interval | None = None
     explained: float = 0.0
+    of_writes: bool = False
 
 
 def mapping_unit(observations: Observations) -> int | None:

@@ -21,6 +21,9 @@ from uflip.inference.structure import CONTRAST, Structure, clean_ns, command_ns,
 LINK_RANGE = (100e6, 120e9)
 # The smallest piece that a link carries by itself: a page [bytes].
 PIECE_BYTES = 2048
+# Writes from which dies follow: their least pages, how much longer they take than their data on the
+# link, and the difference of their programs from a whole number.
+LARGE_WRITE_PAGES, LINK_FACTOR, WAVE_TOLERANCE = 4, 1.3, 0.1
 
 
 @dataclass(frozen=True)
@@ -145,3 +148,28 @@ def _transfers_parts(
     rise = median_of(runs[page].response_ns) - median_of(runs[sector].response_ns)
     excess = rise - link * (page - sector)
     return excess.value > max(2 * excess.half, CONTRAST * rise.value)
+
+
+def dies_of_writes(observations: Observations, structure: Structure, times: Times) -> int | None:
+    """Return the dies that share the pages of a large write; None if the writes disagree.
+
+    A write of n pages takes n / dies programs, one after the other. Dies that divide n are found
+    if every large write takes at least two, and longer than its data on the link.
+    """
+    unit, page_ns, link = structure.mapping_unit, times.write_page, times.link_byte
+    if unit is None or page_ns is None or link is None or times.command_write is None:
+        return None
+    runs = [*observations.by_value("write_size", "RW").values()]
+    runs += [*observations.by_value("clear", "SW").values()]
+    found = set()
+    for run in runs:
+        pages = run.io_size // unit
+        programs = (clean_ns(run) - times.command_write.value - link.value * unit) / page_ns.value
+        if pages < LARGE_WRITE_PAGES or programs < 2 - CONTRAST:
+            continue
+        is_on_link = programs * page_ns.value < LINK_FACTOR * link.value * run.io_size
+        rounded = round(programs)
+        if is_on_link or pages % rounded or abs(programs - rounded) > WAVE_TOLERANCE * rounded:
+            return None
+        found.add(pages // rounded)
+    return found.pop() if len(found) == 1 else None
