@@ -1,5 +1,6 @@
 """`uflip reproduce drives`: tables, workloads, simulated lines, and the fit of constants."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -8,10 +9,18 @@ from command_line import uflip
 
 from uflip.errors import ResultsError
 from uflip.models import write_amplification as theory
+from uflip.reproduce import figure
 from uflip.reproduce.drives import line_device
-from uflip.reproduce.drives.comparison import reproduction_rows
+from uflip.reproduce.drives.comparison import (
+    REPRODUCTION,
+    ComparedResponse,
+    ComparedRow,
+    SimulatedDrive,
+    format_drives,
+    reproduction_rows,
+)
 from uflip.reproduce.drives.drive_model import Constants
-from uflip.reproduce.drives.fit import calibration_rows, fit, policy_errors
+from uflip.reproduce.drives.fit import POLICIES, calibration_rows, fit, policy_errors, policy_name
 from uflip.reproduce.drives.line_device import (
     RANDOM_LINE_PAGES,
     RANDOM_LINES,
@@ -30,6 +39,7 @@ from uflip.reproduce.drives.tables import (
     read_drives,
 )
 from uflip.reproduce.drives.workload import Workload, is_calibration, workload_of
+from uflip.reproduce.reproduction import ReproductionOutcome
 
 UNIFORM, SEQUENTIAL = Workload("uniform"), Workload("sequential")
 HELD_LINES = 2
@@ -271,6 +281,32 @@ def test_fit_finds_the_constants_of_a_made_up_load() -> None:
     for name, expected in vars(LOADED).items():
         assert getattr(found, name) == pytest.approx(expected, rel=0.02)
     assert fit_responses([row for row in responses if row.what == "write"], 90_000.0) is None
+
+
+def test_all_rows_are_printed_and_drawn(tmp_path: Path) -> None:
+    """A drive without calibration rows is printed, and has no predictions."""
+    phase = Phase("uniform", "", 100)
+    rows = [
+        ComparedRow(Observation("known", phase, RATE, 100.0, 5, 1), False, 109.0, None, 80.0, None),
+        ComparedRow(Observation("known", phase, RATE, 100.0, 5, 1), False, 111.0, None, 95.0, None),
+        ComparedRow(Observation("known", phase, RATE, 100.0, 5, 1), True, 100.0, 101.0, 1.0, 99.0),
+    ]
+    response = LoadedResponse(10_000, 0.99, "read", 50, 60.0)
+    known = SimulatedDrive(
+        "known", 100.0, Constants(100.0, 115.0, 1.4, 1.0, 100.0), tuple(rows),
+        dict.fromkeys((policy_name(*one) for one in POLICIES), 0.01), LOADED,
+        (ComparedResponse(response, False, 80.0, 61.0),),
+    )  # fmt: skip
+    unknown = SimulatedDrive("unknown", 50.0, None, (), {}, None, ())
+    text = format_drives([known, unknown])
+    assert re.search(r"predicted, rate +2 +50 % +50 % +0 %", text)
+    assert re.search(r"predicted, p50 within 20 % +1 +0 % +100 %", text)
+    assert re.search(r"unknown +–", text)
+    printed = reproduction_rows([known, unknown])
+    assert [row.within for row in printed] == [True, False, True, False]
+    outcome = ReproductionOutcome(REPRODUCTION, [known, unknown], printed)
+    figure.write(outcome, tmp_path / "drives.png")
+    assert (tmp_path / "drives.png").stat().st_size > 1000
 
 
 def test_drive_without_calibration_rows_has_no_constants() -> None:
