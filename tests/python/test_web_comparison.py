@@ -153,3 +153,23 @@ def test_unknown_verdict_filters_nothing(page: "Page", server: Serving) -> None:
         page.get_by_role("heading", name="Comparison", exact=True).wait_for()
         assert page.locator("table tbody tr").count() == whole, verdict
         assert page.locator("select").first.input_value() == ""
+
+
+def test_all_results_are_one_figure(page: "Page", server: Serving) -> None:
+    def change(rows: Rows) -> None:
+        for row, value in zip(rows, (512, 4096, 512, 4096), strict=True):
+            row["title"], row["pattern"] = (
+                "Granularity",
+                "RW" if row["pattern"] in "SR RR" else "SW",
+            )
+            row["value"], row["label"], row["axis"] = value, f"{value} B", "IOSize"
+
+    patch_answer(page, change)
+    open_comparison(page, server, "one", "two")
+    figures = page.locator("section", has=page.get_by_role("heading", name="All results"))
+    assert figures.get_by_role("heading", level=3).all_inner_texts() == [
+        "Granularity, RW", "Granularity, SW",
+    ]  # fmt: skip
+    assert figures.locator("ul.legend li").all_inner_texts() == ["r/one", "r/two"]
+    assert figures.locator("canvas").count() == 2
+    assert page.get_by_text("times as long for").count() > 0
