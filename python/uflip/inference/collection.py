@@ -82,21 +82,21 @@ def period_of(run: Observation, dies: int, page: int) -> Period | None:
     return Period(gap, Interval(middle, max(spread, 1.0)), exact)
 
 
-def block_pages(period: Period, run: Observation, dies: int, page: int) -> tuple[int, int]:
-    """Return the pages of a block from the period, and the fewest that are possible.
+def block_pages(period: Period, run: Observation, dies: int, page: int) -> int:
+    """Return the pages of a block from the period; a guess if it is irregular.
 
     Relocated pages shorten an irregular period; then the next power of two is taken.
     """
     pages = period.gap * run.io_size / page / dies
     if not period.exact:
-        fewest = max(round(SHORTEST_SHARE * pages), 1)
-        return 1 << (fewest - 1).bit_length(), fewest
+        least = max(round(SHORTEST_SHARE * pages), 1)
+        return 1 << (least - 1).bit_length()
     resolution = GAP_TOLERANCE * run.io_size / page / dies
     for unit in (64, 32, 16, 8):
         nearest = round(pages / unit) * unit
         if nearest and abs(nearest - pages) <= min(resolution, unit / 8):
-            return nearest, nearest
-    return max(round(pages), 1), max(round(pages - resolution), 1)
+            return nearest
+    return max(round(pages), 1)
 
 
 class WriteSimulator:

@@ -145,7 +145,12 @@ def infer(observations: Observations) -> Inference:
         twin = twin.but(gc=spare.policy)
     unknown = _collection_estimates(observations, twin, period, erase, spare)
     found |= {each.key: each for each in unknown}
-    twin = replace(twin, sources=_sources(found, twin))
+    reasons = {
+        key: f"{each.reason} ({each.probe})"
+        for key, each in found.items()
+        if not each.is_identified and key in twin.values
+    }
+    twin = replace(twin, sources=_sources(found, twin), reasons=reasons)
     return _checked(observations, tuple(found.values()), twin)
 
 
@@ -286,7 +291,7 @@ def _with_block(observations: Observations, twin: Twin) -> tuple[Period | None, 
     period = None if fill is None else period_of(fill, twin.dies, page)
     if fill is None or period is None:
         return None, twin
-    return period, twin.but(pages_per_block=block_pages(period, fill, twin.dies, page)[0])
+    return period, twin.but(pages_per_block=block_pages(period, fill, twin.dies, page))
 
 
 def _erase(simulator: WriteSimulator, twin: Twin, period: Period, times: Times) -> Interval | None:
@@ -308,19 +313,16 @@ def _collection_estimates(
 ) -> Iterator[Estimate]:
     if twin is None or period is None:
         why = "a fill has no period of slow writes: the device is new, or hides its erases"
+    else:
+        pages = int(twin.number("pages_per_block"))
+        why = f"relocations make the period of a fill irregular; the twin has {pages} pages a block"
+    if twin is None or period is None or not period.exact:
         for key in ("pages_per_block", "superblock_bytes", "erase_ns"):
             yield Estimate.absent(key, "fill", why)
     else:
-        pages = int(twin.number("pages_per_block"))
         superblock = pages * twin.dies * int(twin.number("page_bytes"))
-        fill = observations.last("fill", "SW")
-        assert fill is not None
-        page = int(twin.number("page_bytes"))
-        _, fewest = block_pages(period, fill, twin.dies, page)
-        why = "" if period.exact else "the next power of two: relocations shorten the period"
-        least = superblock // pages * fewest
-        yield Estimate("pages_per_block", pages, fewest, pages, "fill", why)
-        yield Estimate("superblock_bytes", superblock, least, superblock, "fill", why)
+        yield Estimate("pages_per_block", pages, pages, pages, "fill")
+        yield Estimate("superblock_bytes", superblock, superblock, superblock, "fill")
         if erase is None:
             yield Estimate.absent("erase_ns", "fill", "erases are hidden behind other writes")
         else:

@@ -82,10 +82,13 @@ class Twin:
         The values that differ from `ASSUMED`.
     sources : mapping of str to str
         Key -> the probe and the interval; without an entry a key is assumed.
+    reasons : mapping of str to str
+        Assumed key -> why it is not identified, instead of the reason in `ASSUMED`.
     """
 
     values: Mapping[str, Value] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     def value(self, key: str) -> Value:
         """Return the value of a key."""
@@ -128,7 +131,7 @@ class Twin:
     def _source(self, key: str, assumed: str) -> str:
         kind, detail = "inferred", self.sources.get(key)
         if detail is None:
-            kind, detail = "guess", f"assumed: {assumed}"
+            kind, detail = "guess", f"assumed: {self.reasons.get(key, assumed)}"
         return f"{{ kind = {_toml(kind)}, detail = {_toml(detail)} }}"
 
     def open(self, **values: Value) -> Device:
