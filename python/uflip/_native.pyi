@@ -49,14 +49,16 @@ __all__ = [
     "profile_keys_json",
     "profile_sources",
     "query_drive",
-    "read_fio_log",
     "read_flash_trace",
     "read_inside",
     "read_metadata",
+    "read_numbers",
     "read_quantity",
     "read_recording",
+    "read_series",
     "read_specification",
     "read_trace",
+    "recognised_format",
     "recording_formats",
     "registry_json",
     "report_block",
@@ -66,6 +68,7 @@ __all__ = [
     "serve",
     "student_quantile",
     "toml_to_json",
+    "unit_of_name",
 ]
 __version__: str
 SIMULATOR_VERSION: str
@@ -315,9 +318,16 @@ class Recording:
 
     def __len__(self) -> int: ...
     def summary_json(self) -> str:
-        """Return format, ios, reads, bytes_read, bytes_written, bytes_trimmed, end (of the last
-        byte), span_ns (None without times), left_out (kinds of I/Os that are not replayed, and
-        their numbers), sources."""
+        """Return what the trace contains and how it was understood: format, ios, reads, bytes_read,
+        bytes_written, bytes_trimmed, end (of the last byte), span_ns (None without times),
+        left_out (kinds of I/Os that are not replayed, and their numbers), sources, has_offsets,
+        response_times (a count), version, quantity, unit, columns, notes, odd_lines,
+        first_odd_line (number and text), zero_times, steps_back, averaged_ns."""
+    def response_times(self) -> bytes:
+        """Return the recorded response times as float64 [ns], in the order of the file."""
+    def measured(self) -> tuple[Trace, str]:
+        """Return the recorded measurement as the trace of a run, and its properties (JSON): trims
+        and untimed I/Os, which are left out, and end."""
     def without_trims(self) -> Recording:
         """Return the recording without trims, for a device that cannot deallocate; `left_out`
         counts them."""
@@ -342,13 +352,32 @@ class Ios:
     @property
     def moved(self) -> int:
         """Number of I/Os whose address was changed."""
+    @property
+    def sorted(self) -> int:
+        """Number of I/Os that were sorted by their times."""
 
-def read_recording(path: str, kind: str | None = None) -> Recording:
-    """Read a trace in one of `recording_formats`; without `kind`, detect the format."""
+def read_recording(
+    paths: list[str],
+    kind: str | None = None,
+    *,
+    columns: str | None = None,
+    unit: str | None = None,
+) -> Recording:
+    """Read the files of a trace in one of `recording_formats`; without `kind`, recognise it.
+    `columns` maps columns of another table; `unit` is that of response times in a log of fio."""
 
-def read_fio_log(path: str) -> tuple[Trace, str]:
-    """Read a latency log of fio; return it as the trace of a run, and its properties (JSON):
-    has_offsets, trims, end."""
+def recognised_format(path: str) -> str | None:
+    """Return the format of a file, or None if it has none of `recording_formats`."""
+
+def read_series(path: str, column: str | None = None, unit: str | None = None) -> tuple[bytes, str]:
+    """Return one column of a table as float64 [ns], and how it was understood (JSON): as
+    `Recording.summary_json`, and head."""
+
+def read_numbers(path: str, column: str) -> Column:
+    """Return a column of whole numbers of a table."""
+
+def unit_of_name(name: str) -> int | None:
+    """Return the unit of time in the name of a column [ns], or None."""
 
 def recording_formats() -> list[str]:
     """Return the formats that `read_recording` supports."""

@@ -297,6 +297,7 @@ def replay(
     out: PathName | None = None,
     *,
     format: str | None = None,  # noqa: A002 - the name of the option
+    columns: str | None = None,
     fit: str = "refuse",
     speed: float | None = None,
     queue_depth: int | None = None,
@@ -314,13 +315,16 @@ def replay(
     Parameters
     ----------
     trace : path
-        A trace of fio, blkparse, MSR Cambridge, or a run of a result.
+        A trace of fio, blkparse, the SNIA and others (docs/reference/formats.md), or a run of a
+        result.
     device : str
         As for `run`.
     out : path, optional
         The folder; by default one under `results/`, named by device and time.
     format : str, optional
-        "fio", "blkparse", "msr" or "uflip"; by default detected.
+        "fio", "blkparse", "msr", "uflip", ...; by default recognised.
+    columns : str, optional
+        Columns of another table, as "time_us=5,offset=3,size=4,op=2".
     fit : str
         Treatment of I/Os beyond the end of the device: "refuse" the trace, "wrap" to the
         beginning, or "scale" all offsets in proportion.

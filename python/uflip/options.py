@@ -11,7 +11,6 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from uflip._native import recording_formats
 from uflip.benchmark_options import (
     MAX_IOS_IN_FLIGHT,
     MAX_REPETITIONS,
@@ -344,13 +343,18 @@ PLAN = (*MICRO_BENCHMARKS, STATE, *TARGET, SIZE, BUFFERED, DURABILITY, _PLAN_SHO
 """Options of `plan`."""
 RESUME = (DESTROY, RECORD, MAX_TIME, IO_TIMEOUT)
 """Options of `run --resume`: all others follow from the results."""
+COLUMNS_HELP = (
+    "Columns of a table, by number from 1 or name: time_us=5,offset=3,size=4,op=2; "
+    "docs/reference/formats.md has all keys."
+)
 FIT = (
     Option(
         "format",
-        "|".join(recording_formats()),
-        "Format of the trace.  [default: detected]",
+        "FORMAT",
+        "Format of the trace, one of docs/reference/formats.md.  [default: recognised]",
         parse_text,
     ),
+    Option("columns", "MAP", COLUMNS_HELP, parse_text),
     Option(
         "fit",
         "refuse|wrap|scale",

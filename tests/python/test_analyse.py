@@ -144,6 +144,7 @@ def analyse_json(*arguments: object) -> dict[str, object]:
     outcome = uflip("analyse", *arguments, "--json")
     assert outcome.code == 0, outcome.err
     document: dict[str, object] = json.loads(outcome.out)
+    assert document.pop("read_as")
     return document
 
 
@@ -154,21 +155,21 @@ def test_every_file_format_gives_the_same_analysis(workdir: Path) -> None:
         lines(["n,took_us", *(f"{i},{t / 1e3}" for i, t in enumerate(times))])
     )
     (workdir / "plain").write_text(lines(f"{t:.0f}" for t in times))
-    (workdir / "fio.log").write_text(
+    (workdir / "fio_lat.1.log").write_text(
         lines(f"{i}, {t:.0f}, 1, 4096, 0" for i, t in enumerate(times))
     )
     parquet.write_table(pa.table({"x": times / 1e6, "y": times}), workdir / "other.parquet")
     expected = analyse(times)
     for arguments in (
         ("us.csv", "--column", "took_us"),
-        ("plain",),
-        ("fio.log",),
+        ("plain", "--unit", "ns"),
+        ("fio_lat.1.log",),
         ("other.parquet", "--column", "x", "--unit", "ms"),
     ):
         analysis = analyse_json(*arguments)
         assert analysis["startup_ios"] == expected.startup_ios
         assert analysis["mean_ns"] == pytest.approx(expected.mean_ns), arguments
-    text = uflip("analyse", "fio.log").out
+    text = uflip("analyse", "fio_lat.1.log").out
     assert f"start-up       {expected.startup_ios} I/Os" in text
     assert "period         3 I/Os" in text
 
@@ -188,7 +189,7 @@ def test_msr_cambridge_trace_counts_in_100_ns(workdir: Path) -> None:
     assert analyse_json("bare.csv", "--unit", "us")["mean_ns"] == pytest.approx(
         10 * analyse(times).mean_ns
     )
-    outcome = uflip("analyse", "named.csv", "--column", "Size")
+    outcome = uflip("analyse", "named.csv", "--column", "Size", "--unit", "ns")
     assert "equal" in outcome.err, "the named column is analysed"
     outcome = uflip("explore", "named.csv", "--no-browser")
     assert (outcome.code, "uflip replay FILE DEVICE" in outcome.err) == (2, True)
@@ -238,16 +239,15 @@ def test_parallel_processes_are_averaged_or_refused(workdir: Path) -> None:
         ("a,b\n1,2\n", (), ["no such column", "a, b"]),
         ("response_time_ns\n" + "5\n6\n" * 10, (), ["too few", "20", "32 or more"]),
         ("response_time_ns\n" + "5\n" * 40, (), ["equal", "40 times 5 ns"]),
-        ("response_time_ns\n" + "5\n6\n" * 20 + "0\n", (), ["positive", "number 40"]),
-        ("response_time_ns\n" + "5\n6\n" * 20 + "-3\n", (), ["positive", "number 40", "-3"]),
-        ("response_time_ns\n" + "5\n6\n" * 20 + "nan\n", (), ["positive", "number 40", "NaN"]),
-        ("response_time_ns\n5\nsix\n", (), ["not a number", "six"]),
+        ("response_time_ns\n5\n-3\nsix\n", (), ["-3", "one number in every line"]),
+        ("response_time_ns\n5\nsix\nnan\nx\n", (), ["six", "one number in every line"]),
         ("1,2\n3,4\n", (), ["no column names"]),
+        ("latency\n" + "5\n6\n" * 20, (), ["no unit of time", "--unit"]),
         ("", (), ["no columns"]),
         ("run,response_time_ns\n" + "a,5\nb,6\n" * 20, (), ["several runs", "2 runs"]),
-        ("x\n" + "5\n6\n" * 20, ("--confidence", "2"), ["confidence", "0.5 to 0.999"]),
+        ("x_ns\n" + "5\n6\n" * 20, ("--confidence", "2"), ["confidence", "0.5 to 0.999"]),
         ("PAR1 and then nothing", (), ["Parquet"]),
-        ("\x94\0\1\n\0" * 20, (), ["neither a table nor a log", "bytes that are not text"]),
+        ("\x94\0\1\n\0" * 20, (), ["as a trace or log", "bytes that are not text"]),
     ],
 )
 def test_bad_file_is_named_with_its_fault(
@@ -364,3 +364,60 @@ def test_missing_value_is_not_a_positive_number(times: Any) -> None:
         analyse(times)
     assert "NaN" in raised.value.got
     assert "number 35" in raised.value.where
+
+
+def test_gaps_and_zeros_are_counted(workdir: Path) -> None:
+    """Odd lines are left out, and a time of 0 is one tick of the clock."""
+    values = ["5", "", "0", "six", "7"] * 20
+    Path("t.csv").write_text("lat_us\n" + "\n".join(f"{value}" for value in values))
+    Path("pairs.csv").write_text("n;lat_us\n" + "\n".join(f"1;{value}" for value in values))
+    kept = [1000.0 if value == "0" else float(value) * 1000 for value in values
+            if value not in ("", "six")]  # fmt: skip
+    outcome = uflip("analyse", "pairs.csv", "--column", "lat_us", "--json")
+    document = json.loads(outcome.out)
+    assert document["ios"] == len(kept)
+    assert document["mean_ns"] == pytest.approx(analyse(np.array(kept)).mean_ns)
+    read_as = document["read_as"]
+    assert (read_as["left_out"], read_as["odd_lines"], read_as["zero_times"]) == (
+        {"empty": 20}, 20, 20,
+    )  # fmt: skip
+    text = uflip("analyse", "pairs.csv", "--column", "lat_us").out
+    assert "20 odd lines, the first 5: 1;six" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("job_bw.1.log", "0, 51922, 0, 4096, 0, 0\n1, 36536, 0, 4096, 0, 0\n" * 20, ["KiB/s"]),
+        ("job_iops.1.log", "0, 1, 0, 4096, 0, 0\n" * 40, ["numbers of I/Os"]),
+        ("fin.spc", "0,303567,3584,w,0.026214\n0,303574,3584,w,0.5\n" * 20,
+         ["no response times", "uflip replay"]),
+        ("t.csv", "submit_ns\n" + "\n".join(map(str, range(10**9, 10**9 + 90))), ["only grow"]),
+        ("t.csv", "offset\n" + "4096\n8192\n" * 40, ["no unit of time"]),
+    ],
+)  # fmt: skip
+def test_other_quantities_are_no_response_times(
+    name: str, content: str, words: list[str], workdir: Path
+) -> None:
+    Path(name).write_text(content)
+    for arguments in (("analyse", name), ("import", "auto", name, "--out", "r")):
+        outcome = uflip(*arguments)
+        assert outcome.code in (2, 5)
+    outcome = uflip("analyse", name)
+    for word in words:
+        assert word in outcome.err
+    assert not Path("r").exists()
+
+
+def test_averages_have_no_levels_and_percentiles(workdir: Path) -> None:
+    values = np.random.default_rng(1).normal(2e6, 1e5, 100).astype(int)
+    lines = [f"{500 * n}, {value}, 0, 0, 0, 0" for n, value in enumerate(values, 1)]
+    Path("job_clat.1.log").write_text("\n".join(lines))
+    text = uflip("analyse", "job_clat.1.log").out
+    assert "averages of 500 ms, not single I/Os" in text
+    assert "mean of averages" in text
+    assert "levels" not in text
+    assert "percentiles" not in text
+    document = json.loads(uflip("analyse", "job_clat.1.log", "--json").out)
+    assert (document["levels"], document["percentiles"]) == ([], [])
+    assert document["read_as"]["averaged_ns"] == 500_000_000

@@ -91,7 +91,7 @@ def test_damaged_output_is_refused(content: str, workdir: Path) -> None:
 
 def test_other_verbs_name_the_one_for_it(workdir: Path) -> None:
     Path("a.json").write_text('{"fio version": "fio-3.33", "jobs": []}')
-    for arguments in (("analyse", "a.json"), ("import", "fio-log", "a.json", "--out", "r")):
+    for arguments in (("analyse", "a.json"), ("import", "auto", "a.json", "--out", "r")):
         outcome = uflip(*arguments)
         assert outcome.code in (2, 5)
         assert "uflip show a.json" in outcome.err

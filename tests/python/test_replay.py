@@ -317,14 +317,20 @@ def test_pattern_trace_is_replayed(workdir: Path, ending: str) -> None:
     assert entry.spec.list.span == instants[-1] - instants[0]
 
 
-def test_invalid_row_is_reported_with_its_number(workdir: Path) -> None:
+def test_invalid_row_is_left_out_and_reported(workdir: Path) -> None:
     head, row = "submit_ns,offset_bytes,io_size_bytes,mode\n", "0,0,4096,read\n"
-    for wrong in ("1,100,4096,read", "1,0,4096,append", "-1,0,4096,read", "1,x,4096,read", "1,0"):
+    for number, wrong in enumerate(("1,0,4096,append", "-1,0,4096,read", "1,x,4096,read", "1,0")):
         Path("t.csv").write_text(head + row + wrong)
-        outcome = uflip("replay", "t.csv", SMALL, "--out", "out", "-q")
-        assert (outcome.code, "t.csv, I/O 2" in outcome.err) == (5, True), outcome.err
+        results, trace = run_replay(Path("t.csv"), SMALL, Path(f"out{number}"))
+        assert ios_of(trace) == [(0, 4096, 0)]
+        (warning,) = (each for each in results.warnings if each["code"] == "trace_odd_lines")
+        assert f"line 3: {wrong}" in warning["message"]
+    Path("t.csv").write_text(head + row + "1,100,700,read")
+    results, trace = run_replay(Path("t.csv"), SMALL, Path("wide"))
+    assert ios_of(trace) == [(0, 4096, 0), (0, 1024, 0)]
+    assert "trace_widened" in {each["code"] for each in results.warnings}
     Path("t.csv").write_text("run," + head + "a," + row + "b," + row)
-    assert "I/Os of one run, which is a" in uflip("replay", "t.csv", SMALL, "-q").err
+    assert "one run" in uflip("replay", "t.csv", SMALL, "-q").err
     Path("t.csv").write_text("time,offset\n1,2\n")
     assert "fio version 2 iolog" in uflip("replay", "t.csv", SMALL, "-q").err
 

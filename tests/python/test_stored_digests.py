@@ -158,7 +158,7 @@ def check_replayed_list(workspace: Workspace, part: str) -> None:
     with open_device(DEVICE) as device:
 
         def fit() -> _native.Ios:
-            recording = _native.read_recording(str(path))
+            recording = _native.read_recording([str(path)])
             return recording.fit(device.info.capacity_bytes, 4096, "refuse", None)
 
         spec = fit().spec_json(1)

@@ -83,6 +83,8 @@ PATHS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str]
     ("compare", "--out"): (("compare", "r", "r", "-o"), "", ()),
     ("verify", "results"): READ,
     ("analyse", "file"): READ,
+    ("pattern", "--fio-job"): READ,
+    ("plan", "--fio-job"): READ,
     ("explore", "paths"): READ,
     ("explore", "--served"): READ,
     ("site backup", "folder"): READ,

@@ -1,24 +1,33 @@
 //! The text output of `blkparse` for a `blktrace`: one event of a block device per line.
 //!
 //! **Source**: blkparse(1), "default output format": device, CPU, number, seconds, process id, action,
-//! RWBS, then "sector + count" in sectors of 512 bytes.
+//! RWBS, then "sector + count" in sectors of 512 bytes; the output of blkparse 1.2.
 //! **Faithful**: reads, writes and discards with their times, as they were queued (Q) or, without
-//! such events, as they were issued to the device (D).
-//! **Simplified**: devices are placed side by side. Flushes and commands are counted, and not
-//! replayed.
-//! **Ambiguous**: lines that are not events (messages, the summary at the end) are ignored.
+//! such events, as they were issued to the device (D); response times until the completion (C).
+//! **Simplified**: devices are placed side by side. Flushes, empty barriers and pass-through commands
+//! are counted, and not replayed. A completion ends all outstanding I/Os in its range.
+//! **Ambiguous**: lines that are not events (messages, headings, the summary) are ignored.
 
-use uflip_core::Mode;
-
+use crate::block_events::{Action, Begin, Event, EventCollector};
+use crate::columns::mode_of_rwbs;
+use crate::fields::scaled;
 use crate::lines::{LineError, LineReader};
 use crate::recorded::RecordedTrace;
+use crate::sample::Sample;
 
+pub(crate) const EXAMPLE: &str = "8,0 3 1 0.000000000 697 Q W 223490 + 8 [cp]";
 const ALLOWED: &str = "DEVICE CPU NUMBER SECONDS PID ACTION RWBS SECTOR + COUNT";
 const SECTOR: u64 = 512;
+const SECOND_NS: u64 = 1_000_000_000;
 
-pub(crate) fn matches(first: &str) -> bool {
-    first.split_whitespace().next().is_some_and(is_device)
-        && first.split_whitespace().nth(3).is_some_and(|time| nanoseconds(time).is_some())
+/// Return the number of events of a sample.
+pub(crate) fn matches(sample: &Sample) -> usize {
+    let is_event = |line: &&String| {
+        let mut words = line.split_ascii_whitespace();
+        words.next().is_some_and(is_device)
+            && words.nth(2).is_some_and(|time| nanoseconds(time).is_some())
+    };
+    sample.lines.iter().filter(is_event).count()
 }
 
 /// "8,16"
@@ -27,66 +36,58 @@ fn is_device(word: &str) -> bool {
     word.split_once(',').is_some_and(|(major, minor)| number(major) && number(minor))
 }
 
-pub(crate) fn read(lines: &mut LineReader<'_>) -> Result<RecordedTrace, LineError> {
-    let empty = || RecordedTrace { has_times: true, ..RecordedTrace::default() };
-    let (mut queued, mut issued) = (empty(), empty());
+pub(crate) fn read(
+    lines: &mut LineReader<'_>,
+    begin: Option<Begin>,
+) -> Result<RecordedTrace, LineError> {
+    let mut events = EventCollector::new();
+    let mut count = 0;
     while let Some(line) = lines.next()? {
         let line = line.to_owned();
-        let mut words = line.split_whitespace();
+        let mut words = line.split_ascii_whitespace();
         let device = words.next().filter(|word| is_device(word));
         let (Some(device), Some(time), Some(action), Some(rwbs)) =
             (device, words.nth(2), words.nth(1), words.next())
         else {
             continue;
         };
-        let recorded = match action {
-            "Q" => &mut queued,
-            "D" => &mut issued,
+        let action = match action {
+            "Q" => Action::Queued,
+            "D" => Action::Issued,
+            "C" => Action::Completed,
             _ => continue,
         };
-        let invalid = |lines: &LineReader<'_>| lines.error(&line, ALLOWED);
-        // The letters before the flags: R, W, D (discard), F (flush), N (none).
-        let mode = match rwbs.trim_start_matches('F').chars().next() {
-            Some('R') => Mode::Read,
-            Some('W') => Mode::Write,
-            Some('D') => Mode::Trim,
-            _ if rwbs.starts_with('F') => {
-                recorded.skip_operation("flush");
-                continue;
-            }
-            _ => {
-                recorded.skip_operation("command");
+        let mode = match mode_of_rwbs(rwbs) {
+            Ok(mode) => mode,
+            Err(name) => {
+                events.skip_operation(action, name);
                 continue;
             }
         };
-        let at = nanoseconds(time).ok_or_else(|| invalid(lines))?;
-        let sector = words.next().and_then(bytes);
-        let separator = words.next();
-        let count = words.next().and_then(bytes);
-        let (Some(offset), Some("+"), Some(size)) = (sector, separator, count) else {
-            if rwbs.starts_with('F') && separator.is_none_or(|word| word != "+") {
-                recorded.skip_operation("flush");
-                continue;
-            }
-            return Err(invalid(lines));
+        let sector = words.next();
+        let (separator, count_word) = (words.next(), words.next());
+        if separator != Some("+") {
+            // "512 (85 08 0e ..) [smartd]" is a packet command, and "[mkfs]" or "0 [0]" a barrier.
+            let is_command = separator.is_some_and(|word| word.starts_with('('));
+            events.skip_operation(action, if is_command { "command" } else { "flush" });
+            continue;
+        }
+        let bytes = |word: Option<&str>| word?.parse::<u64>().ok()?.checked_mul(SECTOR);
+        let parsed = (nanoseconds(time), bytes(sector), bytes(count_word));
+        let (Some(at), Some(offset), Some(size)) = parsed else {
+            lines.skip_odd_line();
+            continue;
         };
-        let source = recorded.source(lines, device)?;
-        recorded.push(lines, source, mode, (offset, size), at)?;
+        count += 1;
+        events.add(lines, Event { action, device, mode, offset, size, at })?;
     }
-    Ok(if queued.ios.is_empty() { issued } else { queued })
-}
-
-fn bytes(sectors: &str) -> Option<u64> {
-    sectors.parse::<u64>().ok()?.checked_mul(SECTOR)
+    let mut recorded = events.finish(begin);
+    recorded.odd = lines.odd_lines(count, ALLOWED)?;
+    Ok(recorded)
 }
 
 /// Parse seconds with up to nine decimals.
 fn nanoseconds(text: &str) -> Option<u64> {
-    let (seconds, fraction) = text.split_once('.')?;
-    let is_short = (1..=9).contains(&fraction.len());
-    if !is_short || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let fraction = fraction.parse::<u64>().ok()? * 10u64.pow(9 - fraction.len() as u32);
-    seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
+    let (_, fraction) = text.split_once('.')?;
+    (1..=9).contains(&fraction.len()).then(|| scaled(text, SECOND_NS))?
 }

@@ -3,9 +3,9 @@
 //! **Source**: the behaviour of fio, observed with 3.17, 3.33 and 3.42 and unchanged since 2009
 //! (`read_iolog_get`); its documentation, "Trace file format v2" and "v3" (HOWTO); the output of
 //! fio 3.33, which is version 3 without waits.
-//! **Faithful**: reads, writes and trims with their offsets and lengths; in version 3 their times
-//! [µs]; in version 2 waits, each until the given ms after fio's start, or no wait if that has
-//! passed.
+//! **Faithful**: reads, writes and trims with their offsets and lengths, in the order of the file; in
+//! version 3 their times [µs], where a time below the one before is no wait; in version 2 waits, each
+//! until the given ms after fio's start, or no wait if that has passed.
 //! **Simplified**: files are placed side by side. Syncs are counted, and not replayed; so are waits
 //! of version 3, which fio ignores. Times count from the first I/O, whereas fio's own start-up
 //! takes about 0.1 s before it.
@@ -17,15 +17,55 @@
 use uflip_core::Mode;
 
 use crate::lines::{LineError, LineReader};
-use crate::recorded::RecordedTrace;
+use crate::recorded::{FoundIo, RecordedTrace};
+use crate::sample::Sample;
 
 const HEADER: &str = "fio version ";
 const ALLOWED: &str = "FILE add|open|close; FILE read|write|sync|datasync|trim OFFSET LENGTH; \
                        FILE wait MILLISECONDS 0";
 const MS: u64 = 1_000_000;
 
-pub(crate) fn matches(first: &str) -> bool {
-    first.starts_with(HEADER) && first.ends_with(" iolog")
+pub(crate) fn matches(sample: &Sample) -> usize {
+    let is_header = |first: &String| first.starts_with(HEADER) && first.ends_with(" iolog");
+    if sample.lines.first().is_some_and(is_header) { sample.lines.len() } else { 0 }
+}
+
+/// One line after its time.
+enum Entry<'a> {
+    /// The opening or closing of a file.
+    File,
+    Wait(u64),
+    Skipped(&'static str),
+    Io(&'a str, Mode, u64, u64),
+}
+
+fn entry(line: &str) -> Option<Entry<'_>> {
+    // From the end: LENGTH, OFFSET, ACTION, and the file name, each after blanks or tabs.
+    let (rest, last) = last_word(line);
+    if matches!(last, "add" | "open" | "close") {
+        return Some(Entry::File);
+    }
+    let (rest, offset) = last_word(rest);
+    let (file, action) = last_word(rest);
+    let (offset, length) = (offset.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
+    if file.is_empty() {
+        return None;
+    }
+    let io = |mode| Some(Entry::Io(file, mode, offset, length));
+    match action {
+        "read" => io(Mode::Read),
+        "write" => io(Mode::Write),
+        "trim" => io(Mode::Trim),
+        "sync" => Some(Entry::Skipped("sync")),
+        "datasync" => Some(Entry::Skipped("datasync")),
+        "wait" => Some(Entry::Wait(offset)),
+        _ => None,
+    }
+}
+
+fn last_word(text: &str) -> (&str, &str) {
+    let text = text.trim_end();
+    text.rsplit_once(|letter: char| letter.is_ascii_whitespace()).unwrap_or(("", text))
 }
 
 pub(crate) fn read(lines: &mut LineReader<'_>) -> Result<RecordedTrace, LineError> {
@@ -36,59 +76,48 @@ pub(crate) fn read(lines: &mut LineReader<'_>) -> Result<RecordedTrace, LineErro
         Some("3") => true,
         _ => return Err(lines.error(&header, "fio version 2 iolog, fio version 3 iolog")),
     };
-    let mut recorded = RecordedTrace { has_times: timed, ..RecordedTrace::default() };
-    let mut now = 0u64;
+    let mut recorded = RecordedTrace::with_offsets(timed);
+    recorded.assumptions.version = version.unwrap_or("").to_owned();
+    let (mut now, mut last_time) = (0u64, 0u64);
     while let Some(line) = lines.next()? {
         let line = line.to_owned();
-        let invalid = |lines: &LineReader<'_>| lines.error(&line, ALLOWED);
         let mut rest = line.as_str();
         if timed {
-            let (time, after) = rest.split_once(' ').ok_or_else(|| invalid(lines))?;
-            now = microseconds(time).ok_or_else(|| invalid(lines))?;
-            rest = after.trim_start();
+            let Some((time, after)) = timed_line(rest) else {
+                lines.skip_odd_line();
+                continue;
+            };
+            recorded.steps_back += u64::from(time < last_time);
+            now = now.saturating_add(time.saturating_sub(last_time));
+            last_time = time;
+            rest = after;
         }
-        let mut words = rest.rsplitn(4, ' ');
-        let last = words.next().unwrap_or("");
-        if matches!(last, "add" | "open" | "close") {
-            continue;
+        match entry(rest) {
+            None => lines.skip_odd_line(),
+            Some(Entry::File) => {}
+            Some(Entry::Skipped(name)) => recorded.skip_operation(name),
+            Some(Entry::Wait(_)) if timed => recorded.skip_operation("wait"),
+            Some(Entry::Wait(until)) => match until.checked_mul(MS) {
+                Some(until) => {
+                    now = now.max(until);
+                    recorded.has_times = true;
+                }
+                None => lines.skip_odd_line(),
+            },
+            Some(Entry::Io(file, mode, offset, size)) => {
+                let source = recorded.source(lines, file.trim())?;
+                let (at, ends, response_ns) = (now, false, None);
+                let found = FoundIo { source, mode, offset, size, at, ends, response_ns };
+                recorded.push(lines, found)?;
+            }
         }
-        let (Some(offset), Some(action), Some(file)) = (words.next(), words.next(), words.next())
-        else {
-            return Err(invalid(lines));
-        };
-        let (Ok(offset), Ok(length)) = (offset.parse::<u64>(), last.parse()) else {
-            return Err(invalid(lines));
-        };
-        let mode = match action {
-            "read" => Mode::Read,
-            "write" => Mode::Write,
-            "trim" => Mode::Trim,
-            "sync" => {
-                recorded.skip_operation("sync");
-                continue;
-            }
-            "datasync" => {
-                recorded.skip_operation("datasync");
-                continue;
-            }
-            "wait" if timed => {
-                recorded.skip_operation("wait");
-                continue;
-            }
-            "wait" => {
-                let until = offset.checked_mul(MS).ok_or_else(|| invalid(lines))?;
-                now = now.max(until);
-                recorded.has_times = true;
-                continue;
-            }
-            _ => return Err(invalid(lines)),
-        };
-        let source = recorded.source(lines, file)?;
-        recorded.push(lines, source, mode, (offset, length), now)?;
     }
+    recorded.odd = lines.odd_lines(recorded.ios.len(), ALLOWED)?;
     Ok(recorded)
 }
 
-fn microseconds(text: &str) -> Option<u64> {
-    text.parse::<u64>().ok()?.checked_mul(1000)
+/// Return the time of a line of version 3 [ns], and the rest.
+fn timed_line(line: &str) -> Option<(u64, &str)> {
+    let (time, rest) = line.split_once(|letter: char| letter.is_ascii_whitespace())?;
+    Some((time.parse::<u64>().ok()?.checked_mul(1000)?, rest))
 }

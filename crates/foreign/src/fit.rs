@@ -56,11 +56,13 @@ pub struct Fitted {
     pub moved: u64,
     /// The number of trims split.
     pub split: u64,
+    /// The number of I/Os that were sorted by their time.
+    pub sorted: u64,
 }
 
 /// Make a list of the recorded I/Os for a device of `capacity` and `sector` bytes. With `speed_ppm`
-/// I/Os arrive at their recorded times, `speed_ppm` / 1,000,000 times as fast; otherwise each
-/// follows the previous one.
+/// I/Os arrive at their recorded times, `speed_ppm` / 1,000,000 times as fast, in the order of these
+/// times; otherwise each follows the previous one of the file.
 ///
 /// # Errors
 /// Zone commands; an I/O beyond the device or longer than it; times that are required and not
@@ -72,6 +74,12 @@ pub fn fit(
     speed_ppm: Option<u64>,
 ) -> Result<Fitted> {
     check_modes(recorded)?;
+    if !recorded.has_offsets {
+        return Err(Error::usage("The trace does not contain offsets")
+            .at("the trace")
+            .got(format!("{} I/Os without offsets", recorded.ios.len()))
+            .action("record them: log_offset=1 in a job of fio"));
+    }
     let capacity = capacity / sector * sector;
     let end = recorded.end();
     if rule == Fit::Refuse && end > capacity {
@@ -83,11 +91,13 @@ pub fn fit(
                 "add --fit wrap (neighbours stay neighbours) or --fit scale (all offsets shrink)",
             ));
     }
+    let (order, sorted) = order(recorded, speed_ppm.is_some());
     let times = speed_ppm.map_or(Ok(Vec::new()), |speed| instants(recorded, speed))?;
     let (mut widened, mut moved, mut split) = (0, 0, 0);
     let mut ios = Vec::with_capacity(recorded.ios.len());
     let mut instants = Vec::with_capacity(times.len());
-    for (number, io) in recorded.ios.iter().enumerate() {
+    for number in order {
+        let io = &recorded.ios[number];
         let (offset, size) = fit_extent(io, rule, capacity, sector, end);
         if size > capacity {
             return Err(Error::usage("An I/O of the trace is longer than the device")
@@ -112,7 +122,18 @@ pub fn fit(
             .got(message)
             .action("replay a part of it")
     })?;
-    Ok(Fitted { list, widened, moved, split })
+    Ok(Fitted { list, widened, moved, split, sorted })
+}
+
+/// Return the I/Os in the order of the file or, for an open loop, of their times, and the number of
+/// those that this moves.
+fn order(recorded: &RecordedTrace, is_open: bool) -> (Vec<usize>, u64) {
+    let mut order: Vec<usize> = (0..recorded.ios.len()).collect();
+    if is_open {
+        order.sort_by_key(|index| recorded.ios[*index].at);
+    }
+    let sorted = order.iter().enumerate().filter(|(at, index)| at != *index).count();
+    (order, sorted as u64)
 }
 
 /// A run of uflip may contain zone commands, whose effect depends on the state of that device.

@@ -1,108 +1,276 @@
-//! Traces of other tools: parsing, and adaptation to a device.
+//! Traces and logs of other tools: recognition, parsing, and adaptation to a device.
 //!
 //! ```text
-//! bytes ─ [`Format`] ─▶ Recorded (any offsets, any times) ─ [`fit()`] ─▶ IoList (of one device)
+//! bytes ─ [`read`] ─▶ RecordedTrace ─ [`fit()`] ─▶ IoList (of one device)
+//!                         └───────── measured() ─▶ MeasuredRun (its own response times)
+//! bytes ─ [`read_series`] ─▶ Series (one column of any table)
 //! ```
 //!
-//! Foreign files may contain anything. They are read line by line, with limits on the length of a
-//! line and the number of I/Os; every problem is an error that names the line. Nothing is guessed:
-//! a malformed I/O is an error, and operations that are skipped on purpose (a flush, a command) are
-//! counted by name.
+//! Foreign files may contain anything. A format is recognised by all lines of the beginning of a file,
+//! not by its first. Lines are read with limits on their length and the number of I/Os. A line that
+//! does not belong to the format is left out and counted; if most do not, the first is an error.
+//! Operations that are skipped on purpose (a flush, a command) are counted by name. Nothing is
+//! guessed: a unit that neither the file nor its name states is an error that asks for it.
 
 #![forbid(unsafe_code)]
 
 mod blkparse;
+mod blktrace;
+mod block_events;
+mod columns;
+mod fields;
 mod fio;
 mod fio_log;
 mod fit;
 mod lines;
-mod msr;
+mod measured;
 mod recorded;
+mod sample;
+mod series;
+mod tables;
+mod vscsi;
 
-pub use fio_log::FioLog;
+pub use fields::unit_of_name;
 pub use fit::{Fit, Fitted, fit};
-pub use recorded::{RecordedIo, RecordedTrace};
+pub use lines::OddLines;
+pub use measured::MeasuredRun;
+pub use recorded::{Assumptions, RecordedIo, RecordedTrace};
+pub use series::Series;
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::BufRead;
 use std::path::Path;
 
 use uflip_core::{Error, ErrorKind, Result};
 
+use crate::block_events::Begin;
+use crate::columns::ColumnMap;
+use crate::fields::{Separator, split};
 use crate::lines::{LineError, LineReader};
+use crate::sample::{Sample, open};
 
-/// A supported format: its name, a test of its first line, and its parser.
-struct TraceFormat {
-    name: &'static str,
-    matches: fn(&str) -> bool,
-    read: fn(&mut LineReader<'_>) -> std::result::Result<RecordedTrace, LineError>,
+/// Choices of the user, where the file or its recognition does not suffice.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// The name of the format; `None` to recognise it.
+    pub format: Option<String>,
+    /// A map of columns, as `time_us=5,offset=3,size=4,op=2`.
+    pub columns: Option<String>,
+    /// The unit of the response times: ns, us, ms or s.
+    pub unit: Option<String>,
 }
 
-/// All formats; the first whose test succeeds is used.
-const FORMATS: &[TraceFormat] = &[
-    TraceFormat { name: "fio", matches: fio::matches, read: fio::read },
-    TraceFormat { name: "blkparse", matches: blkparse::matches, read: blkparse::read },
-    TraceFormat { name: "msr", matches: msr::matches, read: msr::read },
-];
+/// A supported format.
+#[derive(Clone, Copy)]
+enum Format {
+    FioIolog,
+    FioLog,
+    Blkparse(Option<Begin>),
+    Blktrace(Option<Begin>),
+    Vscsi,
+    Table(&'static tables::TableFormat),
+}
+
+type LineResult<T> = std::result::Result<T, LineError>;
+
+/// All formats with their names. Those that differ only in the event at which an I/O begins are never
+/// recognised, but chosen.
+fn all_formats() -> Vec<(&'static str, Format)> {
+    let mut formats = vec![
+        ("fio", Format::FioIolog),
+        ("fio-log", Format::FioLog),
+        ("blkparse", Format::Blkparse(None)),
+        ("blkparse-issue", Format::Blkparse(Some(Begin::Issued))),
+        ("blktrace", Format::Blktrace(None)),
+        ("blktrace-issue", Format::Blktrace(Some(Begin::Issued))),
+        ("vscsi", Format::Vscsi),
+    ];
+    formats.extend(tables::TABLES.iter().map(|table| (table.name, Format::Table(table))));
+    formats
+}
 
 /// Return the names of all formats.
 #[must_use]
 pub fn formats() -> Vec<&'static str> {
-    FORMATS.iter().map(|format| format.name).collect()
+    all_formats().into_iter().map(|(name, _)| name).collect()
 }
 
-/// Read the trace in `path`, in the named format or in the detected one.
-///
-/// # Errors
-/// An unknown name; a file that cannot be read, has an unknown format, no I/O, or an invalid line.
-pub fn read(path: &Path, format: Option<&str>) -> Result<RecordedTrace> {
-    read_from(&mut open(path)?, &path.display().to_string(), format)
-}
-
-/// Read a response time log of fio.
-///
-/// # Errors
-/// A file that cannot be read, has no I/O, or an invalid line.
-pub fn read_fio_log(path: &Path) -> Result<FioLog> {
-    read_fio_log_from(&mut open(path)?, &path.display().to_string())
-}
-
-/// Read a response time log of fio from `input`; errors name `location`.
-///
-/// # Errors
-/// As [`read_fio_log`].
-pub fn read_fio_log_from(input: &mut dyn BufRead, location: &str) -> Result<FioLog> {
-    fio_log::read(&mut LineReader::new(input)).map_err(|error| format_error(location, error))
-}
-
-fn open(path: &Path) -> Result<BufReader<File>> {
-    let location = path.display().to_string();
-    let failed = |error: &std::io::Error| {
-        Error::new(ErrorKind::Results, "The trace cannot be read")
-            .at(&location)
-            .got(error.to_string())
-            .action("check the path and its permissions")
-    };
-    // Opening a pipe without a writer must not block.
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-    let file = file.map_err(|error| failed(&error))?;
-    let is_file = file.metadata().map_err(|error| failed(&error))?.is_file();
-    if !is_file {
-        return Err(Error::usage("A trace is a regular file")
-            .at(&location)
-            .action("write it to a file first"));
+impl Format {
+    /// Return the number of lines of a sample that belong to the format; all of a binary one count
+    /// as one.
+    fn matches(self, sample: &Sample) -> usize {
+        match self {
+            Format::FioIolog => fio::matches(sample),
+            Format::FioLog => fio_log::matches(sample),
+            Format::Blkparse(None) => blkparse::matches(sample),
+            Format::Blktrace(None) => usize::from(blktrace::matches(&sample.bytes)),
+            Format::Vscsi => usize::from(vscsi::matches(&sample.bytes)),
+            Format::Table(table) => table.matches(sample),
+            Format::Blkparse(_) | Format::Blktrace(_) => 0,
+        }
     }
-    Ok(BufReader::new(file))
+
+    fn read(
+        self,
+        sample: &Sample,
+        input: &mut dyn BufRead,
+        unit: Option<u64>,
+    ) -> LineResult<RecordedTrace> {
+        match self {
+            Format::FioIolog => fio::read(&mut LineReader::new(input)),
+            Format::FioLog => fio_log::read(sample, &mut LineReader::new(input), unit),
+            Format::Blkparse(begin) => blkparse::read(&mut LineReader::new(input), begin),
+            Format::Blktrace(begin) => blktrace::read(input, begin),
+            Format::Vscsi => vscsi::read(&sample.bytes, input),
+            Format::Table(table) => table.read(sample, &mut LineReader::new(input), unit),
+        }
+    }
 }
 
-fn format_error(location: &str, LineError { line, got, allowed }: LineError) -> Error {
+/// Return the format of a sample: the one to which most of its lines belong, at least half of them.
+fn recognise(sample: &Sample) -> LineResult<Option<(&'static str, Format)>> {
+    let mut matching: Vec<(usize, &str, Format)> = all_formats()
+        .into_iter()
+        .map(|(name, format)| (format.matches(sample), name, format))
+        .filter(|(lines, _, format)| {
+            let is_mixed = matches!(format, Format::Blkparse(_));
+            *lines > 0 && (is_mixed || *lines * 2 >= sample.lines.len())
+        })
+        .collect();
+    matching.sort_by_key(|(lines, ..)| std::cmp::Reverse(*lines));
+    match matching.as_slice() {
+        [] => Ok(None),
+        [(first, a, _), (second, b, _), ..] if first == second => Err(LineError::of_file(
+            format!("a file that can be {a} and {b}"),
+            "a file of one format",
+        )
+        .action("name the format with --format")),
+        [(_, name, format), ..] => Ok(Some((name, *format))),
+    }
+}
+
+/// Return the name of the format of a file, or `None` if it has none of the known ones.
+///
+/// # Errors
+/// A file that cannot be read, or can have two formats.
+pub fn recognised_format(path: &Path) -> Result<Option<&'static str>> {
+    let location = path.display().to_string();
+    let mut input = open(path)?;
+    let (sample, _) = sample_of(&mut input, &location)?;
+    let format = recognise(&sample).map_err(|error| format_error(&location, error))?;
+    Ok(format.map(|(name, _)| name))
+}
+
+fn sample_of<'a>(
+    input: &'a mut dyn BufRead,
+    location: &str,
+) -> Result<(Sample, impl BufRead + 'a)> {
+    Sample::read(input, location).map_err(|error| {
+        format_error(location, LineError::of_file(error.to_string(), "a file that can be read"))
+    })
+}
+
+/// Read a trace or log.
+///
+/// # Errors
+/// An unknown name; a file that cannot be read, has an unknown format, no I/O, or mostly odd lines.
+pub fn read(path: &Path, options: &ReadOptions) -> Result<RecordedTrace> {
+    read_from(&mut open(path)?, &path.display().to_string(), options)
+}
+
+/// Read a trace that has several files, such as one for each CPU or day.
+///
+/// # Errors
+/// As [`read`]; files of different formats.
+pub fn read_all(paths: &[&Path], options: &ReadOptions) -> Result<RecordedTrace> {
+    let [first, others @ ..] = paths else {
+        return Err(Error::usage("A trace has at least one file").action("name its files"));
+    };
+    if others.is_empty() {
+        return read(first, options);
+    }
+    let location = first.display().to_string();
+    let mut whole: Option<RecordedTrace> = None;
+    for path in paths {
+        let location = path.display().to_string();
+        let read = read_unfinished(&mut open(path)?, &location, options)?;
+        match &mut whole {
+            None => whole = Some(read),
+            Some(whole) if whole.format == read.format => whole.append(read).map_err(|got| {
+                format_error(&location, LineError::of_file(got, "less of the trace"))
+            })?,
+            Some(whole) => {
+                let got = format!("format {}, after {}", read.format, whole.format);
+                let error = LineError::of_file(got, "files of one format");
+                return Err(format_error(&location, error));
+            }
+        }
+    }
+    finished(whole.unwrap_or_default(), &location)
+}
+
+/// Read one column of a table as response times, with the unit [ns] or that of its name.
+///
+/// # Errors
+/// A file that cannot be read or is no table; an unknown column; a column without a unit.
+pub fn read_series(path: &Path, column: Option<&str>, unit: Option<&str>) -> Result<Series> {
+    read_series_from(&mut open(path)?, &path.display().to_string(), column, unit)
+}
+
+/// Read one column of a table from `input`; errors name `location`.
+///
+/// # Errors
+/// As [`read_series`].
+pub fn read_series_from(
+    input: &mut dyn BufRead,
+    location: &str,
+    column: Option<&str>,
+    unit: Option<&str>,
+) -> Result<Series> {
+    let unit = unit_named(unit)?;
+    let (sample, mut again) = sample_of(input, location)?;
+    check_text(&sample, location)?;
+    let mut lines = LineReader::new(&mut again);
+    series::read(&sample, &mut lines, column, unit).map_err(|error| format_error(location, error))
+}
+
+/// Read a column of whole numbers.
+///
+/// # Errors
+/// As [`read_series`]; a value that is not a number.
+pub fn read_numbers(path: &Path, column: &str) -> Result<Vec<u64>> {
+    let location = path.display().to_string();
+    let mut input = open(path)?;
+    let (sample, mut again) = sample_of(&mut input, &location)?;
+    let mut lines = LineReader::new(&mut again);
+    let read = series::read_numbers(&sample, &mut lines, column);
+    read.map_err(|error| format_error(&location, error))
+}
+
+fn unit_named(unit: Option<&str>) -> Result<Option<u64>> {
+    let Some(unit) = unit else { return Ok(None) };
+    let known = fields::unit_ns(unit)
+        .ok_or_else(|| Error::unknown("unit", unit, &["ns", "us", "ms", "s"]).at("--unit"))?;
+    Ok(Some(known))
+}
+
+fn check_text(sample: &Sample, location: &str) -> Result<()> {
+    if !sample.lines.is_empty() || sample.bytes.is_empty() {
+        return Ok(());
+    }
+    let error = LineError::of_file("bytes that are not text", "text in UTF-8, .gz or .zst");
+    Err(format_error(location, error))
+}
+
+fn format_error(location: &str, error: LineError) -> Error {
+    let LineError { line, got, allowed, action } = error;
     let location = if line == 0 { location.to_owned() } else { format!("{location}:{line}") };
-    Error::new(ErrorKind::Results, "The trace cannot be read")
+    let usual =
+        "see docs/reference/formats.md for what is read, or name the columns with --columns";
+    Error::new(ErrorKind::Results, "The file cannot be read as a trace or log")
         .at(location)
         .got(got)
         .allowed(allowed)
-        .action("see `uflip replay --help` and `uflip import --help` for what is read")
+        .action(if action.is_empty() { usual } else { &action })
 }
 
 /// Read a trace from `input`; errors name `location`.
@@ -112,34 +280,90 @@ fn format_error(location: &str, LineError { line, got, allowed }: LineError) -> 
 pub fn read_from(
     input: &mut dyn BufRead,
     location: &str,
-    format: Option<&str>,
+    options: &ReadOptions,
 ) -> Result<RecordedTrace> {
-    let mut lines = LineReader::new(input);
-    let line_error = |line_error| format_error(location, line_error);
-    let first = lines.first().map_err(line_error)?.to_owned();
-    let format_reader = match format {
-        Some(name) => FORMATS
-            .iter()
-            .find(|format_reader| format_reader.name == name)
-            .ok_or_else(|| Error::unknown("format of a trace", name, &formats()).at("--format"))?,
-        None => FORMATS.iter().find(|format_reader| (format_reader.matches)(&first)).ok_or_else(
-            || {
-                let got = if first.is_empty() { "nothing".to_owned() } else { first.clone() };
-                line_error(LineError { line: 1, got, allowed: first_lines().to_owned() })
-            },
-        )?,
-    };
-    let mut recorded = (format_reader.read)(&mut lines).map_err(line_error)?;
+    finished(read_unfinished(input, location, options)?, location)
+}
+
+fn finished(mut recorded: RecordedTrace, location: &str) -> Result<RecordedTrace> {
     if recorded.ios.is_empty() {
-        let got = format!("no read, write or trim in {} lines", lines.number());
-        return Err(line_error(LineError { line: 0, got, allowed: "at least one I/O".to_owned() }));
+        let error = LineError::of_file("no read, write or trim", "at least one I/O");
+        return Err(format_error(location, error));
     }
-    recorded.format = format_reader.name;
-    recorded.put_in_order();
+    recorded.finish();
     Ok(recorded)
 }
 
-fn first_lines() -> &'static str {
-    "'fio version 2 iolog' or 3; blkparse's lines ('8,0 3 1 0.000000000 697 Q W 223490 + 8 [cp]'); \
-     seven fields of MSR Cambridge ('128166372003061629,usr,0,Read,7014609920,24576,41286')"
+fn read_unfinished(
+    input: &mut dyn BufRead,
+    location: &str,
+    options: &ReadOptions,
+) -> Result<RecordedTrace> {
+    let unit = unit_named(options.unit.as_deref())?;
+    let (sample, mut again) = sample_of(input, location)?;
+    let line_error = |error| format_error(location, error);
+    if let Some(columns) = &options.columns {
+        let mut recorded = read_columns(&sample, &mut again, columns).map_err(line_error)?;
+        recorded.format = "columns";
+        return Ok(recorded);
+    }
+    let found = match &options.format {
+        Some(name) => {
+            let known = all_formats().into_iter().find(|(each, _)| each == name);
+            Some(known.ok_or_else(|| {
+                Error::unknown("format of a trace", name, &formats()).at("--format")
+            })?)
+        }
+        None => recognise(&sample).map_err(line_error)?,
+    };
+    let Some((name, format)) = found else {
+        check_text(&sample, location)?;
+        let got = sample.lines.first().map_or("nothing", String::as_str);
+        let error = LineError { line: 1, ..LineError::of_file(lines::shortened(got), &examples()) };
+        return Err(line_error(error));
+    };
+    let mut recorded = format.read(&sample, &mut again, unit).map_err(line_error)?;
+    recorded.format = name;
+    Ok(recorded)
+}
+
+/// Read a table whose columns the user named.
+fn read_columns(
+    sample: &Sample,
+    input: &mut dyn BufRead,
+    columns: &str,
+) -> LineResult<RecordedTrace> {
+    let map = ColumnMap::parse(columns)?;
+    let first = sample.lines.first().map_or("", String::as_str);
+    let best = Separator::ALL.into_iter().map(|separator| {
+        let mut head = Vec::new();
+        split(first, separator, &mut head);
+        let reader = map.resolve(separator, if map.needs_head() { &head } else { &[] })?;
+        let mut fields = Vec::new();
+        let rows = sample.lines.iter().filter(|line| {
+            split(line, separator, &mut fields);
+            reader.row(&fields).is_some()
+        });
+        Ok((rows.count(), reader))
+    });
+    let best: LineResult<(usize, columns::ColumnReader)> = best
+        .reduce(|a, b| match (a, b) {
+            (Ok(a), Ok(b)) => Ok(if b.0 > a.0 { b } else { a }),
+            (Ok(a), Err(_)) => Ok(a),
+            (_, b) => b,
+        })
+        .expect("there are separators");
+    let (_, reader) = best?;
+    reader.read(&mut LineReader::new(input), map.needs_head(), "fields as --columns names them")
+}
+
+fn examples() -> String {
+    let texts = [
+        ("fio", "fio version 2 iolog"),
+        ("fio-log", fio_log::EXAMPLE),
+        ("blkparse", blkparse::EXAMPLE),
+    ];
+    let tables = tables::TABLES.iter().map(|table| (table.name, table.example));
+    let all = texts.into_iter().chain(tables);
+    all.map(|(name, example)| format!("{name} '{example}'")).collect::<Vec<_>>().join("; ")
 }

@@ -1,9 +1,11 @@
-//! A line reader for untrusted text: limited length, UTF-8, limited number.
+//! A line reader for untrusted text: limited length, UTF-8, odd lines counted.
 
 use std::io::{BufRead, Read};
 
-/// The longest line of any format [bytes].
-const MAX_LINE_BYTES: u64 = 4096;
+/// The longest line of any format [bytes]: a log of histograms has 1,859 numbers in a line.
+const MAX_LINE_BYTES: u64 = 1 << 16;
+/// The longest part of a line that an error shows [bytes].
+const MAX_SHOWN_BYTES: usize = 160;
 
 /// A problem in a line, counted from 1; 0 if it does not belong to a line.
 #[derive(Debug)]
@@ -11,6 +13,28 @@ pub(crate) struct LineError {
     pub(crate) line: u64,
     pub(crate) got: String,
     pub(crate) allowed: String,
+    /// The advice; empty for the usual one.
+    pub(crate) action: String,
+}
+
+impl LineError {
+    pub(crate) fn of_file(got: impl Into<String>, allowed: &str) -> LineError {
+        LineError { line: 0, got: got.into(), allowed: allowed.to_owned(), action: String::new() }
+    }
+
+    pub(crate) fn action(mut self, action: &str) -> LineError {
+        self.action = action.to_owned();
+        self
+    }
+}
+
+/// The lines that do not belong to the format: their number, and the first of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OddLines {
+    /// The number.
+    pub count: u64,
+    /// The number of the first, counted from 1, and its text.
+    pub first: Option<(u64, String)>,
 }
 
 /// Iterates over the lines of a text.
@@ -18,33 +42,21 @@ pub(crate) struct LineReader<'a> {
     input: &'a mut dyn BufRead,
     number: u64,
     bytes: Vec<u8>,
-    /// Whether the last line is returned again.
-    again: bool,
+    odd: OddLines,
 }
 
 impl<'a> LineReader<'a> {
     pub(crate) fn new(input: &'a mut dyn BufRead) -> LineReader<'a> {
-        LineReader { input, number: 0, bytes: Vec::new(), again: false }
-    }
-
-    /// Return the first line without consuming it; empty for an empty text.
-    pub(crate) fn first(&mut self) -> Result<&str, LineError> {
-        let has_line = self.next()?.is_some();
-        self.again = has_line;
-        Ok(if has_line { text(&self.bytes) } else { "" })
+        LineReader { input, number: 0, bytes: Vec::new(), odd: OddLines::default() }
     }
 
     /// Return the next line that is not empty, trimmed.
     pub(crate) fn next(&mut self) -> Result<Option<&str>, LineError> {
-        if std::mem::take(&mut self.again) {
-            return Ok(Some(text(&self.bytes)));
-        }
         loop {
             self.bytes.clear();
             self.number += 1;
             let mut limited = self.input.take(MAX_LINE_BYTES + 1);
-            let read = limited.read_until(b'\n', &mut self.bytes);
-            match read {
+            match limited.read_until(b'\n', &mut self.bytes) {
                 Err(error) => return Err(self.error(&error.to_string(), "a file that can be read")),
                 Ok(0) => {
                     self.number -= 1;
@@ -57,8 +69,15 @@ impl<'a> LineReader<'a> {
                     self.error("a longer line", &format!("lines of up to {MAX_LINE_BYTES} bytes"))
                 );
             }
-            if std::str::from_utf8(&self.bytes).is_err() {
+            if self.bytes.contains(&0) {
                 return Err(self.error("bytes that are not text", "text in UTF-8"));
+            }
+            if self.number == 1 && self.bytes.starts_with("\u{feff}".as_bytes()) {
+                self.bytes.drain(..3);
+            }
+            if std::str::from_utf8(&self.bytes).is_err() {
+                // Such as the name of a process.
+                self.bytes = String::from_utf8_lossy(&self.bytes).into_owned().into_bytes();
             }
             if !text(&self.bytes).is_empty() {
                 // Computed again, because a line returned in a loop is borrowed for all of it.
@@ -67,17 +86,41 @@ impl<'a> LineReader<'a> {
         }
     }
 
-    /// Return the number of lines read.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
+    /// Count the present line as one that does not belong to the format.
+    pub(crate) fn skip_odd_line(&mut self) {
+        self.odd.count += 1;
+        if self.odd.first.is_none() {
+            self.odd.first = Some((self.number, shortened(text(&self.bytes))));
+        }
+    }
+
+    /// Return the odd lines, or an error if they are more than the `read` ones.
+    pub(crate) fn odd_lines(&self, read: usize, allowed: &str) -> Result<OddLines, LineError> {
+        match &self.odd.first {
+            Some((line, got)) if self.odd.count > read as u64 => Err(LineError {
+                line: *line,
+                got: got.clone(),
+                allowed: allowed.to_owned(),
+                action: String::new(),
+            }),
+            _ => Ok(self.odd.clone()),
+        }
     }
 
     /// Create the error of the present line.
     pub(crate) fn error(&self, got: &str, allowed: &str) -> LineError {
-        LineError { line: self.number, got: got.to_owned(), allowed: allowed.to_owned() }
+        LineError { line: self.number, ..LineError::of_file(shortened(got), allowed) }
     }
 }
 
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default().trim()
+}
+
+pub(crate) fn shortened(text: &str) -> String {
+    if text.len() <= MAX_SHOWN_BYTES {
+        return text.to_owned();
+    }
+    let end = (0..=MAX_SHOWN_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    format!("{} …", &text[..end])
 }

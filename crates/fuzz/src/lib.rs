@@ -15,7 +15,7 @@ use twox_hash::XxHash3_64;
 use uflip_core::{Bytes, Device, FlashGeometry, Io, Mode};
 use uflip_engine::flash::FlashSpec;
 use uflip_engine::{PatternSpec, StateSpec};
-use uflip_foreign::Fit;
+use uflip_foreign::{Fit, ReadOptions};
 use uflip_serve::{
     Export, LONGEST_DATA, LONGEST_OPTION, NbdCommand, NbdDevice, Session, SessionEvent,
 };
@@ -36,6 +36,8 @@ pub const TARGETS: &[(&str, FuzzTarget)] = &[
     ("nbd", nbd),
     ("nbd-server", nbd_server),
     ("fio-log", fio_log),
+    ("columns", columns),
+    ("series", series),
 ];
 
 /// The device that patterns and states are checked against.
@@ -159,12 +161,37 @@ pub fn trace(data: &[u8]) -> bool {
     })
 }
 
-/// Read a trace of another tool, in any format: an accepted one fits any device in every way.
+/// Read a trace of another tool, in any format: an accepted one fits any device in every way, and its
+/// response times are plausible.
 pub fn recording(data: &[u8]) -> bool {
-    let Ok(recorded) = uflip_foreign::read_from(&mut std::io::Cursor::new(data), "trace", None)
-    else {
-        return false;
-    };
+    check_recording(data, "trace", &ReadOptions::default())
+}
+
+/// Read a log of fio, whose quantity is in the name of the file.
+pub fn fio_log(data: &[u8]) -> bool {
+    check_recording(data, "job_lat.1.log", &ReadOptions::default())
+}
+
+/// Read a table: after its first line, which names the columns as `--columns` does.
+pub fn columns(data: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let (columns, table) = text.split_once('\n').unwrap_or((text, ""));
+    let columns = Some(columns.to_owned());
+    check_recording(table.as_bytes(), "trace", &ReadOptions { columns, ..ReadOptions::default() })
+}
+
+/// Read a column of a table as response times: they are finite and above zero.
+pub fn series(data: &[u8]) -> bool {
+    let mut input = std::io::Cursor::new(data);
+    let read = uflip_foreign::read_series_from(&mut input, "table", None, None);
+    let Ok(series) = read else { return false };
+    assert!(series.values.iter().all(|value| value.is_finite() && *value > 0.0));
+    true
+}
+
+fn check_recording(data: &[u8], name: &str, options: &ReadOptions) -> bool {
+    let read = uflip_foreign::read_from(&mut std::io::Cursor::new(data), name, options);
+    let Ok(recorded) = read else { return false };
     for rule in Fit::NAMES {
         let rule = Fit::by_name(rule).expect("a known name");
         for speed in [None, Some(1), Some(1_000_000)] {
@@ -174,16 +201,11 @@ pub fn recording(data: &[u8]) -> bool {
             assert!(fitted.list.instants().is_sorted(), "arrivals are in order");
         }
     }
-    true
-}
-
-/// Read a response time log of fio: an accepted one is plausible.
-pub fn fio_log(data: &[u8]) -> bool {
-    let read = uflip_foreign::read_fio_log_from(&mut std::io::Cursor::new(data), "log");
-    let Ok(log) = read else { return false };
-    assert!(log.submit_ns.is_sorted(), "I/Os are in the order of submission");
-    assert_eq!(log.submit_ns.len(), log.list.len());
-    assert!(log.depth >= 1 && log.depth <= log.list.len() as u64);
+    let Ok(run) = recorded.measured() else { return true };
+    assert!(run.submit_ns.is_sorted(), "I/Os are in the order of submission");
+    assert_eq!(run.submit_ns.len(), run.list.len());
+    assert!(run.response_time_ns.iter().all(|time| *time > 0), "every I/O takes time");
+    assert!(run.depth >= 1 && run.depth <= run.list.len() as u64);
     true
 }
 

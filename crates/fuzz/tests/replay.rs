@@ -177,3 +177,13 @@ fn servers_are_used_or_disconnected() {
 fn fio_logs_are_read_or_refused() {
     replay("fio-log");
 }
+
+#[test]
+fn tables_with_named_columns_are_read_or_refused() {
+    replay("columns");
+}
+
+#[test]
+fn columns_of_tables_are_read_or_refused() {
+    replay("series");
+}

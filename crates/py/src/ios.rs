@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use uflip_core::{Bytes, Error, ErrorKind, Mode, Result, SECTOR_BYTES_MIN};
 use uflip_engine::{Columns, IoList, PatternSpec};
-use uflip_foreign::{FioLog, Fit, Fitted, RecordedTrace};
+use uflip_foreign::{Fit, Fitted, MeasuredRun, ReadOptions, RecordedTrace};
 
+use crate::columns::Column;
 use crate::error::raise;
 use crate::trace::PyTrace;
 
@@ -17,6 +19,8 @@ use crate::trace::PyTrace;
 const PARQUET: &[u8] = b"PAR1";
 /// The name of uflip's own format.
 const UFLIP_FORMAT: &str = "uflip";
+/// The same as a table.
+const UFLIP_TABLE: &str = "uflip-table";
 
 /// A recorded trace.
 #[pyclass(frozen)]
@@ -31,6 +35,7 @@ pub struct Ios {
     widened: u64,
     split: u64,
     moved: u64,
+    sorted: u64,
 }
 
 #[pymethods]
@@ -56,8 +61,42 @@ impl Recording {
             "span_ns": recorded.has_times.then(|| recorded.span()),
             "left_out": recorded.left_out,
             "sources": recorded.sources,
+            "has_offsets": recorded.has_offsets,
+            "response_times": recorded.response_times(),
+            "version": recorded.assumptions.version,
+            "quantity": recorded.assumptions.quantity,
+            "unit": recorded.assumptions.unit,
+            "columns": recorded.assumptions.columns,
+            "notes": recorded.assumptions.notes,
+            "odd_lines": recorded.odd.count,
+            "first_odd_line": recorded.odd.first,
+            "zero_times": recorded.zero_times,
+            "steps_back": recorded.steps_back,
+            "averaged_ns": recorded.averaged_ns,
         })
         .to_string()
+    }
+
+    /// Return the recorded response times in the order of the file: float64 values [ns].
+    fn response_times<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let ios = self.recorded.ios.iter().filter(|io| io.response_ns > 0);
+        f64_bytes(py, ios.map(|io| io.response_ns as f64))
+    }
+
+    /// Return the recorded measurement as the trace of a run, and its properties (JSON).
+    fn measured(&self, py: Python<'_>) -> PyResult<(PyTrace, String)> {
+        let run = py.detach(|| {
+            let run = self.recorded.measured().map_err(|got| {
+                Error::new(ErrorKind::Results, "The file is not a measurement that can be imported")
+                    .got(got)
+                    .allowed("I/Os with their times and response times")
+                    .action("replay it on a device with `uflip replay`")
+            })?;
+            into_trace(run)
+        });
+        let (trace, about) = run.map_err(|error| raise(&error))?;
+        let (trace, metadata) = (Arc::new(trace.into()), String::new());
+        Ok((PyTrace { trace, metadata, counters: None, inside: None }, about))
     }
 
     fn without_trims(&self) -> Recording {
@@ -76,8 +115,9 @@ impl Recording {
             let how = Fit::by_name(how)?;
             uflip_foreign::fit(&self.recorded, (capacity_bytes, sector_bytes), how, speed_ppm)
         });
-        let Fitted { list, widened, moved, split } = fitted.map_err(|error| raise(&error))?;
-        Ok(Ios { list: Arc::new(list), widened, moved, split })
+        let Fitted { list, widened, moved, split, sorted } =
+            fitted.map_err(|error| raise(&error))?;
+        Ok(Ios { list: Arc::new(list), widened, moved, split, sorted })
     }
 }
 
@@ -109,26 +149,101 @@ impl Ios {
     fn moved(&self) -> u64 {
         self.moved
     }
+
+    #[getter]
+    fn sorted(&self) -> u64 {
+        self.sorted
+    }
 }
 
-/// Read a trace of any supported format.
+/// Read the files of one trace of any supported format.
 #[pyfunction]
-#[pyo3(signature = (path, kind=None))]
-pub fn read_recording(py: Python<'_>, path: PathBuf, kind: Option<String>) -> PyResult<Recording> {
-    let recorded = py.detach(|| read_any(&path, kind.as_deref()));
+#[pyo3(signature = (paths, kind=None, *, columns=None, unit=None))]
+pub fn read_recording(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    kind: Option<String>,
+    columns: Option<String>,
+    unit: Option<String>,
+) -> PyResult<Recording> {
+    let options = ReadOptions { format: kind, columns, unit };
+    let recorded = py.detach(|| read_any(&paths, &options));
     recorded.map(|recorded| Recording { recorded }).map_err(|error| raise(&error))
 }
 
-fn read_any(path: &Path, format: Option<&str>) -> Result<RecordedTrace> {
-    match format {
-        Some(UFLIP_FORMAT) => read_uflip_trace(path),
-        None if begins_as_parquet(path) => read_uflip_trace(path),
-        Some(name) if !uflip_foreign::formats().contains(&name) => {
-            let names: Vec<&str> = recording_formats();
-            Err(Error::unknown("format of a trace", name, &names).at("--format"))
+fn read_any(paths: &[PathBuf], options: &ReadOptions) -> Result<RecordedTrace> {
+    let parquet = paths.iter().find(|path| begins_as_parquet(path));
+    match (options.format.as_deref(), parquet) {
+        (Some(UFLIP_FORMAT) | None, Some(path)) if paths.len() == 1 => read_uflip_trace(path),
+        (_, Some(path)) => Err(Error::usage("A run file of uflip is a whole trace")
+            .at(path.display().to_string())
+            .action("name it alone, without --format")),
+        (Some(UFLIP_FORMAT), None) => {
+            let format = Some(UFLIP_TABLE.to_owned());
+            let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+            uflip_foreign::read_all(&paths, &ReadOptions { format, ..options.clone() })
         }
-        _ => uflip_foreign::read(path, format),
+        _ => {
+            let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+            uflip_foreign::read_all(&paths, options)
+        }
     }
+}
+
+/// Return the format of a file, or None if it has none of the known ones.
+#[pyfunction]
+pub fn recognised_format(py: Python<'_>, path: PathBuf) -> PyResult<Option<&'static str>> {
+    if begins_as_parquet(&path) {
+        return Ok(Some(UFLIP_FORMAT));
+    }
+    py.detach(|| uflip_foreign::recognised_format(&path)).map_err(|error| raise(&error))
+}
+
+/// Read one column of a table as response times: float64 values [ns], and their properties (JSON).
+#[pyfunction]
+#[pyo3(signature = (path, column=None, unit=None))]
+pub fn read_series<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    column: Option<String>,
+    unit: Option<String>,
+) -> PyResult<(Bound<'py, PyBytes>, String)> {
+    let read = py.detach(|| uflip_foreign::read_series(&path, column.as_deref(), unit.as_deref()));
+    let series = read.map_err(|error| raise(&error))?;
+    let comma = "numbers have a decimal comma";
+    let notes: Vec<&str> = series.has_decimal_comma.then_some(comma).into_iter().collect();
+    let about = serde_json::json!({
+        "format": "table",
+        "head": series.head,
+        "columns": format!("{}; separated by {}", series.column, series.separator),
+        "unit": series.unit,
+        "left_out": { "empty": series.empty },
+        "odd_lines": series.odd.count,
+        "first_odd_line": series.odd.first,
+        "zero_times": series.zero_times,
+        "notes": notes,
+    });
+    Ok((f64_bytes(py, series.values.into_iter()), about.to_string()))
+}
+
+fn f64_bytes<'py>(py: Python<'py>, values: impl Iterator<Item = f64>) -> Bound<'py, PyBytes> {
+    let bytes: Vec<u8> = values.flat_map(f64::to_ne_bytes).collect();
+    PyBytes::new(py, &bytes)
+}
+
+/// Return the unit of time in the name of a column [ns], or None.
+#[pyfunction]
+#[must_use]
+pub fn unit_of_name(name: &str) -> Option<u64> {
+    uflip_foreign::unit_of_name(name)
+}
+
+/// Read a column of whole numbers.
+#[pyfunction]
+pub fn read_numbers(py: Python<'_>, path: PathBuf, column: &str) -> PyResult<Column> {
+    let numbers = py.detach(|| uflip_foreign::read_numbers(&path, column));
+    let numbers = numbers.map_err(|error| raise(&error))?;
+    Ok(Column::owned(uflip_store::ColumnData::U64(numbers.into())))
 }
 
 fn begins_as_parquet(path: &Path) -> bool {
@@ -143,7 +258,12 @@ fn read_uflip_trace(path: &Path) -> Result<RecordedTrace> {
     let (trace, _) = uflip_store::read_trace(path, None)?;
     let times = uflip_store::column(&trace, "submit_ns", 0, trace.len())?;
     let uflip_store::ColumnData::U64(times) = times else { unreachable!("times are of 64 bits") };
-    let ios = trace.pattern().issued().zip(times.iter().copied());
+    let responses = uflip_store::column(&trace, "response_time_ns", 0, trace.len())?;
+    let uflip_store::ColumnData::U64(responses) = responses else {
+        unreachable!("times are of 64 bits")
+    };
+    let times = times.iter().copied().zip(responses.iter().copied());
+    let ios = trace.pattern().issued().zip(times).map(|(io, (at, response))| (io, at, response));
     RecordedTrace::from_ios(ios).map_err(|message| {
         Error::new(ErrorKind::Results, "The trace cannot be replayed")
             .at(path.display().to_string())
@@ -152,26 +272,17 @@ fn read_uflip_trace(path: &Path) -> Result<RecordedTrace> {
     })
 }
 
-/// Read a response time log of fio as the trace of a run, with its properties (JSON).
-#[pyfunction]
-pub fn read_fio_log(py: Python<'_>, path: PathBuf) -> PyResult<(PyTrace, String)> {
-    let read = py.detach(|| uflip_foreign::read_fio_log(&path).and_then(into_trace));
-    let (trace, about) = read.map_err(|error| raise(&error))?;
-    let (trace, metadata) = (Arc::new(trace.into()), String::new());
-    Ok((PyTrace { trace, metadata, counters: None, inside: None }, about))
-}
-
-fn into_trace(log: FioLog) -> Result<(uflip_engine::Trace, String)> {
+fn into_trace(run: MeasuredRun) -> Result<(uflip_engine::Trace, String)> {
     let about = serde_json::json!({
-        "has_offsets": log.has_offsets, "trims": log.trims, "end": log.list.summary().end,
+        "trims": run.trims, "untimed": run.untimed, "end": run.list.summary().end,
     });
     let spec = serde_json::json!({
-        "kind": "replay", "list": log.list.summary(), "queue_depth": log.depth,
+        "kind": "replay", "list": run.list.summary(), "queue_depth": run.depth,
     });
     let spec = PatternSpec::parse(&spec.to_string())?;
     let pattern = spec.resolve(Bytes(u64::MAX >> 1), Bytes(SECTOR_BYTES_MIN))?;
-    let pattern = pattern.with_list(&Arc::new(log.list))?;
-    let (submit_ns, response_time_ns) = (log.submit_ns, log.response_time_ns);
+    let pattern = pattern.with_list(&Arc::new(run.list))?;
+    let (submit_ns, response_time_ns) = (run.submit_ns, run.response_time_ns);
     let columns = Columns { submit_ns, response_time_ns, cause_ns: Vec::new() };
     let trace = uflip_engine::Trace { pattern, columns, causes: Vec::new(), stop_record: None };
     Ok((trace, about.to_string()))
@@ -181,5 +292,6 @@ fn into_trace(log: FioLog) -> Result<(uflip_engine::Trace, String)> {
 #[pyfunction]
 #[must_use]
 pub fn recording_formats() -> Vec<&'static str> {
-    [uflip_foreign::formats(), vec![UFLIP_FORMAT]].concat()
+    let foreign = uflip_foreign::formats().into_iter().filter(|name| *name != UFLIP_TABLE);
+    foreign.chain([UFLIP_FORMAT]).collect()
 }

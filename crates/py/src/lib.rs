@@ -41,7 +41,10 @@ mod _native {
         read_quantity, registry_json, report_block, resolve_pattern, resolve_state, toml_to_json,
     };
     #[pymodule_export]
-    use crate::ios::{Ios, Recording, read_fio_log, read_recording, recording_formats};
+    use crate::ios::{
+        Ios, Recording, read_numbers, read_recording, read_series, recognised_format,
+        recording_formats, unit_of_name,
+    };
     #[pymodule_export]
     use crate::serve::{PyListener, check_data_file, serve};
     #[pymodule_export]

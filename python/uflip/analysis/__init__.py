@@ -5,8 +5,8 @@ whether it is long enough. This package returns its results as frozen values.
 
 ============  ============================================================
 `series`      response times in, `Analysis` out; the length at which a stop rule would end a run
+`files`       response times of a CSV or Parquet column, a log or trace, a stored run
 `fio_output`  percentiles and rates that fio computed (JSON, terse)
-`files`       response times of a CSV or Parquet column, a fio latency log, a stored run
 ============  ============================================================
 """
 

@@ -1,17 +1,18 @@
-"""Response times from files: a run file, a column of CSV or Parquet, a fio latency log.
+"""Response times from files: a run file, a column of CSV or Parquet, a log or trace.
 
-The format is detected from the content, not from the name. Response times are returned in
-nanoseconds and in the order of the file.
+The format is recognised from the content by `crates/foreign`, as for `uflip replay` and `import`.
+Response times are returned in nanoseconds and in the order of the file, with a description of the
+way the file was understood.
 """
 
-import codecs
 import csv
-import re
-import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import Struct, structs
 from numpy.typing import ArrayLike, NDArray
 
 from uflip import _native
@@ -20,10 +21,9 @@ from uflip.analysis.series import in_ns
 from uflip.data.document import DocumentKind, read_start
 from uflip.errors import ResultsError, UflipError, UsageError, native_errors
 from uflip.extras import missing_extra
+from uflip.units import format_count, format_duration_ns
 
 KIND = DocumentKind("series", 1 << 40, "name a file with response times", UsageError)
-# Upper bound of the line length of our tables, and of fio logs.
-MAX_LINE_BYTES = 1 << 20
 # A gigabyte of response times.
 MAX_TIMES = 1 << 27
 
@@ -32,41 +32,129 @@ Times = NDArray[np.float64]
 PARQUET_MAGIC = b"PAR1"
 COLUMN = "response_time_ns"
 UNITS_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-# fio's lines: time [ms], value [ns], direction, block size, offset, and more in newer versions.
-MIN_FIO_FIELDS = 4
-# Block traces in the MSR Cambridge format, as from `uflip serve --record`; most have no header.
-MSR_COLUMNS = ("Timestamp", "Hostname", "DiskNumber", "Type", "Offset", "Size", "ResponseTime")
-MSR_TICK_NS = 100.0
+# The column of response times in the head of a known format.
+RESPONSE_COLUMNS = {"msr": "ResponseTime", "systor17": "Response", "biosnoop": "LAT(ms)"}
+UFLIP_TABLE = "uflip-table"
 # Further columns of our own tables.
 RUN_COLUMN, STREAM_COLUMN = "run", "stream"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """Choices of the user, where the file does not suffice.
+
+    Attributes
+    ----------
+    column : str or None
+        The column of a table, by name or number from 1; None: `response_time_ns`, or the only one.
+    unit : str or None
+        Unit of the response times, one of `UNITS_NS`; None: that of the format, or of the name.
+    format : str or None
+        The format of a trace; None: recognise it.
+    columns : str or None
+        A map of the columns, as `end_s=1,response_us=3`.
+    """
+
+    column: str | None = None
+    unit: str | None = None
+    format: str | None = None
+    columns: str | None = None
+
+
+class SeriesSource(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a file was understood.
+
+    Attributes
+    ----------
+    format, version, quantity, unit, columns : str
+        Empty where the format does not leave them open.
+    left_out : dict of str to int
+        Rows that are not in the series, by reason.
+    odd_lines, zero_times : int
+        Lines that do not belong to the format, and times of 0, which count as one clock tick.
+    averaged_ns : int or None
+        Each value is the average of all I/Os in this time [ns].
+    notes : tuple of str
+        Further remarks.
+    """
+
+    format: str
+    version: str = ""
+    quantity: str = ""
+    unit: str = ""
+    columns: str = ""
+    left_out: dict[str, int] = {}
+    odd_lines: int = 0
+    first_odd_line: tuple[int, str] | None = None
+    zero_times: int = 0
+    averaged_ns: int | None = None
+    notes: tuple[str, ...] = ()
+    head: tuple[str, ...] = ()
+    ios: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> "SeriesSource":
+        """Read the description that the native part returns (JSON)."""
+        source = msgspec.json.decode(text, type=cls)
+        left_out = {name: count for name, count in source.left_out.items() if count}
+        return structs.replace(source, left_out=left_out)
+
+    def describe(self) -> str:
+        """Return one line for the user."""
+        name = " ".join(filter(None, (self.format, self.version, self.quantity)))
+        parts = [name, f"times in {self.unit}" if self.unit else "", self.columns]
+        parts += [f"left out: {format_count(n)} {why}" for why, n in self.left_out.items()]
+        if self.odd_lines and self.first_odd_line:
+            line, text = self.first_odd_line
+            parts.append(
+                f"left out: {format_count(self.odd_lines)} odd lines, the first {line}: {text}"
+            )
+        if self.zero_times:
+            parts.append(f"{format_count(self.zero_times)} times of 0 count as one clock tick")
+        if self.averaged_ns:
+            parts.append(f"averages of {format_duration_ns(self.averaged_ns)}, not single I/Os")
+        return "; ".join(filter(None, [*parts, *self.notes]))
+
+
+@dataclass(frozen=True)
+class Series:
+    """Response times (n,) [ns] of a file, and how it was understood."""
+
+    times: Times
+    source: SeriesSource
+
+
 def read_times(path: Path, column: str | None = None, unit: str | None = None) -> Times:
+    """Read the response times in a file, as `read_series` does."""
+    return read_series(path, ReadOptions(column=column, unit=unit)).times
+
+
+def read_series(path: Path, options: ReadOptions) -> Series:
     """Read the response times in a file.
 
     Parameters
     ----------
     path : Path
         A run file of a result folder, a Parquet or CSV table, a fio latency log
-        (`--write_lat_log`), or a trace in the MSR Cambridge format.
-    column : str, optional
-        The column of a table; by default `response_time_ns`, or the only column.
-    unit : str, optional
-        Unit of the column, one of `UNITS_NS`; by default the ending of its name, else ns, and for
-        an MSR Cambridge trace its ticks of 100 ns. A run file contains its unit.
+        (`--write_lat_log`), or a trace with response times (docs/reference/formats.md).
+    options : ReadOptions
+        The column, unit, format or columns.
 
     Returns
     -------
-    ndarray
-        Response times (n,) [ns].
+    Series
+        Response times (n,) [ns], and how the file was understood.
     """
-    start = read_start(path, KIND, MAX_LINE_BYTES)
+    start = read_start(path, KIND, len(PARQUET_MAGIC))
     check_series(path)
-    times = (
-        _read_parquet(path, column, unit)
-        if start.startswith(PARQUET_MAGIC)
-        else _read_text(path, start, column, unit)
-    )
+    if start == PARQUET_MAGIC:
+        series = Series(
+            _read_parquet(path, options.column, options.unit), SeriesSource(format="uflip")
+        )
+    else:
+        series = _read_text(path, options)
+    times = series.times
+    _check_count(path, len(times))
     if len(times) > 1 and (times == times[0]).all():
         raise UsageError(
             "All response times are equal",
@@ -75,19 +163,7 @@ def read_times(path: Path, column: str | None = None, unit: str | None = None) -
             allowed="response times with more than one value",
             action="select another column with --column, or check how the times were measured",
         )
-    return times
-
-
-def check_series(path: Path) -> None:
-    """Refuse the output of fio, which has no single I/Os."""
-    if is_fio_output(path):
-        raise UsageError(
-            "The file contains results of fio, not its I/Os",
-            where=str(path),
-            got="percentiles and rates (JSON or terse)",
-            allowed="a log of each I/O (write_lat_log)",
-            action=f"print them: uflip show {path}",
-        )
+    return series
 
 
 def _read_parquet(path: Path, column: str | None, unit: str | None) -> Times:
@@ -157,55 +233,60 @@ def _in_step(path: Path, values: ArrayLike, streams: ArrayLike) -> Times:
     return mean
 
 
-def _read_text(path: Path, start: bytes, column: str | None, unit: str | None) -> Times:
-    first = _first_line(path, start)
-    if column in (None, MSR_COLUMNS[-1]) and _is_msr(first):
-        has_names = tuple(first) == MSR_COLUMNS
-        ticks = _load(path, len(MSR_COLUMNS) - 1, int(has_names))
-        return ticks * (MSR_TICK_NS if unit is None else UNITS_NS[unit])
-    if _are_numbers(first):
-        if len(first) >= MIN_FIO_FIELDS and column is None:
-            return _in_ns(path, "value", unit or "ns", _load(path, 1, 0))
-        if len(first) == 1 and column is None:
-            return _in_ns(path, "value", unit or "ns", _load(path, 0, 0))
+def _read_text(path: Path, options: ReadOptions) -> Series:
+    """Return the response times of a text or binary trace, or of a column of a table."""
+    with native_errors():
+        known = _native.recognised_format(str(path))
+        is_recorded = options.column in (None, RESPONSE_COLUMNS.get(known or ""))
+        if options.columns or options.format or (is_recorded and known not in (None, UFLIP_TABLE)):
+            return read_recorded_times(path, options)
+        values, about = _native.read_series(str(path), options.column, options.unit)
+    times = np.frombuffer(values)
+    source = SeriesSource.parse(about)
+    if options.column in (None, COLUMN):
+        times = _of_one_run(path, times, source)
+    return Series(times, source)
+
+
+def check_series(path: Path) -> None:
+    """Refuse the output of fio, which has no single I/Os."""
+    if is_fio_output(path):
         raise UsageError(
-            "The file has no column names and is not a fio latency log",
+            "The file contains results of fio, not its I/Os",
             where=str(path),
-            got=", ".join(first[:6]),
-            allowed="a line with names first; or time, value, direction, block size, offset",
-            action="add a first line with names",
+            got="percentiles and rates (JSON or terse)",
+            allowed="a log of each I/O (write_lat_log)",
+            action=f"print them: uflip show {path}",
         )
-    name = _choose_column(path, first, column)
-    if RUN_COLUMN in first and name != RUN_COLUMN:
-        _check_one_run(path, first.index(RUN_COLUMN))
-    values = _load(path, first.index(name), 1)
-    if name == COLUMN and STREAM_COLUMN in first:
-        values = _in_step(path, values, _load(path, first.index(STREAM_COLUMN), 1))
-    return _in_ns(path, name, unit, values)
 
 
-def _first_line(path: Path, start: bytes) -> list[str]:
-    """Return the cells of the first line of a table."""
-    line, *more = re.split(rb"\r\n|\n|\r", start.removeprefix(codecs.BOM_UTF8), maxsplit=1)
-    if not more and len(start) >= MAX_LINE_BYTES:
-        raise _not_a_table_error(path, f"no end of a line in the first {MAX_LINE_BYTES} bytes")
-    if b"\0" in start:
-        raise _not_a_table_error(path, "bytes that are not text")
-    try:
-        text = line.decode("utf-8", "replace")
-        return next(csv.reader([text], skipinitialspace=True), [])
-    except csv.Error as error:
-        raise _csv_error(path, error) from error
+def read_recorded_times(path: Path, options: ReadOptions) -> Series:
+    """Read the response times of a trace or log, in the order of the file."""
+    with native_errors():
+        recording = _native.read_recording(
+            [str(path)], options.format, columns=options.columns, unit=options.unit
+        )
+    source = SeriesSource.parse(recording.summary_json())
+    times = np.frombuffer(recording.response_times())
+    if not len(times):
+        raise UsageError(
+            "The trace contains no response times",
+            where=str(path),
+            got=f"{source.ios} I/Os, format {source.format}",
+            allowed="a trace whose tool recorded how long each I/O took",
+            action=f"measure them: uflip replay {path} DEVICE",
+        )
+    return Series(times, source)
 
 
-def _not_a_table_error(path: Path, got: str) -> UsageError:
-    return UsageError(
-        "The file is neither a table nor a log",
-        where=str(path),
-        got=got,
-        allowed="a run file (runs/*.parquet), CSV, Parquet, a fio latency log",
-        action="name another file",
-    )
+def _of_one_run(path: Path, times: Times, source: SeriesSource) -> Times:
+    """Return the times of one run of our own table; of several processes, their means."""
+    if RUN_COLUMN in source.head:
+        _check_one_run(path, source.head.index(RUN_COLUMN))
+    if STREAM_COLUMN not in source.head or source.odd_lines or source.left_out:
+        return times
+    with native_errors():
+        return _in_step(path, times, _native.read_numbers(str(path), STREAM_COLUMN))
 
 
 def _csv_error(path: Path, error: csv.Error) -> UsageError:
@@ -227,53 +308,6 @@ def _check_count(path: Path, count: int) -> None:
             allowed=f"at most {MAX_TIMES}",
             action="analyse a part of them",
         )
-
-
-def _is_msr(cells: list[str]) -> bool:
-    if tuple(cells) == MSR_COLUMNS:
-        return True
-    if len(cells) != len(MSR_COLUMNS) or cells[3].strip() not in ("Read", "Write", "read", "write"):
-        return False
-    return all(cells[index].strip().isdecimal() for index in (0, 4, 5, 6))
-
-
-def _are_numbers(cells: list[str]) -> bool:
-    try:
-        # fio's last columns may be hexadecimal; the first two decide.
-        return bool([float(cell) for cell in cells[:2]])
-    except ValueError:
-        return False
-
-
-def _load(path: Path, index: int, skip: int) -> Times:
-    try:
-        # A row has at least two bytes. NumPy allocates memory for all rows that it may read.
-        rows = min(MAX_TIMES, path.stat().st_size // 2 + 1) + 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", UserWarning)  # raised if there is no data
-            values: Times = np.loadtxt(
-                path,
-                delimiter=",",
-                usecols=index,
-                skiprows=skip,
-                ndmin=1,
-                comments=None,
-                quotechar='"',
-                encoding="utf-8-sig",
-                max_rows=rows,
-            )
-    except UserWarning:
-        return np.empty(0)
-    except (ValueError, IndexError, OSError) as error:
-        raise UsageError(
-            "A value is not a number",
-            where=str(path),
-            got=next(iter(str(error).splitlines()), "").rstrip("."),
-            allowed="one number in every line",
-            action="select another column with --column, or correct the line",
-        ) from None
-    _check_count(path, len(values))
-    return values
 
 
 def _check_one_run(path: Path, index: int) -> None:
@@ -329,8 +363,19 @@ def _in_ns(path: Path, name: str, unit: str | None, values: Any) -> Times:
     if np.asarray(values).dtype.kind == "m":
         _check_unit(path, unit, "Durations have a unit of their own")
         return times
-    if unit is None:
-        ending = name.rsplit("_", 1)[-1]
-        unit = ending if ending in UNITS_NS else "ns"
-    scaled: Times = times * UNITS_NS[unit]
+    scaled: Times = times * (UNITS_NS[unit] if unit else _unit_of_name(path, name))
     return scaled
+
+
+def _unit_of_name(path: Path, name: str) -> float:
+    """Return the unit [ns] in the name of a column."""
+    with native_errors():
+        unit_ns = _native.unit_of_name(name)
+    if unit_ns is None:
+        raise UsageError(
+            "The unit of the column is unknown",
+            where=f"{path}, column {name}",
+            allowed="a name such as latency_us or LAT(ms), or --unit " + "|".join(UNITS_NS),
+            action="give the unit with --unit",
+        )
+    return float(unit_ns)

@@ -136,8 +136,16 @@ class JobsBegin:
     done: int
 
 
+@dataclass(frozen=True)
+class TraceRead:
+    """A trace was read; `description` is the way it was understood."""
+
+    description: str
+
+
 BenchmarkEvent = (
-    FileBegins
+    TraceRead
+    | FileBegins
     | FileProgress
     | DeviceBegins
     | DeviceProgress

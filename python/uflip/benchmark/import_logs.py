@@ -1,4 +1,4 @@
-"""Import of fio logs as a result folder: a run for each, shown and compared like any other.
+"""Import of logs and traces as a result folder: a run for each, shown and compared like any other.
 
     before_clat.1.log   ─▶  imported  read-clat  job 1
     after_clat.1.log    ─▶  imported  read-clat  job 1
@@ -7,19 +7,20 @@ An experiment is identified by its job and not by the name of its log, so that t
 compared job by job. The run and the manifest contain the file name.
 
 Properties that a log lacks stay unknown: the device, its state, the host. If it has no offsets
-(without fio's `log_offset=1`), they are 0, with a warning.
+(without fio's `log_offset=1`), they are 0, with a warning. Traces of other tools are imported if
+they contain response times.
 """
 
 import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple
 
 import numpy as np
 
 from uflip import _native
-from uflip.analysis.files import check_series
+from uflip.analysis.files import ReadOptions, SeriesSource, check_series
 from uflip.benchmark.session import check_out
 from uflip.benchmark_options import SEED
 from uflip.data.device import DeviceInfo
@@ -27,53 +28,59 @@ from uflip.data.manifest import IMPORTED
 from uflip.data.spec import MODES, read_spec
 from uflip.data.summary import WarningSummary
 from uflip.durability import UNKNOWN
-from uflip.errors import ResultsError, UflipError, native_errors
+from uflip.errors import ResultsError, native_errors
 from uflip.microbench.experiment import PlannedRun
 from uflip.results import ResultsWriter
 from uflip.results.initial_manifest import manifest_of
+from uflip.units import format_duration_ns
 
 NAME = IMPORTED
 """Micro-benchmark and scale of imported runs."""
-_MAX_LINE_BYTES = 1000
-# Name of a fio log after the user's prefix: the kind of latency, and the job.
-_FIO_LOG_NAME = re.compile(r"_(lat|clat|slat)(?:\.([0-9]{1,9}))?\.log")
+# The number of the job at the end of the name of a fio log.
+_FIO_LOG_NUMBER = re.compile(r"\.([0-9]{1,9})\.log(?:\.gz|\.zst)?$")
 Job = tuple[str, int]
 """Direction and kind of latency of a job, and its number."""
 
 
-class _Log(TypedDict):
-    """Summary of a log: whether it has offsets, its number of trims, the end of its last I/O."""
+class _Log(NamedTuple):
+    """A log as the trace of a run, and how it was understood."""
 
+    trace: _native.Trace
+    source: SeriesSource
     has_offsets: bool
-    trims: int
     end: int
+    left_out: dict[str, int]
 
 
-def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
-    """Make a result folder from fio's latency logs.
+def import_logs(paths: Sequence[Path], out: Path, options: ReadOptions) -> Path:
+    """Make a result folder from logs or traces with response times.
 
     Parameters
     ----------
     paths : sequence of Path
-        Files of `write_lat_log`: `*_lat.*.log` or `*_clat.*.log`.
+        Files of fio's `write_lat_log`, or traces with response times.
     out : Path
         An unused name.
+    options : ReadOptions
+        The format, columns and unit of all of them, where the files do not suffice.
     """
     check_out(out)
-    logs = [_read(path) for path in paths]
-    summaries: list[_Log] = [json.loads(text) for _, text in logs]
-    jobs = _jobs(paths, [trace for trace, _ in logs])
+    logs = [_read(path, options) for path in paths]
+    jobs = _jobs(paths, logs)
     runs = [
-        _run(number, path, trace, job)
-        for number, (path, (trace, _), job) in enumerate(zip(paths, logs, jobs, strict=True), 1)
+        _run(number, path, log.trace, job)
+        for number, (path, log, job) in enumerate(zip(paths, logs, jobs, strict=True), 1)
     ]
-    warnings = _warnings(paths, summaries)
-    end = max(each["end"] for each in summaries)
+    warnings = _warnings(paths, logs)
+    end = max(each.end for each in logs)
     writer = ResultsWriter.create(
         out,
         manifest_of(
             device=_device(paths, end),
-            host={"imported_from": [path.name for path in paths]},
+            host={
+                "imported_from": [path.name for path in paths],
+                "read_as": [log.source.describe() for log in logs],
+            },
             harness={},
             scale=NAME,
             seed=SEED,
@@ -85,58 +92,46 @@ def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
     )
     status = "failed"
     try:
-        for run, (trace, _) in zip(runs, logs, strict=True):
-            writer.commit(run, trace)
+        for run, log in zip(runs, logs, strict=True):
+            writer.commit(run, log.trace)
         status = "complete"
     finally:
         writer.finish(status)
     return out
 
 
-def _read(path: Path) -> tuple[_native.Trace, str]:
+def _read(path: Path, options: ReadOptions) -> _Log:
     check_series(path)
-    try:
-        with native_errors():
-            return _native.read_fio_log(str(path))
-    except UflipError:
-        if _holds_averages(path):
-            raise ResultsError(
-                "The log contains averages, not the time of each I/O",
-                where=str(path),
-                got="sizes of 0 bytes, as fio logs them with log_avg_msec",
-                allowed="a log of every I/O",
-                action="run fio without log_avg_msec, or with log_avg_msec=0",
-            ) from None
-        raise
+    with native_errors():
+        recording = _native.read_recording(
+            [str(path)], options.format, columns=options.columns, unit=options.unit
+        )
+    summary = json.loads(recording.summary_json())
+    source = SeriesSource.parse(recording.summary_json())
+    if source.averaged_ns is not None:
+        raise ResultsError(
+            "The log contains averages, not the time of each I/O",
+            where=str(path),
+            got=f"averages of {format_duration_ns(source.averaged_ns)}, as fio logs them with "
+            "log_avg_msec",
+            allowed="a log of every I/O",
+            action="run fio without log_avg_msec, or with log_avg_msec=0",
+        )
+    with native_errors():
+        trace, about = recording.measured()
+    counts = json.loads(about)
+    left_out = {"trims": counts["trims"], "I/Os without a response time": counts["untimed"]}
+    return _Log(trace, source, summary["has_offsets"], counts["end"], left_out)
 
 
-def _holds_averages(path: Path) -> bool:
-    """Return whether the first line of a log averages several I/Os: its size is zero."""
-    if not path.is_file():
-        return False
-    try:
-        with path.open("rb") as file:
-            fields = file.readline(_MAX_LINE_BYTES).split(b",")
-    except OSError:
-        return False
-    values = [field.strip() for field in fields]
-    directions = (b"0", b"1", b"2")
-    # With log_window_value=both the maximum follows the average, and the direction comes after it.
-    has_maximum = len(values) > 5 and values[2] not in directions and values[3] in directions
-    return len(values) >= 4 and values[4 if has_maximum else 3] == b"0"
-
-
-def _jobs(paths: Sequence[Path], traces: Sequence[_native.Trace]) -> list[Job]:
+def _jobs(paths: Sequence[Path], logs: Sequence[_Log]) -> list[Job]:
     """Name jobs by direction and kind of latency, and number them as fio did.
 
     If two have one name, those of the same kind are numbered in the order of their files.
     """
-    matches = [_FIO_LOG_NAME.search(path.name) for path in paths]
-    patterns = [
-        f"{_direction(trace)}-{match[1] if match else 'log'}"
-        for trace, match in zip(traces, matches, strict=True)
-    ]
-    numbers = [int(match[2]) if match and match[2] else 1 for match in matches]
+    matches = [_FIO_LOG_NUMBER.search(path.name) for path in paths]
+    patterns = [f"{_direction(log.trace)}-{log.source.quantity or 'response'}" for log in logs]
+    numbers = [int(match[1]) if match else 1 for match in matches]
     jobs = list(zip(patterns, numbers, strict=True))
     twice = {pattern for pattern, number in jobs if jobs.count((pattern, number)) > 1}
     return [
@@ -180,10 +175,10 @@ def _device(paths: Sequence[Path], end: int) -> DeviceInfo:
     )
 
 
-def _warnings(paths: Sequence[Path], summaries: Sequence[_Log]) -> list[WarningSummary]:
+def _warnings(paths: Sequence[Path], logs: Sequence[_Log]) -> list[WarningSummary]:
     warnings: list[WarningSummary] = []
     logs_without_offsets = [
-        path.name for path, each in zip(paths, summaries, strict=True) if not each["has_offsets"]
+        path.name for path, each in zip(paths, logs, strict=True) if not each.has_offsets
     ]
     if logs_without_offsets:
         warnings.append(
@@ -195,7 +190,7 @@ def _warnings(paths: Sequence[Path], summaries: Sequence[_Log]) -> list[WarningS
                 "advice": "run fio with log_offset=1",
             }
         )
-    trims = sum(each["trims"] for each in summaries)
+    trims = sum(each.left_out["trims"] for each in logs)
     if trims:
         warnings.append(
             {
@@ -203,6 +198,37 @@ def _warnings(paths: Sequence[Path], summaries: Sequence[_Log]) -> list[WarningS
                 "message": f"{trims} trims of the logs were omitted",
                 "numbers": {"trims": trims},
                 "advice": "only reads and writes are imported",
+            }
+        )
+    for path, log in zip(paths, logs, strict=True):
+        warnings += _warnings_of_lines(path, log)
+    return warnings
+
+
+def _warnings_of_lines(path: Path, log: _Log) -> list[WarningSummary]:
+    """Return warnings about I/Os and lines that are not as recorded."""
+    warnings: list[WarningSummary] = []
+    untimed = log.left_out["I/Os without a response time"]
+    odd = log.source.odd_lines
+    if untimed or odd:
+        warnings.append(
+            {
+                "code": "lines_left_out",
+                "message": f"{path.name}: {odd} odd lines and {untimed} I/Os without a response "
+                "time were left out",
+                "numbers": {"odd_lines": odd, "untimed": untimed},
+                "advice": "check these lines, and that the format is right: "
+                f"{log.source.first_odd_line or ''}".rstrip(": "),
+            }
+        )
+    if log.source.zero_times:
+        warnings.append(
+            {
+                "code": "zero_times",
+                "message": f"{path.name}: {log.source.zero_times} response times of 0 count as one "
+                "tick of the clock",
+                "numbers": {"ios": log.source.zero_times},
+                "advice": "the clock of the log is too coarse for its fastest I/Os",
             }
         )
     return warnings

@@ -5,24 +5,24 @@ TRACE ─ read ─▶ Recording ─ fit ─▶ Ios ─ a plan of one run ─▶ 
 ```
 
 Every change on the way is a warning with its numbers: I/Os moved because the device is smaller,
-widened to its sectors, or omitted because they are neither reads nor writes. A table of I/Os
-(`uflip pattern --trace`, `uflip export`) is converted to the format of blkparse, which has
-nanoseconds, sectors and trims, so that nothing of it is lost.
+widened to its sectors, sorted by their times, or omitted because they are neither reads nor writes.
 """
 
 import csv
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TypedDict
 
 from uflip import _native, signals
+from uflip.analysis.files import ReadOptions, SeriesSource
 from uflip.benchmark.estimate import estimate
-from uflip.benchmark.events import OnEvent, ignore
+from uflip.benchmark.events import OnEvent, TraceRead, ignore
 from uflip.benchmark.execute import new_benchmark_run
 from uflip.benchmark.plan import plan_single_run
 from uflip.benchmark.prepare import AS_IS, known_state, record_of
@@ -35,7 +35,7 @@ from uflip.data.spec import Replay as ReplaySpec
 from uflip.data.spec import read_spec, text_of
 from uflip.data.summary import WarningSummary
 from uflip.device.guard import IO_TIMEOUT_NS
-from uflip.errors import ResultsError, UflipError, UsageError, native_errors
+from uflip.errors import UflipError, UsageError, native_errors
 from uflip.extras import missing_extra
 from uflip.microbench.experiment import PlannedRun
 from uflip.results import ResultsWriter
@@ -47,14 +47,7 @@ RUN = "run"
 TABLE_FORMAT = "uflip"
 """The format name of a table."""
 KIND = DocumentKind("trace", 1 << 40, "name a trace: `uflip replay --help` lists the formats")
-# Upper bound of the length of our own table heads.
-MAX_HEAD_BYTES = 1 << 16
 PARQUET_MAGIC = b"PAR1"
-SECTOR_BYTES = 512
-LETTERS = {"read": "R", "write": "W", "trim": "D"}
-
-Row = tuple[object, ...]
-"""An I/O: `COLUMNS`, and its run, None for a table without that column."""
 FITS = ("refuse", "wrap", "scale")
 _MILLION = 1_000_000
 # Queue depth of an open loop on a real device: NVMe drives accept it without a queue before theirs.
@@ -69,6 +62,9 @@ class Recorded(TypedDict):
     bytes_trimmed: int
     end: int
     left_out: dict[str, int]
+    odd_lines: int
+    first_odd_line: tuple[int, str] | None
+    steps_back: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +76,9 @@ class ReplayRequest:
     trace : Path
         A file for `uflip.benchmark.replay.read_recording`.
     format : str or None
-        Its format; None: detect it.
+        Its format; None: recognise it.
+    columns : str or None
+        A map of its columns, as `time_us=5,offset=3,size=4,op=2`.
     fit : str
         One of `FITS`: the treatment of I/Os beyond the end of the device.
     speed : float or None
@@ -92,9 +90,14 @@ class ReplayRequest:
 
     trace: Path
     format: str | None = None
+    columns: str | None = None
     fit: str = FITS[0]
     speed: float | None = None
     queue_depth: int | None = None
+
+    def read(self) -> _native.Recording:
+        """Read the trace."""
+        return read_recording(self.trace, ReadOptions(format=self.format, columns=self.columns))
 
 
 def replay(
@@ -120,7 +123,7 @@ def replay(
     command : sequence of str, optional
         The command line to store; without it, that of this process.
     """
-    recording = read_recording(replay_request.trace, replay_request.format)
+    recording = replay_request.read()
     summary: Recorded = json.loads(recording.summary_json())
     bytes_changed = summary["bytes_written"] or summary["bytes_trimmed"]
     writable = bool(bytes_changed) or request.size is not None
@@ -128,6 +131,7 @@ def replay(
         request.check()
     folder = Path("results") / folder_name(request.device) if out is None else out
     check_out(folder)
+    on_event(TraceRead(SeriesSource.parse(recording.summary_json()).describe()))
     info = request.inspect()
     recording, summary = _supported_ios(recording, summary, info, replay_request.trace)
     ios = _fit_recording(recording, replay_request, info)
@@ -174,7 +178,7 @@ def resume(
     on_event : callable
         Receives events about everything that takes time.
     """
-    recording = read_recording(replay_request.trace, replay_request.format)
+    recording = replay_request.read()
     with signals.shielded():
         writer = ResultsWriter.resume(folder)
         try:
@@ -313,6 +317,7 @@ def _warnings(summary: Recorded, ios: _native.Ios) -> tuple[WarningSummary, ...]
                 "advice": "their time is that of all parts together, which are at the same instant",
             }
         )
+    warnings += _warnings_of_lines(summary, ios)
     if summary["left_out"]:
         left_out = summary["left_out"]
         listed = ", ".join(f"{name} {count}" for name, count in sorted(left_out.items()))
@@ -328,54 +333,104 @@ def _warnings(summary: Recorded, ios: _native.Ios) -> tuple[WarningSummary, ...]
     return tuple(warnings)
 
 
-def read_recording(path: Path, trace_format: str | None = None) -> _native.Recording:
+def _warnings_of_lines(summary: Recorded, ios: _native.Ios) -> list[WarningSummary]:
+    """Return warnings about the order of a trace, and about lines that are not in its format."""
+    warnings: list[WarningSummary] = []
+    if ios.sorted:
+        warnings.append(
+            {
+                "code": "trace_sorted",
+                "message": f"The times of the trace go back {summary['steps_back']} times; "
+                f"{ios.sorted} of {len(ios)} I/Os were sorted by their times",
+                "numbers": {"ios": ios.sorted, "of": len(ios), "steps_back": summary["steps_back"]},
+                "advice": "omit --speed to keep the order of the file",
+            }
+        )
+    elif summary["steps_back"]:
+        warnings.append(
+            {
+                "code": "trace_steps_back",
+                "message": f"The times of the trace go back {summary['steps_back']} times; "
+                "its I/Os have the order of the file",
+                "numbers": {"steps_back": summary["steps_back"], "of": len(ios)},
+                "advice": "check whether several recordings were joined",
+            }
+        )
+    if summary["odd_lines"] and summary["first_odd_line"]:
+        line, text = summary["first_odd_line"]
+        warnings.append(
+            {
+                "code": "trace_odd_lines",
+                "message": f"{summary['odd_lines']} lines of the trace were left out; the first is "
+                f"line {line}: {text}",
+                "numbers": {"lines": summary["odd_lines"], "first": line},
+                "advice": "check these lines, and that the format is right",
+            }
+        )
+    return warnings
+
+
+def read_recording(path: Path, options: ReadOptions) -> _native.Recording:
     """Read a trace.
 
     Parameters
     ----------
     path : Path
-        A file of one of `uflip._native.recording_formats`, or a table with `COLUMNS`, CSV or
-        Parquet.
-    trace_format : str, optional
-        Its format; without it, detect it.
+        A file of one of `uflip._native.recording_formats`, a Parquet table with `COLUMNS`, or a
+        folder with the files of one trace.
+    options : ReadOptions
+        Its format and columns; without them, recognise them.
 
     Returns
     -------
     Recording
-        The I/Os, in the order of their times.
+        The I/Os, in the order of the file.
     """
     try:
-        with native_errors():
-            return _native.read_recording(str(path), trace_format)
+        return _read_native(_files_of(path), options)
     except UflipError:
-        rows = None if trace_format not in (None, TABLE_FORMAT) else _rows(path)
+        rows = None if options.format not in (None, TABLE_FORMAT) else _rows_of_parquet(path)
         if rows is None:
             raise
-    with tempfile.TemporaryDirectory() as folder, native_errors():
-        converted = Path(folder) / "trace.blkparse"
-        with converted.open("w", encoding="ascii") as file:
-            file.writelines(_lines(path, rows))
-        return _native.read_recording(str(converted), "blkparse")
+    with tempfile.TemporaryDirectory() as folder:
+        converted = Path(folder) / "trace.csv"
+        with converted.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows(rows)
+        return _read_native([converted], ReadOptions())
 
 
-def _rows(path: Path) -> Iterable[Row] | None:
-    """Return the rows of a table; None if it is not a table, or lacks the columns."""
+def _files_of(path: Path) -> list[Path]:
+    """Return the files of a trace: one, or those of a folder by name."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(each for each in path.iterdir() if each.is_file())
+    if not files:
+        raise UsageError(
+            "The folder contains no files",
+            where=str(path),
+            allowed="the files of one trace",
+            action="name a trace, or a folder of its files",
+        )
+    return files
+
+
+def _read_native(paths: list[Path], options: ReadOptions) -> _native.Recording:
+    with native_errors():
+        return _native.read_recording(
+            [str(path) for path in paths],
+            options.format,
+            columns=options.columns,
+            unit=options.unit,
+        )
+
+
+def _rows_of_parquet(path: Path) -> Iterator[Sequence[object]] | None:
+    """Return the head and the rows of a table; None if it is not one, or lacks the columns."""
     start = b""
     with suppress(UflipError, OSError):
-        start = read_start(path, KIND, MAX_HEAD_BYTES)
-    if start.startswith(PARQUET_MAGIC):
-        return _rows_of_parquet(path)
-    head = start.partition(b"\n")[0].decode("ascii", "replace").strip().split(",")
-    return _rows_of_csv(path) if set(COLUMNS) <= set(head) else None
-
-
-def _rows_of_csv(path: Path) -> Iterator[Row]:
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        for row in csv.DictReader(file):
-            yield tuple(row.get(name) for name in (*COLUMNS, RUN))
-
-
-def _rows_of_parquet(path: Path) -> Iterator[Row] | None:
+        start = read_start(path, KIND, len(PARQUET_MAGIC))
+    if start != PARQUET_MAGIC:
+        return None
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
@@ -393,41 +448,9 @@ def _rows_of_parquet(path: Path) -> Iterator[Row] | None:
     if not set(COLUMNS) <= set(names):
         return None
     columns = [*COLUMNS, *({RUN} & set(names))]
-    return (
-        tuple(row.get(name) for name in (*COLUMNS, RUN))
-        for batch in opened.iter_batches(columns=columns)
-        for row in batch.to_pylist()
-    )
-
-
-def _lines(path: Path, rows: Iterable[Row]) -> Iterator[str]:
-    """Yield each I/O in the format of blkparse."""
-    first = None
-    for number, (*numbers, mode, run) in enumerate(rows, 1):
-        try:
-            at, offset, size = (int(str(each)) for each in numbers)
-            letter = LETTERS[str(mode)]
-            if min(at, offset, size) < 0 or (offset | size) % SECTOR_BYTES:
-                raise ValueError("no whole sectors")
-        except (KeyError, ValueError) as error:
-            got = zip(COLUMNS, (*numbers, mode), strict=True)
-            raise _wrong(path, number, ", ".join(f"{name} {each}" for name, each in got)) from error
-        first = run if number == 1 else first
-        if run != first:
-            raise _wrong(path, number, f"run {run}", f"I/Os of one run, which is {first}")
-        sectors = f"{offset // SECTOR_BYTES} + {size // SECTOR_BYTES}"
-        yield f"8,0 0 {number} {at // 10**9}.{at % 10**9:09} 0 Q {letter} {sectors} [uflip]\n"
-
-
-def _wrong(path: Path, number: int, got: str, allowed: str = "") -> ResultsError:
-    numbers = f"whole numbers, of whole sectors of {SECTOR_BYTES} bytes; {', '.join(LETTERS)}"
-    return ResultsError(
-        "A row of the table cannot be replayed",
-        where=f"{path}, I/O {number}",
-        got=got,
-        allowed=allowed or numbers,
-        action="replay the table as `uflip pattern --trace` wrote it",
-    )
+    batches = opened.iter_batches(columns=columns)
+    rows = ([row.get(name) for name in columns] for batch in batches for row in batch.to_pylist())
+    return chain([columns], rows)
 
 
 NAME = "replay"

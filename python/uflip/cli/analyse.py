@@ -7,10 +7,12 @@ import click
 
 from uflip.cli.options import ANY_PATH, float_parser, json_option
 from uflip.cli.terminal import echo, echo_json, echo_pairs
+from uflip.options import COLUMNS_HELP
 from uflip.units import format_count, format_duration_ns
 
 if TYPE_CHECKING:
     from uflip.analysis import Analysis
+    from uflip.analysis.files import SeriesSource
 
 EPILOG = """\b
 Examples:
@@ -20,10 +22,11 @@ Examples:
 
 \b
 FILE is a run of a result folder, a CSV or Parquet table, a latency log of fio
-(--write_lat_log), or a trace in the format of MSR Cambridge, as `uflip serve
---record` writes it. The unit is the suffix of the column name (_ns, _us, _ms,
-_s), else ns; for such a trace it is ticks of 100 ns. For a run with several
-processes, I/Os with the same number are averaged.
+(--write_lat_log), or a trace with response times (MSR Cambridge, SYSTOR '17,
+blkparse, biosnoop, ...: docs/reference/formats.md). The first lines of the
+output show how it was read. The unit of a column is in its name (LAT(ms),
+lat_usec), or given by --unit. For a run with several processes, I/Os with the
+same number are averaged.
 
 \b
 Limits: an event rarer than once in a third of the I/Os may be missing, and a
@@ -38,6 +41,10 @@ device whose level wanders at all time scales has intervals that are too narrow
 @click.option(
     "--unit", type=click.Choice(["ns", "us", "ms", "s"]), help="Unit of the response times."
 )
+@click.option(
+    "--format", "file_format", metavar="FORMAT", help="Format of FILE, if not recognised."
+)
+@click.option("--columns", metavar="MAP", help=COLUMNS_HELP)
 @click.option(
     "--confidence",
     callback=float_parser(),
@@ -56,43 +63,60 @@ def command(
     file: Path,
     column: str | None,
     unit: str | None,
+    file_format: str | None,
+    columns: str | None,
     confidence: float | None,
     half_width: float | None,
     as_json: bool,
 ) -> None:
     """Analyse the response times in FILE: start-up, period, levels, the mean and its interval."""
     from uflip.analysis import analyse
-    from uflip.analysis.files import read_times
+    from uflip.analysis.files import ReadOptions, read_series
     from uflip.errors import UsageError
 
-    times = read_times(file, column, unit)
+    options = ReadOptions(column=column, unit=unit, format=file_format, columns=columns)
+    series = read_series(file, options)
     try:
-        analysis = analyse(times, confidence=confidence, half_width=half_width)
+        analysis = analyse(series.times, confidence=confidence, half_width=half_width)
     except UsageError as error:
         error.where = f"{file}, {error.where}" if error.where else str(file)
         raise
+    if series.source.averaged_ns is not None:
+        analysis = _without_tail(analysis)
     if as_json:
-        echo_json(analysis)
+        import msgspec
+
+        echo_json({**msgspec.to_builtins(analysis), "read_as": series.source})
     else:
-        _print(file, analysis)
+        _print(file, analysis, series.source)
 
 
-def _print(file: Path, analysis: "Analysis") -> None:
+def _without_tail(analysis: "Analysis") -> "Analysis":
+    """Return the analysis of averages, without what only single I/Os have."""
+    from msgspec import structs
+
+    return structs.replace(analysis, levels=(), percentiles=(), slow_bound_ns=None, slow_episodes=0)
+
+
+def _print(file: Path, analysis: "Analysis", source: "SeriesSource") -> None:
     from uflip.analysis import PHASES, REASONS
 
-    echo(f"{file.name}, {format_count(analysis.ios)} I/Os", bold=True)
+    is_averaged = source.averaged_ns is not None
+    unit = "averages" if is_averaged else "I/Os"
+    echo(f"{file.name}, {format_count(analysis.ios)} {unit}", bold=True)
     width = analysis.half_width_ns
     interval = (
         "" if width is None else f" ± {format_duration_ns(width)} ({width / analysis.mean_ns:.1%})"
     )
     no = "; ".join(REASONS[name] for name in analysis.reasons)
     pairs = [
+        ("read as", source.describe()),
         ("phase", f"{analysis.phase}: {PHASES[analysis.phase]}"),
         ("start-up", f"{format_count(analysis.startup_ios)} I/Os" if analysis.startup_ios else ""),
         ("period", f"{format_count(analysis.period_ios)} I/Os" if analysis.period_ios > 1 else ""),
         ("levels", _levels(analysis)),
         (
-            "mean",
+            "mean of averages" if is_averaged else "mean",
             f"{format_duration_ns(analysis.mean_ns)}{interval}, "
             f"{analysis.confidence:.0%} confidence{_mean_ios(analysis)}",
         ),
@@ -100,7 +124,7 @@ def _print(file: Path, analysis: "Analysis") -> None:
         ("slow episodes", _slow(analysis)),
         ("percentiles", _percentiles(analysis)),
         ("level changes", _changes(analysis)),
-        ("not excluded", _not_excluded(analysis)),
+        ("not excluded", "" if is_averaged else _not_excluded(analysis)),
     ]
     echo_pairs(pairs, "  ")
 

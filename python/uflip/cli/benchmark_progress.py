@@ -28,6 +28,7 @@ from uflip.benchmark.events import (
     RunsBegin,
     StateBegins,
     StateProgress,
+    TraceRead,
     WearReport,
 )
 from uflip.cli.progress import IoRate, Sink, check_interval, display
@@ -60,6 +61,8 @@ class BenchmarkProgress:
             return
         if isinstance(event, FileBegins | FileProgress | DeviceBegins | DeviceProgress):
             self._show_opening(event)
+        elif isinstance(event, TraceRead):
+            self._begin(f"trace read as {event.description}", 0)
         elif isinstance(event, StateBegins):
             self._begin(announce_state(event.enforcement, event.done_ios), 1)
             self._state = StateProgressLine(event.enforcement, event.done_ios)

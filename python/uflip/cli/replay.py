@@ -27,8 +27,9 @@ Examples:
   uflip replay trace.txt --fit wrap --resume results/t    after a kill, or a power cut
 
 \b
-Formats: fio (write_iolog, version 2 and 3), blkparse (its text), msr (MSR Cambridge, CSV),
-uflip (runs/*.parquet). Without --speed each I/O follows the one before; with it I/Os arrive at
+Traces of fio, blktrace, blkparse, the SNIA (MSR Cambridge, SYSTOR '17, FIU, ...) and others are
+recognised, also packed by gzip or zstd: docs/reference/formats.md. A folder stands for the files of
+one trace. Without --speed each I/O follows the one before; with it I/Os arrive at
 their recorded times, and response times count from the arrival.
 """
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip.cli.options import ANY_PATH, json_option, read_duration
-from uflip.cli.terminal import echo, echo_json, echo_table
+from uflip.cli.terminal import echo, echo_json, echo_pairs, echo_table
 from uflip.errors import UsageError
 from uflip.escape import plain
-from uflip.units import format_count, format_duration_ns
+from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
     from uflip.analysis.fio_output import FioOutput
@@ -31,14 +31,12 @@ if TYPE_CHECKING:
 @click.option("--csv", "as_csv", is_flag=True, help="Print these rows as CSV.")
 @json_option
 def command(*, results: Path, full: bool, every: int | None, as_csv: bool, as_json: bool) -> None:
-    """Print the results in the folder RESULTS, finished or not; or those in a file of fio."""
+    """Print the results in the folder RESULTS, finished or not; of a trace or log, what it is."""
     if every is not None or as_csv:
         _show_rows(results, every, as_csv=as_csv, as_json=as_json)
         return
-    from uflip.analysis.fio_output import is_fio_output, read_fio_output
-
-    if results.is_file() and is_fio_output(results):
-        _show_fio_output(read_fio_output(results), results, as_json=as_json)
+    if results.is_file() and results.suffix != ".parquet":
+        _show_trace(results, as_json=as_json)
         return
     from uflip.result_views import summary, text
     from uflip.results import Results
@@ -96,6 +94,46 @@ def _row_cells(row: "TimeRow") -> tuple[str, ...]:
         f"{row.in_flight:.2f}",
         *("" if each is None else format_duration_ns(each) for each in times),
     )
+
+
+def _show_trace(path: Path, *, as_json: bool) -> None:
+    """Print how a trace or log of another tool is read, and its numbers."""
+    import json
+
+    import numpy as np
+
+    from uflip.analysis.files import ReadOptions, SeriesSource
+    from uflip.analysis.fio_output import is_fio_output, read_fio_output
+    from uflip.benchmark.replay import read_recording
+
+    if is_fio_output(path):
+        _show_fio_output(read_fio_output(path), path, as_json=as_json)
+        return
+    recording = read_recording(path, ReadOptions())
+    document = json.loads(recording.summary_json())
+    if as_json:
+        echo_json(document)
+        return
+    source = SeriesSource.parse(recording.summary_json())
+    times = np.frombuffer(recording.response_times())
+    size = format_size(document["bytes_read"]), format_size(document["bytes_written"])
+    span = document["span_ns"]
+    measured = ""
+    if len(times) and source.averaged_ns is None:
+        p50, p99 = (format_duration_ns(float(each)) for each in np.percentile(times, [50, 99]))
+        measured = f"mean {format_duration_ns(float(times.mean()))}, p50 {p50}, p99 {p99}"
+    pairs = [
+        ("read as", source.describe()),
+        (
+            "I/Os",
+            f"{format_count(document['ios'])}, of which {format_count(document['reads'])} read",
+        ),
+        ("bytes", f"{size[0]} read, {size[1]} written"),
+        ("time", "" if span is None else f"{format_duration_ns(span)} from first to last"),
+        ("response times", measured),
+    ]
+    echo(path.name, bold=True)
+    echo_pairs(pairs, "  ")
 
 
 def _show_fio_output(output: "FioOutput", path: Path, *, as_json: bool) -> None:

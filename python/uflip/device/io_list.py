@@ -18,5 +18,5 @@ def native_ios(ios: Iterable[tuple[str, int, int]], device: Device) -> _native.I
             file.write("fio version 2 iolog\nw add\nw open\n")
             file.writelines(f"w {mode} {offset} {size}\n" for mode, offset, size in ios)
             file.write("w close\n")
-        recording = _native.read_recording(str(path))
+        recording = _native.read_recording([str(path)])
         return recording.fit(info.capacity_bytes, info.sector_bytes, "refuse", None)

@@ -1,0 +1,139 @@
+//! Events of a block device, from the text of blkparse or the binary files of blktrace, as I/Os with
+//! their response times.
+//!
+//! ```text
+//!  Q ─────────────▶ D ───────▶ C        Q2C: from the queue of the block layer to the completion
+//!                   └──D2C─────┘        D2C: from the device driver to the completion
+//! ```
+
+use std::collections::BTreeMap;
+
+use uflip_core::Mode;
+
+use crate::lines::{LineError, LineReader};
+use crate::recorded::{FoundIo, RecordedTrace};
+
+/// The event at which an I/O begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Begin {
+    Queued,
+    Issued,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Action {
+    Queued,
+    Issued,
+    Completed,
+}
+
+/// One event of an I/O with a place.
+#[derive(Clone, Copy)]
+pub(crate) struct Event<'a> {
+    pub(crate) action: Action,
+    pub(crate) device: &'a str,
+    pub(crate) mode: Mode,
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+    pub(crate) at: u64,
+}
+
+/// I/Os that begin with one kind of event.
+struct Begun {
+    recorded: RecordedTrace,
+    /// The outstanding I/Os: disk and offset, and the index in `recorded`.
+    outstanding: BTreeMap<(u32, u64), usize>,
+}
+
+pub(crate) struct EventCollector {
+    queued: Begun,
+    issued: Begun,
+    completions: u64,
+}
+
+impl Begun {
+    fn new() -> Begun {
+        Begun { recorded: RecordedTrace::with_offsets(true), outstanding: BTreeMap::new() }
+    }
+
+    fn begin(&mut self, lines: &mut LineReader<'_>, event: Event<'_>) -> Result<(), LineError> {
+        let Event { mode, offset, size, at, .. } = event;
+        let source = self.recorded.source(lines, event.device)?;
+        let index = self.recorded.ios.len();
+        let (ends, response_ns) = (false, None);
+        let found = FoundIo { source, mode, offset, size, at, ends, response_ns };
+        self.recorded.push(lines, found)?;
+        if self.recorded.ios.len() > index {
+            self.outstanding.insert((source, offset), index);
+        }
+        Ok(())
+    }
+
+    /// Complete all outstanding I/Os in the range of a completion: requests are merged.
+    fn complete(&mut self, lines: &LineReader<'_>, event: Event<'_>) -> Result<(), LineError> {
+        let source = self.recorded.source(lines, event.device)?;
+        let end = event.offset.saturating_add(event.size.max(1));
+        let range = (source, event.offset)..(source, end);
+        let done: Vec<(u32, u64)> = self.outstanding.range(range).map(|(key, _)| *key).collect();
+        for key in done {
+            let Some(index) = self.outstanding.remove(&key) else { continue };
+            let io = &mut self.recorded.ios[index];
+            let at = event.at.saturating_add(crate::recorded::MAX_RESPONSE_NS);
+            if at < io.at {
+                continue;
+            }
+            self.recorded.zero_times += u64::from(at == io.at);
+            io.response_ns = (at - io.at).clamp(1, crate::recorded::MAX_RESPONSE_NS);
+        }
+        Ok(())
+    }
+}
+
+impl EventCollector {
+    pub(crate) fn new() -> EventCollector {
+        EventCollector { queued: Begun::new(), issued: Begun::new(), completions: 0 }
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        lines: &mut LineReader<'_>,
+        event: Event<'_>,
+    ) -> Result<(), LineError> {
+        match event.action {
+            Action::Queued => self.queued.begin(lines, event),
+            Action::Issued => self.issued.begin(lines, event),
+            Action::Completed => {
+                self.completions += 1;
+                self.queued.complete(lines, event)?;
+                self.issued.complete(lines, event)
+            }
+        }
+    }
+
+    /// Count an operation without data.
+    pub(crate) fn skip_operation(&mut self, action: Action, name: &'static str) {
+        match action {
+            Action::Queued => self.queued.recorded.skip_operation(name),
+            Action::Issued => self.issued.recorded.skip_operation(name),
+            Action::Completed => {}
+        }
+    }
+
+    /// Return the I/Os that begin with these events or, without a choice, with the queued ones if
+    /// there are any.
+    pub(crate) fn finish(self, begin: Option<Begin>) -> RecordedTrace {
+        let default =
+            if self.queued.recorded.ios.is_empty() { Begin::Issued } else { Begin::Queued };
+        let begin = begin.unwrap_or(default);
+        let (quantity, events, begun) = match begin {
+            Begin::Queued => ("Q2C", "queued (Q)", self.queued),
+            Begin::Issued => ("D2C", "issued (D)", self.issued),
+        };
+        let mut recorded = begun.recorded;
+        recorded.assumptions.notes.push(format!("I/Os begin with the {events} events"));
+        if self.completions > 0 {
+            recorded.assumptions.quantity = quantity.to_owned();
+        }
+        recorded
+    }
+}
