@@ -8,8 +8,8 @@ any device, through patterns and response times only; then the estimates are com
 drawn properties, and the twin with the device, on patterns that no probe uses. The rivals predict
 the same patterns from the same probes, with all other drawn devices as their examples.
 
-The thresholds of `uflip.inference` were chosen on devices of the seeds 0 to 999 with small
-differences from these ranges. Other seeds are unseen.
+The thresholds of `uflip.inference` were chosen on devices of the seeds 0 to 999 and 2026. Other
+seeds are unseen; docs/explanation/inverse.md has the report of 4242.
 """
 
 import argparse
