@@ -24,7 +24,7 @@ ELSEWHERE = {"--no-cache": "uflip.device.cache.switched_off", "--resume": "uflip
 SEVERAL_DEVICES = {"--together", "--jobs", "--workers", "--scheduler"}
 ONLY_TYPED: dict[str, set[str]] = {
     "run": SEVERAL_DEVICES,
-    "plan": {"--runs", "--fio-job"},
+    "plan": {"--runs", "--suites", "--fio-job"},
     "pattern": {"--spec", "--fio-job", "--preset", "--batches", "--inside"},
     "compare": {"--all", "--fail-if-slower"},
     "analyse": {"--column", "--unit", "--format", "--columns"},  # how to read FILE

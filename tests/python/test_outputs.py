@@ -398,6 +398,7 @@ WRITERS = {
     "cost/replay.py",
     "reproduce/simulated_device.py",
     "benchmark/replay.py",
+    "device/io_list.py",
     # In the site's own folder, or in a new one that is moved to its name when it is whole.
     "site/backup.py",
     "site/blobs.py",

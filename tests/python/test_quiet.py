@@ -37,11 +37,12 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("submit", "results", "http://127.0.0.1:9"): (),
     ("site", "seed", "{new}"): (),
     ("selftest",): (),
+    ("infer", SMALL_SIM): (),
     ("reproduce", "ofc-fig5a"): (),
 }
 # What takes long, and whose only word besides is that of the display; what needs a recording, a
 # client or a site, and is tried where these are.
-NOT_TRIED = {"selftest", "reproduce", "replay", "serve", "submit", "site"}
+NOT_TRIED = {"infer", "selftest", "reproduce", "replay", "serve", "submit", "site"}
 
 
 def quiet_commands() -> dict[str, click.Option]:

@@ -78,6 +78,10 @@ PATHS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str]
     ("sweep", "--csv"): ((*SWEEP, "--csv"), "", ()),
     ("show", "results"): READ,
     ("hints", "results"): READ,
+    ("infer", "target"): (("infer",), "file:", (*BUFFERED, "-q", "--out", "out")),
+    ("infer", "twin"): READ,
+    ("infer", "--out"): (("infer", SMALL, "-q", "--out"), "", ()),
+    ("infer", "-o"): (("infer", SMALL, "-q", "--out", "out", "-o"), "", ()),
     ("cost", "results"): READ,
     ("compare", "results"): READ,
     ("compare", "--out"): (("compare", "r", "r", "-o"), "", ()),
@@ -87,6 +91,7 @@ PATHS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str]
     ("plan", "--fio-job"): READ,
     ("explore", "paths"): READ,
     ("explore", "--served"): READ,
+    ("site accounts", "folder"): READ,
     ("site backup", "folder"): READ,
     ("site backup", "out"): (("site", "backup", "s"), "", ()),
     ("site restore", "backup_folder"): READ,
@@ -119,6 +124,7 @@ PATHS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str]
     ("serve", "--data"): ((*SERVE, "--socket", "new.sock", "--data"), "", ()),
     ("serve", "--record"): ((*SERVE, "--socket", "new.sock", "--record"), "", ()),
     ("serve", "--save"): ((*SERVE, "--socket", "new.sock", "--save"), "", ()),
+    ("reproduce", "--data"): READ,
     ("reproduce", "--out"): (("reproduce", "ofc-fig5a", "-o"), "", ()),
     ("profile check", "path"): READ,
     ("profile export", "device"): READ,
@@ -134,10 +140,10 @@ ENDINGS = {
     "path": ".toml",
     ("run", "--record"): ".json", ("prepare", "--record"): ".json", ("plan", "--out"): ".toml",
     ("sweep", "--out"): ".svg", ("figure", "--out"): ".svg", ("reproduce", "--out"): ".svg",
-    ("compare", "--out"): ".html", ("report", "--out"): ".html",
+    ("compare", "--out"): ".html", ("report", "--out"): ".html", ("infer", "-o"): ".toml",
 }  # fmt: skip
 # Parameters that name a place although their type is a text.
-TEXTS = {"device", "devices", "paths", "path", "spec_file"}
+TEXTS = {"device", "devices", "paths", "path", "spec_file", "target"}
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:

@@ -5,9 +5,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use uflip_core::{Bytes, ErrorKind, Io, Mode};
-use uflip_foreign::{
-    Fit, MeasuredRun, ReadOptions, RecordedTrace, fit, read, read_from, read_series_from,
-};
+use uflip_foreign::{Fit, ReadOptions, RecordedTrace, fit, read, read_from, read_series_from};
 
 fn data(name: &str) -> RecordedTrace {
     read(&path(name), &ReadOptions::default()).unwrap()
@@ -248,10 +246,6 @@ fn zone_operations_are_refused_without_suggesting_a_part() {
     let message = fit(&ours, (1 << 20, 512), Fit::Wrap, None).unwrap_err().to_string();
     assert!(message.contains("2 of 4 I/Os, the first of them append"), "{message}");
     assert!(message.contains("--suite zones") && !message.contains("a part of it"), "{message}");
-}
-
-fn measured(name: &str) -> MeasuredRun {
-    data(name).measured().unwrap()
 }
 
 #[test]

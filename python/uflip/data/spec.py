@@ -583,6 +583,20 @@ def spec_hook(kind: type, content: object) -> Spec:
 def read_spec(content: str | bytes | Mapping[str, object]) -> Pattern:
     """Read a specification over sectors from an external source.
 
+    Parameters
+    ----------
+    content : str, bytes or mapping
+        JSON, or decoded JSON.
+
+    Returns
+    -------
+    Basic, Mix, Parallel or Replay
+
+    Raises
+    ------
+    UsageError
+        With the fault as reported by the native part.
+
     Examples
     --------
     >>> read_spec('{"kind": "basic", "mode": "read", "location": "random", "io_size": 4096}')
