@@ -30,8 +30,6 @@ QUICK_NS = 600_000_000_000
 FEWEST_PARTS = 16
 # No part is smaller [bytes].
 SMALLEST_PART = 1 << 30
-PART_OF_DEVICE, FEWER_REPETITIONS = "part_of_device", "fewer_repetitions"
-REDUCED_SCALE, RUNS_LEFT_OUT = "reduced_scale", "runs_left_out"
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ def _without_some_runs(plan: Plan, preparation_ns: int, budget_ns: int) -> Plan:
     limited = within_limits(plan, None, max(budget_ns - preparation_ns, 0))
     left_out = len(plan.runs) - len(limited.runs)
     warning: WarningSummary = {
-        "code": RUNS_LEFT_OUT,
+        "code": "runs_left_out",
         "message": f"{left_out} of {len(plan.runs)} runs are left out, to take "
         f"{format_duration_ns(budget_ns)} at most",
         "numbers": {"runs_left_out": left_out, "budget_ns": budget_ns},
@@ -154,7 +152,7 @@ def _with_warnings(plan: Plan, whole: Plan, budget_ns: int) -> Plan:
         size, of_all = format_size(plan.target_size), format_size(whole.target_size)
         warnings.append(
             {
-                "code": PART_OF_DEVICE,
+                "code": "part_of_device",
                 "message": f"The plan uses the first {size} of {of_all}, {limit}: the rest stays "
                 "as it is, and write amplification, garbage collection and mapping caches of a "
                 "full device are not measured",
@@ -169,7 +167,7 @@ def _with_warnings(plan: Plan, whole: Plan, budget_ns: int) -> Plan:
     if plan.repetitions < whole.repetitions:
         warnings.append(
             {
-                "code": FEWER_REPETITIONS,
+                "code": "fewer_repetitions",
                 "message": f"Each run is made {plan.repetitions} instead of {whole.repetitions} "
                 f"times, {limit}: intervals do not contain differences between repetitions",
                 "numbers": {
@@ -183,7 +181,7 @@ def _with_warnings(plan: Plan, whole: Plan, budget_ns: int) -> Plan:
     if plan.scale != whole.scale:
         warnings.append(
             {
-                "code": REDUCED_SCALE,
+                "code": "reduced_scale",
                 "message": f"The scale is {plan.scale} instead of {whole.scale}, {limit}: fewer "
                 "values, and runs of a fixed length that may not have converged",
                 "numbers": {"budget_ns": budget_ns},
