@@ -607,7 +607,7 @@ def test_info_describes_a_device(workdir: Path) -> None:
     ("options", "advice"),
     [
         (("--suite", "zones"), "another device"),
-        (("--max-time", "1us", "--state", "as-is"), "raise --max-time"),
+        (("--max-time", "1us", "--state", "as-is"), "raise --budget, --max-time"),
     ],
 )
 def test_advice_matches_why_the_plan_is_empty(

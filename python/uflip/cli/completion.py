@@ -7,7 +7,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from uflip.cli.terminal import echo
-from uflip.errors import UflipError, UsageError
+from uflip.errors import UflipError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,10 +33,7 @@ def command(shell: str) -> None:
     from uflip.cli.main import COMPLETION, cli
 
     script = get_completion_class(shell)
-    if script is None:
-        raise UsageError(
-            "There is no completion for this shell", where="uflip completion", got=shell
-        )
+    assert script is not None, "click has one for each of SHELLS"
     source = script(cli, {}, "uflip", COMPLETION).source()
     if shell == "bash":
         # bash divides words at colons by default, and `sim:demo` is one word.

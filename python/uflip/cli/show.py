@@ -76,7 +76,7 @@ def _show_rows(folder: Path, every: int | None, *, as_csv: bool, as_json: bool) 
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(("run", *COLUMNS))
         writer.writerows((run, *astuple(row)) for run, rows in runs for row in rows)
-        click.echo(text.getvalue(), nl=False)
+        echo(text.getvalue(), newline=False)
         return
     head = ("from", "I/Os", "IOPS", "MB/s", "in flight", "p50", "p99", "p99.9")
     for run, rows in runs:

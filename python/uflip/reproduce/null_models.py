@@ -116,7 +116,7 @@ def score(profile: str, model: str, columns: Sequence[str] = table3.COLUMNS) -> 
     Examples
     --------
     >>> {name: score("mtron", name) for name in NULL_MODELS}
-    {'median of the others': 2, 'commonest value': 0, 'nearest device': 4}
+    {'median of the others': 0, 'commonest value': 1, 'nearest device': 2}
     """
     row = next(row for row in table3.TABLE if row.profile == profile)
     cells = table3.compare(row, predicted_row(profile, model))

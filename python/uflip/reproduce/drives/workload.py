@@ -48,8 +48,9 @@ def workload_of(phase: Phase) -> Workload | None:
 
     Examples
     --------
-    >>> workload_of(Phase("zones-shuffle", "s0.4 f0 s0.6 f1", 894))
-    Workload(kind='two_areas', ... space_percent=40, writes_percent=0, ...)
+    >>> found = workload_of(Phase("zones-shuffle", "s0.4 f0 s0.6 f1", 894))
+    >>> found.kind, found.space_percent, found.writes_percent
+    ('two_areas', 40, 0)
     """
     if phase.offered_per_s or phase.pattern == ONE_SHUFFLED_PASS:
         return None
