@@ -432,6 +432,7 @@ def pattern(
     mix: str | None = None,
     ratio: int | None = None,
     first_percent: int | None = None,
+    bssplit: str | None = None,
     until_converged: bool = False,
     confidence: float | None = None,
     half_width: float | None = None,
@@ -492,6 +493,8 @@ def pattern(
         Mix in a second baseline, by `ratio` or `first_percent`.
     ratio, first_percent : int, optional
         I/Os of the first pattern for each of the second; or the probability of the first [%].
+    bssplit : str, optional
+        Sizes of random I/Os, drawn by weights, as in fio: "4k/60:64k/40".
     until_converged : bool
         Run until the mean has converged, instead of `io_count` I/Os.
     confidence, half_width : float, optional

@@ -9,7 +9,7 @@ from typing import cast
 
 from uflip.benchmark_options import MAX_IOS
 from uflip.data.document import Table
-from uflip.data.locations import LOCATION_PARAMETERS, LocationParameter
+from uflip.data.locations import DRAWN, LOCATION_PARAMETERS, LocationParameter
 from uflip.errors import UsageError
 from uflip.options import COMPLETION, DURABILITY, OPENING, Option, parse_switch, parse_text
 from uflip.spec import (
@@ -35,6 +35,7 @@ from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, par
 
 Parameters = dict[str, str | int]
 """The given parameters of a pattern."""
+MAX_WEIGHT = 1_000_000
 
 
 def _size(name: str, text: str) -> Option:
@@ -84,6 +85,10 @@ PATTERN = (
     _one_of("mix", BASELINES, "Mix in a second baseline."),
     _count("ratio", "I/Os of the first pattern for each one of the second."),
     _count("first_percent", "Instead: probability of the first pattern, for each I/O."),
+    Option(
+        "bssplit", "SIZE/WEIGHT:...",
+        "Sizes of random I/Os, drawn by weights, as in fio: 4k/60:64k/40.", parse_text,
+    ),
 )  # fmt: skip
 
 STOPPING = (
@@ -167,6 +172,8 @@ def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
 
 def _basic_or_mix(parameters: Parameters) -> Basic | Mix:
     """Return the pattern without a stopping rule, basic or mixed."""
+    if "bssplit" in parameters:
+        return _sizes_by_weight(parameters)
     second, ratio = parameters.pop("mix", None), parameters.pop("ratio", None)
     drawn = "first_percent" in parameters
     if (second is None) != (ratio is None and not drawn):
@@ -180,13 +187,60 @@ def _basic_or_mix(parameters: Parameters) -> Basic | Mix:
         )
     if second is None:
         return _basic_pattern(parameters)
-    whole = {name: parameters.pop(name) for name in MIX_PARAMETERS if name in parameters}
-    if parameters.get("time") in OPEN_TIMES:
-        whole |= {name: parameters.pop(name) for name in MIX_ARRIVALS if name in parameters}
+    whole = _of_the_mix(parameters)
     # The second pattern has the sizes and the target of the first.
     shared = {name: parameters[name] for name in SIZES if name in parameters}
     turns = cast("int | None", ratio)  # parsed with the other parameters
     return mix(_basic_pattern(parameters), baseline(str(second), **shared), turns, **whole)
+
+
+def _sizes_by_weight(parameters: Parameters) -> Mix:
+    """Return a mix of the same random pattern at several sizes."""
+    split = str(parameters.pop("bssplit"))
+    if excluded := [
+        name
+        for name in ("mix", "ratio", "first_percent", "io_size", "parallel_degree")
+        if name in parameters
+    ]:
+        option = "--" + excluded[0].replace("_", "-")
+        raise UsageError(
+            "--bssplit determines the sizes and the mix already",
+            where=option,
+            got=f"{option} with --bssplit",
+            action=f"omit {option}",
+        )  # fmt: skip
+    sizes, weights = [], []
+    for entry in split.split(":"):
+        size, _, weight = entry.partition("/")
+        sizes.append(parse_size(size, "--bssplit"))
+        weights.append(parse_count(weight, "--bssplit", least=1, most=MAX_WEIGHT))
+    if len(sizes) < 2:
+        raise UsageError(
+            "--bssplit needs two sizes or more",
+            where="--bssplit",
+            got=split,
+            allowed="SIZE/WEIGHT:SIZE/WEIGHT, such as 4k/60:64k/40",
+            action="for one size use --io-size",
+        )
+    whole = _of_the_mix(parameters)
+    first, second, *others = (_basic_pattern({**parameters, "io_size": size}) for size in sizes)
+    if first.location not in DRAWN:
+        raise UsageError(
+            "--bssplit needs random addresses",
+            where="--bssplit",
+            got=f"location {first.location}",
+            allowed=", ".join(DRAWN),
+            action="each size has addresses of its own; describe sequential ones as a mix in JSON",
+        )
+    return mix(first, second, others=others, weights=weights, drawn=True, **whole)
+
+
+def _of_the_mix(parameters: Parameters) -> Table:
+    """Remove and return the parameters of the mix as a whole."""
+    names = [*MIX_PARAMETERS]
+    if parameters.get("time") in OPEN_TIMES:
+        names += MIX_ARRIVALS
+    return {name: parameters.pop(name) for name in names if name in parameters}
 
 
 def _basic_pattern(parameters: Parameters) -> Basic:

@@ -6,7 +6,7 @@ other checks of values. Parameters that were not given are omitted.
 Source: uFLIP (CIDR 2009) section 3.1; the parameter names are the paper's, in snake case.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, SupportsIndex, TypedDict, TypeVar, Unpack
 
 from msgspec.structs import replace
@@ -205,9 +205,16 @@ def baseline(label: str, **parameters: Unpack[PatternParameters]) -> Basic:
 
 
 def mix(
-    first: Basic, second: Basic, ratio: int | None = None, **parameters: Unpack[MixParameters]
+    first: Basic,
+    second: Basic,
+    ratio: int | None = None,
+    *,
+    others: Sequence[Basic] = (),
+    weights: Sequence[int] | None = None,
+    drawn: bool | None = None,
+    **parameters: Unpack[MixParameters],
 ) -> Mix:
-    """Describe a mixed pattern: alternating, or each I/O drawn at random (uFLIP §3.1).
+    """Describe a mixed pattern: alternating, by weights, or drawn at random (uFLIP §3.1).
 
     Parameters
     ----------
@@ -215,10 +222,17 @@ def mix(
         Two basic patterns without any of `MIX_PARAMETERS`.
     ratio : int, optional
         `ratio` I/Os of the first pattern, then one of the second, and so on.
+    others : sequence of Basic
+        The third and later patterns, which need weights.
+    weights : sequence of int, optional
+        Instead of a ratio: I/Os of each pattern, in order, for each Σ `weights` I/Os.
+    drawn : bool, optional
+        Whether each I/O is drawn by the weights; by default they are exact, and evenly spread.
     **parameters : str, int or None
         Any of `MIX_PARAMETERS`, and in an open loop of `MIX_ARRIVALS`. `first_percent`, instead of
         a ratio, is the probability of the first pattern, drawn for each I/O [%]. `io_count` and
-        `io_ignore` count I/Os of the second, rarer pattern; of both where they are drawn.
+        `io_ignore` count I/Os of the second, rarer pattern; of all where they are drawn or have
+        weights.
 
     Returns
     -------
@@ -235,10 +249,17 @@ def mix(
     2
     >>> mix(baseline("RR"), baseline("RW"), first_percent=70).first_percent
     70
+    >>> mix(baseline("SR"), baseline("RR"), others=[baseline("RW")], weights=[6, 3, 1]).weights
+    (6, 3, 1)
     """
     read = _read({"ratio": ratio, **parameters}, ("ratio", *MIX_PARAMETERS, *MIX_ARRIVALS))
     _check_name("time of a mix", read.get("time", OPEN_TIMES[0]), OPEN_TIMES)
-    return Mix(_part("first", first), _part("second", second), **read)
+    if weights is not None:
+        read["weights"] = tuple(parse_count(each, "weights", least=1) for each in weights)
+    if drawn is not None:
+        read["drawn"] = bool(drawn)
+    further = tuple(_part(f"{number}.", each) for number, each in enumerate(others, start=3))
+    return Mix(_part("first", first), _part("second", second), others=further, **read)
 
 
 def _part(position: str, basic: Basic) -> MixPart:
@@ -383,6 +404,7 @@ def changed(spec: Functions, name: str, value: str | int) -> Functions:
     return spec.but(
         first=_with_parameter(spec.first, name, value),
         second=_with_parameter(spec.second, name, value),
+        others=tuple(_with_parameter(each, name, value) for each in spec.others),
     )
 
 

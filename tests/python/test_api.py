@@ -371,6 +371,7 @@ def test_pattern_takes_the_options_of_the_command_line(tmp_path: Path) -> None:
         {"io_size": "4k", "io_count": 60, "incr": None, "io_ignore": 0},
         {"mix": "SR", "ratio": 3, "io_count": 20},
         {"mix": "RR", "first_percent": 30, "io_count": 20, "durability": "fua"},
+        {"bssplit": "4k/60:64k/30:16k/10", "io_count": 50, "target_size": "4m"},
         {"until_converged": True, "max_ios": 600, "max_time": "1min"},
     ):
         typed: list[object] = []

@@ -138,7 +138,7 @@ BAD_PATTERNS: list[tuple[str, str, list[str]]] = [
     ("--pattern RW --io-count many", "usage", ["--io-count"]),
     ("--pattern RW --io-count 9 --io-ignore 9", "usage", ["io_ignore", "0 to 8"]),
     ("--pattern RW --parallel-degree 0", "usage", ["parallel_degree"]),
-    ("--pattern RW --time burst --burst 0", "usage", ["burst", "1 or more"]),
+    ("--pattern RW --time burst --burst -1", "usage", ["--burst", "out of range"]),
     ("--pattern RW --burst 4", "usage", ["burst", "no meaning"]),
     ("--pattern RW --time pause --pause 4", "usage", ["needs its unit", "--pause"]),
     ("--pattern RW --mix SW --ratio 0", "usage", ["ratio", "1 or more"]),
@@ -196,6 +196,52 @@ def test_queue_depth_raises_throughput() -> None:
     )
     assert (one["spec"]["queue_depth"], many["spec"]["queue_depth"]) == (1, 16)
     assert many["ios_per_s"] > 3 * one["ios_per_s"], "16 dies read in parallel"
+
+
+def test_weighted_mix_has_statistics_of_every_pattern() -> None:
+    parts = [
+        basic("read", "random", io_size=4096),
+        basic("write", "sequential", io_size=65536),
+        basic("read", "sequential", io_size=32768),
+    ]
+    spec = package.mix(parts[0], parts[1], others=parts[2:], weights=(5, 2, 3), io_count=200)
+    trace = package.pattern(SMALL_SIM, spec)
+    component = np.asarray(trace.column("component"))
+    assert [int((component == k).sum()) for k in range(3)] == [100, 40, 60]
+    sizes = np.asarray(trace.column("io_size_bytes"))
+    assert {k: set(sizes[component == k].tolist()) for k in range(3)} == {
+        0: {4096}, 1: {65536}, 2: {32768},
+    }  # fmt: skip
+
+
+def test_bssplit_draws_sizes_by_weight() -> None:
+    arguments = ("--pattern", "RW", "--bssplit", "4k/60:64k/30:16k/10", "--io-count", 4000)
+    document = run_pattern(SMALL_SIM, *arguments)
+    counts = [one["count"] for one in document["components"].values()]
+    # Five standard deviations of a binomial of 4,000 draws.
+    for count, share in zip(counts, (0.6, 0.3, 0.1), strict=True):
+        assert abs(count - 4000 * share) < 5 * (4000 * share * (1 - share)) ** 0.5
+    assert list(document["components"]) == ["first", "second", "pattern_3"]
+    outcome = uflip("pattern", SMALL_SIM, *arguments)
+    assert "60 × random write of 4 KiB / 30 × random write of 64 KiB" in outcome.out
+    assert "16 KiB: response time" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("--pattern", "SW", "--bssplit", "4k/60:64k/40"), "random addresses"),
+        (("--pattern", "RW", "--bssplit", "4k/60"), "two sizes"),
+        (("--pattern", "RW", "--bssplit", "4k/60:64k"), "--bssplit"),
+        (("--pattern", "RW", "--bssplit", "4k/60:64k/0"), "--bssplit"),
+        (("--pattern", "RW", "--bssplit", "4k/1:8k/1", "--mix", "RR", "--ratio", 2), "--mix"),
+        (("--pattern", "RW", "--bssplit", "4k/1:8k/1", "--io-size", "4k"), "--io-size"),
+    ],
+)
+def test_unclear_bssplit_is_refused(arguments: tuple[object, ...], named: str) -> None:
+    outcome = uflip("pattern", SMALL_SIM, *arguments)
+    assert outcome.code == EXIT_CODES["usage"][0]
+    assert named in outcome.err
 
 
 def test_random_mix_prints_its_share_and_both_patterns(workdir: Path) -> None:

@@ -2,7 +2,8 @@
 //!
 //! **Source**: uFLIP (2009) §3.1, Table 1, attribute t(IOᵢ), and the mixed patterns.
 //! **Faithful**: consecutive, pause(Pause), burst(Pause, Burst); pause(p) = burst(1, p); a mix of
-//! ratio n issues n I/Os of the first pattern, then one of the second ("2 SR / 1 RR").
+//! ratio n issues n I/Os of the first pattern, then one of the second ("2 SR / 1 RR"); other mixes
+//! are those of [`crate::spec::mix_order`].
 //! **Simplified**: nothing.
 //! **Ours**: arrivals of an open loop ([`crate::arrivals`]), and lists of I/Os ([`crate::list`]).
 //! **Ambiguous**: Table 1 prints the burst's pause as (i mod Burst) × Pause, which would pause
@@ -35,8 +36,8 @@ enum IoSource {
     /// Location functions.
     Functions {
         first: Cursor,
-        /// The second pattern of a mix.
-        second: Option<Cursor>,
+        /// The other patterns of a mix.
+        others: Vec<Cursor>,
         mix_order: MixOrder,
     },
     /// A list; after its end the last I/O repeats.
@@ -67,22 +68,31 @@ impl Pattern {
     pub fn new(stream: &StreamSpec) -> Pattern {
         let (rng, mix_order) = (generator(stream), MixOrder::new(stream));
         let source = match &stream.source {
-            StreamSource::Basic(basic) => {
-                IoSource::Functions { first: Cursor::new(basic, rng), second: None, mix_order }
-            }
-            StreamSource::Mix { first, second, .. } => {
-                let same_zones =
-                    first.location == LocationName::Zones && second.location == LocationName::Zones;
-                let mut second_rng = rng.clone();
-                if !same_zones {
-                    second_rng.long_jump();
+            StreamSource::Basic(basic) => IoSource::Functions {
+                first: Cursor::new(basic, rng),
+                others: Vec::new(),
+                mix_order,
+            },
+            StreamSource::Mix { parts, .. } => {
+                let mut jumped = rng.clone();
+                let others = parts[1..].iter().map(|part| {
+                    let same_zones = parts[0].location == LocationName::Zones
+                        && part.location == LocationName::Zones;
+                    jumped.long_jump();
+                    if same_zones {
+                        let mut other = Cursor::new(part, rng.clone());
+                        other.location.skip_zones();
+                        other
+                    } else {
+                        Cursor::new(part, jumped.clone())
+                    }
+                });
+                let others = others.collect();
+                IoSource::Functions {
+                    first: Cursor::new(&parts[0], rng.clone()),
+                    others,
+                    mix_order,
                 }
-                let mut second = Cursor::new(second, second_rng);
-                if same_zones {
-                    second.location.skip_zones();
-                }
-                let first = Cursor::new(first, rng);
-                IoSource::Functions { first, second: Some(second), mix_order }
             }
             StreamSource::List(list) => {
                 let list = list.as_ref().expect("a running replay has its list of I/Os");
@@ -96,9 +106,10 @@ impl Pattern {
     #[inline]
     pub fn next_io(&mut self) -> NextRequest {
         let mut next = match &mut self.source {
-            IoSource::Functions { first, second, mix_order } => match second {
-                Some(second) if mix_order.next_part() == 1 => second.next_io(),
-                _ => first.next_io(),
+            IoSource::Functions { first, others, .. } if others.is_empty() => first.next_io(),
+            IoSource::Functions { first, others, mix_order } => match mix_order.next_part() {
+                0 => first.next_io(),
+                part => others[usize::from(part) - 1].next_io(),
             },
             IoSource::List { list, next } => {
                 let index = (*next).min(list.len() - 1);

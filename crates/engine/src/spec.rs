@@ -7,7 +7,8 @@
 //! **Ours**: locations zipf and hotcold ([`crate::location`]); times fixed and poisson, which are
 //! open loops ([`crate::arrivals`]); replays of lists of I/Os ([`crate::list`]); queue_depth; write
 //! streams, as NVMe's streams directive and its placement handles name them; the modes trim,
-//! append, reset, finish, open and close, the last five for zoned devices.
+//! append, reset, finish, open and close, the last five for zoned devices; mixes of more than two
+//! patterns, by weights ([`mix_order`]).
 //! **Ambiguous**: (1) `io_count` includes the `io_ignore` first I/Os. (2) For a mix both count I/Os
 //! of the *rarer* (second) pattern: the run issues (ratio + 1) times as many, so the rare pattern
 //! runs as long as it would alone. For a drawn mix, where neither pattern has a fixed share, they
@@ -18,6 +19,7 @@
 //! Sizes are bytes, times are nanoseconds. A parameter that the chosen function does not use
 //! (`incr` of a random pattern) is an error.
 
+mod mix;
 pub(crate) mod mix_order;
 mod resolve;
 mod stop;
@@ -104,7 +106,15 @@ fn basic_spec<'de, D: Deserializer<'de>>(source: D) -> std::result::Result<Basic
     Ok(BasicSpec { location_values, ..spec })
 }
 
-/// A mix of two basic patterns.
+/// Read the third and later patterns of a mix.
+fn basic_specs<'de, D: Deserializer<'de>>(
+    source: D,
+) -> std::result::Result<Vec<BasicSpec>, D::Error> {
+    let parts = Vec::<Value>::deserialize(source)?;
+    parts.into_iter().map(|part| basic_spec(part).map_err(D::Error::custom)).collect()
+}
+
+/// A mix of two or more basic patterns.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -116,6 +126,13 @@ pub struct MixSpec {
     pub ratio: Option<u64>,
     /// Instead of `ratio`: the probability of the first pattern, drawn for each I/O.
     pub first_percent: Option<u64>,
+    /// The third and later patterns; these need `weights`.
+    #[serde(default, deserialize_with = "basic_specs")]
+    pub others: Vec<BasicSpec>,
+    /// Instead of `ratio`: I/Os of each pattern per round.
+    pub weights: Option<Vec<u64>>,
+    /// Whether each I/O is drawn by the weights, instead of an exact order.
+    pub drawn: Option<bool>,
     /// For an open loop: fixed or poisson.
     pub time: Option<TimeName>,
     pub interval: Option<u64>,
@@ -187,22 +204,23 @@ pub struct Basic {
 pub enum StreamSource {
     Basic(Basic),
     Mix {
-        first: Basic,
-        second: Basic,
+        parts: Vec<Basic>,
         order: MixRule,
     },
     /// `None` if only the summary of the list is available: the pattern can be planned but not run.
     List(Option<Arc<IoList>>),
 }
 
-/// The order in which a mix takes I/Os of its two patterns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The order in which a mix takes I/Os of its patterns.
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum MixRule {
     /// This number of the first, then one of the second.
     Ratio(u64),
     /// Each I/O is drawn at random.
     Drawn { first_percent: u64 },
+    /// This number of each pattern per round, evenly spread; or drawn with these odds.
+    Weighted { weights: Vec<u64>, drawn: bool },
 }
 
 /// The arrival process of an open loop.
@@ -258,9 +276,7 @@ impl StreamSpec {
     fn trims(&self) -> bool {
         match &self.source {
             StreamSource::Basic(basic) => !basic.mode.moves_data(),
-            StreamSource::Mix { first, second, .. } => {
-                !first.mode.moves_data() || !second.mode.moves_data()
-            }
+            StreamSource::Mix { parts, .. } => parts.iter().any(|part| !part.mode.moves_data()),
             StreamSource::List(list) => {
                 list.as_ref().is_some_and(|list| list.summary().bytes_trimmed > 0)
             }
@@ -386,7 +402,7 @@ impl Resolved {
         let max_stream = |basic: &Basic| basic.write_stream.max(basic.hot_write_stream);
         let highest = |stream: &StreamSpec| match &stream.source {
             StreamSource::Basic(basic) => max_stream(basic),
-            StreamSource::Mix { first, second, .. } => max_stream(first).max(max_stream(second)),
+            StreamSource::Mix { parts, .. } => parts.iter().map(max_stream).max().unwrap_or(0),
             StreamSource::List(_) => 0,
         };
         self.streams.iter().map(highest).max().unwrap_or(0)
@@ -404,7 +420,7 @@ impl Resolved {
         let data_size = |basic: &Basic| if basic.mode.moves_data() { basic.io_size.0 } else { 0 };
         let max_size = |stream: &StreamSpec| match &stream.source {
             StreamSource::Basic(basic) => data_size(basic),
-            StreamSource::Mix { first, second, .. } => data_size(first).max(data_size(second)),
+            StreamSource::Mix { parts, .. } => parts.iter().map(data_size).max().unwrap_or(0),
             StreamSource::List(list) => list.as_ref().map_or(0, |list| list.summary().io_size_max),
         };
         self.streams.iter().map(max_size).max().unwrap_or(0)

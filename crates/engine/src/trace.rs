@@ -165,7 +165,7 @@ impl Trace {
         })
     }
 
-    /// Return the component of a mix for each I/O: 0 the first pattern, 1 the second.
+    /// Return the component of a mix for each I/O: 0 the first pattern, 1 the second, and so on.
     pub fn component_of_each(&self) -> impl Iterator<Item = u8> + '_ {
         self.pattern.streams.iter().flat_map(|spec| {
             let mut mix_order = MixOrder::new(spec);
@@ -190,7 +190,7 @@ pub struct TraceRow {
     pub stream: u16,
     /// Offset, size and mode.
     pub io: Io,
-    /// The component of a mix: 0 the first pattern, 1 the second.
+    /// The component of a mix: 0 the first pattern, 1 the second, and so on.
     pub component: u8,
     /// Whether it is among the `io_ignore` first of its process.
     pub ignored: bool,

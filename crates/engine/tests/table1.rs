@@ -137,6 +137,39 @@ proptest! {
         prop_assert!(close(pairs, share * share), "{} pairs at {} %", pairs, percent);
     }
 
+    /// Of weights the next I/O is of the pattern that lags most behind its share, the first of
+    /// several: with n I/Os issued after it, c of pattern k, that is the largest n·w − c·Σw.
+    #[test]
+    fn weighted_mix_follows_shares(
+        weights in prop::collection::vec(1u64..20, 2..7), drawn in any::<bool>(), seed in any::<u64>(),
+    ) {
+        let part = |k: usize| json!({"mode": if k.is_multiple_of(2) { "read" } else { "write" },
+            "location": "sequential", "io_size": (k + 1) * 4096, "target_offset": k << 30,
+            "target_size": 1 << 30});
+        let (ios, sum) = (2000, weights.iter().sum::<u64>());
+        let others: Vec<Value> = (2..weights.len()).map(part).collect();
+        let resolved = resolve(&json!({"kind": "mix", "first": part(0), "second": part(1),
+            "others": others, "weights": weights, "drawn": drawn, "io_count": ios, "seed": seed}));
+        prop_assert_eq!(resolved.streams[0].total_ios, ios);
+        let mut issued = vec![0u64; weights.len()];
+        let (mut read, mut written) = (0, 0);
+        for (i, next) in first_ios(&resolved, 0, ios as usize).into_iter().enumerate() {
+            let k = (next.io.size.0 / 4096 - 1) as usize;
+            prop_assert_eq!(next.io.offset.0, (k as u64) * (1 << 30) + issued[k] * next.io.size.0);
+            let lag = |k: usize| (i as i64 + 1) * weights[k] as i64 - (issued[k] * sum) as i64;
+            let most = (0..weights.len()).rev().max_by_key(|k| lag(*k)).unwrap();
+            prop_assert!(drawn || k == most, "I/O {}: {} instead of {}", i, k, most);
+            issued[k] += 1;
+            *(if k.is_multiple_of(2) { &mut read } else { &mut written }) += next.io.size.0;
+        }
+        prop_assert_eq!((read, written), (resolved.totals.bytes_read, resolved.totals.bytes_written));
+        for (count, weight) in issued.iter().zip(&weights) {
+            let share = *weight as f64 / sum as f64;
+            let spread = 5.0 * (ios as f64 * share * (1.0 - share)).sqrt();
+            prop_assert!((*count as f64 - ios as f64 * share).abs() <= spread, "{:?}", issued);
+        }
+    }
+
     #[test]
     fn mix_ratio_is_exact_and_in_order(ratio in 1usize..70) {
         let spec = json!({"kind": "mix", "ratio": ratio, "io_count": 10, "io_ignore": 3,
@@ -294,8 +327,21 @@ fn invalid_patterns_are_refused_before_running() {
     many["io_count"] = u64::MAX.into();
     assert!(message(many).contains("'io_count' is out of range"), "at once");
     let burst = json!({"kind": "basic", "mode": "read", "location": "random", "time": "burst",
-        "burst": 0});
-    assert!(message(burst).contains("'burst' is out of range"));
+        "burst": 0, "pause": 1});
+    assert!(message(burst).contains("belongs to a burst of 1 or more"));
+    let weighted = |weights: Value| {
+        json!({"kind": "mix", "first": one, "second": one,
+        "others": [one], "weights": weights})
+    };
+    assert!(message(weighted(json!([1, 2]))).contains("3: one for each pattern"));
+    assert!(message(weighted(json!([1, 2, 0]))).contains("'weights' is out of range"));
+    assert!(message(weighted(Value::Null)).contains("belongs to a mix with weights"));
+    let mut twice = weighted(json!([1, 2, 3]));
+    twice["ratio"] = 1.into();
+    assert!(message(twice).contains("given twice"));
+    let mut nested = weighted(json!([1, 2, 3]));
+    nested["others"][0]["seed"] = 1.into();
+    assert!(message(nested).contains("'seed' does not apply to one part of a mix"));
     let partitioned = json!({"kind": "basic", "mode": "read", "location": "partitioned",
         "partitions": 0});
     assert!(message(partitioned).contains("'partitions' is out of range"));
@@ -316,4 +362,17 @@ fn seed_selects_the_most_popular_zipf_slot() {
     let chosen: std::collections::BTreeSet<usize> = (0..100).map(most_popular).collect();
     // 64 × (1 − (63/64)^100) = 50.7 different ones are expected, with a standard deviation of 2.9.
     assert!((41..=60).contains(&chosen.len()), "{chosen:?}");
+}
+
+/// uFLIP §3.1: consecutive = burst(0, -).
+#[test]
+fn burst_of_zero_is_consecutive() {
+    let spec = |time: Value| {
+        let mut spec =
+            json!({"kind": "basic", "mode": "write", "location": "random", "io_count": 50});
+        spec.as_object_mut().unwrap().extend(time.as_object().unwrap().clone());
+        resolve(&spec)
+    };
+    let zero = spec(json!({"time": "burst", "burst": 0}));
+    assert_eq!(zero, spec(json!({"time": "consecutive"})));
 }

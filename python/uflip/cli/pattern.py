@@ -4,7 +4,7 @@ import csv
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -397,9 +397,8 @@ def print_run(document: OneRun) -> None:
         pairs += _mode_lines(mode, numbers)
     spec = document["spec"]
     # The mode already separates two patterns of one mode each.
-    if isinstance(spec, Mix) and (spec.first.mode == spec.second.mode or not by_mode):
-        first, second = _names(spec)
-        named = {"first": first, "second": second}
+    if isinstance(spec, Mix) and len(by_mode) != len(spec.parts):
+        named = dict(zip(spec.part_names, _names(spec), strict=True))
         for name, statistics in document.get("components", {}).items():
             pairs += _times(f"{named[name]}: ", statistics)
     pairs += _convergence(document["ended"], document["spec"])
@@ -422,6 +421,10 @@ def print_run(document: OneRun) -> None:
 def _title(spec: Pattern) -> str:
     if isinstance(spec, Mix):
         first, second = _part_title(spec.first), _part_title(spec.second)
+        if spec.weights is not None:
+            each = zip(spec.weights, spec.parts, strict=True)
+            order = ", drawn" if spec.drawn else ""
+            return " / ".join(f"{n} × {_part_title(part)}" for n, part in each) + order
         if share := spec.first_percent:
             return f"{share} % {first} / {100 - share} % {second}"
         return f"{spec.ratio} × {first} / 1 × {second}"
@@ -483,14 +486,18 @@ def _mode_lines(mode: str, numbers: ModeDocument) -> list[tuple[str, str]]:
     ]
 
 
-def _names(mix: Mix) -> tuple[str, str]:
-    """Return names for the two patterns of a mix: the first property in which they differ."""
-    first, second = mix.first, mix.second
-    if first.mode != second.mode:
-        return first.mode, second.mode
-    if first.location != second.location:
-        return first.location, second.location
-    return "first", "second"
+def _names(mix: Mix) -> tuple[str, ...]:
+    """Return names for the patterns of a mix: the first property in which all of them differ."""
+    properties: tuple[Callable[[MixPart], str], ...] = (
+        lambda part: part.mode,
+        lambda part: part.location,
+        lambda part: format_size(part.io_bytes),
+    )
+    for read in properties if mix.others or mix.weights else properties[:2]:
+        names = tuple(read(part) for part in mix.parts)
+        if len(set(names)) == len(names):
+            return names
+    return tuple(name.replace("_", " ") for name in mix.part_names)
 
 
 def _convergence(stop: StopDocument | None, spec: Pattern) -> list[tuple[str, str]]:

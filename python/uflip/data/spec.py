@@ -345,7 +345,7 @@ class Basic(MixPart, Spec, frozen=True, tag_field="kind", tag="basic"):
 
 
 class Mix(SpecBase, Spec, frozen=True, tag_field="kind", tag="mix"):
-    """I/Os of two basic patterns: in turn, or drawn at random.
+    """I/Os of two or more basic patterns: in turn, by weights, or drawn at random.
 
     Attributes
     ----------
@@ -355,17 +355,26 @@ class Mix(SpecBase, Spec, frozen=True, tag_field="kind", tag="mix"):
         Number of I/Os of the first for each one of the second.
     first_percent : int or None
         Or: the chance of the first for each I/O [%].
+    others : tuple of MixPart
+        The third and later patterns, of a mix with weights.
+    weights : tuple of int or None
+        Or: I/Os of each pattern, in order, for each Σ weights I/Os.
+    drawn : bool or None
+        Whether each I/O is drawn by the weights; by default they are exact, and evenly spread.
     time, interval : str, int or None
         Open loop: "fixed" or "poisson", as in `Basic`.
     queue_depth, io_count, io_ignore, seed, stop
-        As in `Basic`; the counts are I/Os of the second, rarer pattern, and of both where they are
-        drawn.
+        As in `Basic`; the counts are I/Os of the second, rarer pattern, and of all where they are
+        drawn or have weights.
     """
 
     first: MixPart
     second: MixPart
     ratio: Whole | None = None
     first_percent: Whole | None = None
+    others: tuple[MixPart, ...] = ()
+    weights: tuple[Whole, ...] | None = None
+    drawn: bool | None = None
     time: Time | None = None
     interval: Whole | None = None
     queue_depth: Whole | None = None
@@ -376,8 +385,21 @@ class Mix(SpecBase, Spec, frozen=True, tag_field="kind", tag="mix"):
 
     @property
     def parts(self) -> tuple[MixPart, ...]:
-        """The first and the second."""
-        return (self.first, self.second)
+        """The first, the second, and the others."""
+        return (self.first, self.second, *self.others)
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """The names of its patterns in results.
+
+        Examples
+        --------
+        >>> from uflip.spec import baseline, mix
+        >>> a, b, c = baseline("SR"), baseline("RW"), baseline("RR")
+        >>> mix(a, b, others=[c], weights=[2, 1, 1]).part_names
+        ('first', 'second', 'pattern_3')
+        """
+        return ("first", "second", *(f"pattern_{n + 3}" for n in range(len(self.others))))
 
     @property
     def is_open(self) -> bool:

@@ -102,7 +102,7 @@ def _is_random_mix(spec: Mix) -> bool:
     alike = random and _distribution(first) == _distribution(second)
     times = (first.time, second.time) == ("consecutive", "consecutive")
     both = {first.mode, second.mode} == {"read", "write"}
-    return spec.ratio is None and same and alike and times and both
+    return spec.first_percent is not None and same and alike and times and both
 
 
 def _sections(spec: Pattern, name: str, settings: JobSettings) -> Lines:

@@ -23,9 +23,6 @@ from uflip.data.summary import StatisticsSummary
 from uflip.results.columns import PIECE_IOS, as_array, pieces
 from uflip.stats import Distribution
 
-COMPONENTS = ("first", "second")
-"""The two patterns of a mix."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunStatistics:
@@ -38,7 +35,7 @@ class RunStatistics:
     statistics : StatisticsSummary or None
         None if the runs contain only start-up.
     components : dict
-        The same for each pattern of a mix, by `COMPONENTS`; empty for anything else.
+        The same for each pattern of a mix, by `Mix.part_names`; empty for anything else.
     by_mode : dict
         For each mode that occurs: `bytes`, `ios_per_s`, `bytes_per_s` and `statistics`.
     causes_ns : dict
@@ -76,7 +73,8 @@ def statistics_of(traces: Sequence[_native.Trace]) -> RunStatistics:
     """
     spec = read_spec(traces[0].spec_json)
     mode = _common_mode(spec)
-    gathered = _Accumulator(isinstance(spec, Mix), mode, traces[0].causes)
+    names = spec.part_names if isinstance(spec, Mix) else ()
+    gathered = _Accumulator(len(names), mode, traces[0].causes)
     for trace in traces:
         gathered.add(trace)
     amounts = [measured_amount(trace, mode) for trace in traces]
@@ -86,8 +84,7 @@ def statistics_of(traces: Sequence[_native.Trace]) -> RunStatistics:
         count=count,
         statistics=gathered.all_ios.summary(),
         components={
-            name: times.summary()
-            for name, times in zip(COMPONENTS, gathered.components, strict=False)
+            name: times.summary() for name, times in zip(names, gathered.components, strict=True)
         },
         by_mode=gathered.mode_statistics(amounts),
         causes_ns={name: ns / count if count else 0.0 for name, ns in gathered.causes.items()},
@@ -102,10 +99,10 @@ class _Accumulator:
     `mode` is the number of their common mode, if they have one.
     """
 
-    def __init__(self, is_mix: bool, mode: int | None, causes: Sequence[str]) -> None:
+    def __init__(self, components: int, mode: int | None, causes: Sequence[str]) -> None:
         self._mode = mode
         self.all_ios = Distribution()
-        self.components = [Distribution() for _ in COMPONENTS] if is_mix else []
+        self.components = [Distribution() for _ in range(components)]
         self.modes = {number: Distribution() for number in range(len(MODES)) if mode is None}
         self.bytes = dict.fromkeys(range(len(MODES)), 0)
         self.causes = dict.fromkeys(causes, 0)

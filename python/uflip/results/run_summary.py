@@ -24,6 +24,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -304,7 +305,9 @@ def merge_repetitions(parts: Sequence[RepetitionPart]) -> RunSummary:
         document["components"] = {
             name: {"pattern": label, "statistics": statistics}
             for (name, statistics), label in zip(
-                totals.components.items(), labels if len(labels) == 2 else [None, None], strict=True
+                totals.components.items(),
+                labels if len(labels) == len(totals.components) else repeat(None),
+                strict=False,
             )
         }
     if totals.separate_modes:

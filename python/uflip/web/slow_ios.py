@@ -225,7 +225,9 @@ def _marks(run: OpenRun, low: int, high: int, start: int, stop: int) -> Iterator
         yield ("position", "inside the start-up"), run.column("ignored", low, high) != 0
 
 
-_PARTS = {0: "first pattern of the mix", 1: "second pattern of the mix"}
+_PARTS = {0: "first pattern of the mix", 1: "second pattern of the mix"} | {
+    number: f"pattern {number + 1} of the mix" for number in range(2, 64)
+}
 
 
 def _causes(run: OpenRun, low: int, high: int) -> Iterator[Mark]:

@@ -12,11 +12,12 @@ use uflip_core::{Bytes, Error, Mode, Nanos, Result, format_bytes};
 
 use crate::list::{IO_SIZE_MAX, IoList, ListSummary};
 use crate::location::{LOCATIONS, LocationParameter};
+use crate::spec::mix::{mix_bytes_per_count, resolve_mix};
 use crate::spec::mix_order::MixOrder;
 use crate::spec::stop::{Stop, StopSpec, contradiction};
 use crate::spec::{
-    ArrivalRule, Basic, BasicSpec, MixRule, MixSpec, ParallelSpec, PatternSpec, ProcessGroup,
-    ReplaySpec, Resolved, StreamSource, StreamSpec, TimeName, Totals, not_applicable, out_of_range,
+    ArrivalRule, Basic, BasicSpec, MixRule, ParallelSpec, PatternSpec, ProcessGroup, ReplaySpec,
+    Resolved, StreamSource, StreamSpec, TimeName, Totals, not_applicable, out_of_range,
 };
 
 /// uFLIP §5.1: "the remaining experiments were run with IO sizes of 32KB".
@@ -43,8 +44,6 @@ const TOTAL_IOS_MAX: u64 = 1 << 32;
 const PAUSE_NS_MAX: u64 = 86_400_000_000_000;
 /// A century of pauses in total.
 const TOTAL_PAUSE_NS_MAX: u64 = 36_525 * PAUSE_NS_MAX;
-/// The I/Os of a drawn mix are drawn a second time for counting, at some hundred million per second.
-const DRAWN_IOS_MAX: u64 = 1 << 28;
 /// More processes reveal nothing more about a device.
 const PARALLEL_DEGREE_MAX: u64 = 1024;
 /// More outstanding I/Os only wait in a longer queue.
@@ -131,66 +130,11 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
     Ok(finish(canonical, streams, length))
 }
 
-fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolved> {
-    let order = order_of(spec)?;
-    for (name, component) in [("first", &spec.first), ("second", &spec.second)] {
-        let forbidden = [
-            ("io_count", component.io_count.is_some()),
-            ("io_ignore", component.io_ignore.is_some()),
-            ("seed", component.seed.is_some()),
-            ("parallel_degree", component.parallel_degree.is_some()),
-            ("queue_depth", component.queue_depth.is_some()),
-            ("stop", component.stop.is_some()),
-            ("interval", component.interval.is_some()),
-            ("time", matches!(component.time, Some(TimeName::Fixed | TimeName::Poisson))),
-        ];
-        if let Some((key, _)) = forbidden.into_iter().find(|(_, is_set)| *is_set) {
-            return Err(Error::usage(format!("'{key}' does not apply to one part of a mix"))
-                .at(format!("pattern '{name}' of the mix"))
-                .action(format!("give '{key}' to the mix itself")));
-        }
-    }
-    let queue_depth = queue_depth(spec.queue_depth)?;
-    let seed = seed.or(spec.seed).unwrap_or(SEED);
-    let (first, first_json) = resolve_one(&spec.first, space, 1, 0)?;
-    let (second, second_json) = resolve_one(&spec.second, space, 1, 0)?;
-    let written = mix_bytes_per_count(&first, &second, order);
-    let length = length(spec.io_count, spec.io_ignore, spec.stop.as_deref(), 1, written)?;
-    let (io_count, io_ignore) = length.counts();
-    let scale = |count: u64| match order {
-        MixRule::Ratio(ratio) => count.checked_mul(ratio.saturating_add(1)).ok_or_else(|| {
-            out_of_range("ratio", ratio, "io_count × (ratio + 1) must fit a counter")
-        }),
-        // They are counted one by one below; too many are refused here.
-        MixRule::Drawn { .. } if count > DRAWN_IOS_MAX => {
-            Err(out_of_range("io_count", count, &format!("at most {DRAWN_IOS_MAX}, drawn")))
-        }
-        MixRule::Drawn { .. } => Ok(count),
-    };
-    let arrivals = mixed_arrivals(spec)?;
-    let stream = StreamSpec {
-        source: StreamSource::Mix { first, second, order },
-        arrivals,
-        total_ios: scale(io_count)?,
-        ignored_ios: scale(io_ignore)?,
-        queue_depth,
-        seed,
-        jumps: 0,
-    };
-    let (key, value) = match order {
-        MixRule::Ratio(ratio) => ("ratio", ratio),
-        MixRule::Drawn { first_percent } => ("first_percent", first_percent),
-    };
-    let mut canonical = json!({
-        "kind": "mix", "first": first_json, "second": second_json, key: value,
-        "queue_depth": queue_depth, "seed": seed,
-    });
-    insert_arrivals(&mut canonical, spec.time, arrivals);
-    Ok(finish(canonical, vec![stream], length))
-}
-
 /// Return the arrival rule; `None` for the time functions of a closed loop.
-fn arrivals_of(time: Option<TimeName>, interval: Option<u64>) -> Result<Option<ArrivalRule>> {
+pub(super) fn arrivals_of(
+    time: Option<TimeName>,
+    interval: Option<u64>,
+) -> Result<Option<ArrivalRule>> {
     let rule = match time {
         Some(TimeName::Fixed) => ArrivalRule::Fixed,
         Some(TimeName::Poisson) => ArrivalRule::Poisson,
@@ -207,63 +151,19 @@ fn arrivals_of(time: Option<TimeName>, interval: Option<u64>) -> Result<Option<A
     Ok(Some(rule(Nanos(interval))))
 }
 
-/// Return the arrival rule of a mix, which has no other time functions and then no pauses in its
-/// parts.
-fn mixed_arrivals(spec: &MixSpec) -> Result<Option<ArrivalRule>> {
-    let arrivals = arrivals_of(spec.time, spec.interval)?;
-    if spec.time.is_some() && arrivals.is_none() {
-        return Err(Error::usage("A mix as a whole has no such time function")
-            .at("time")
-            .allowed("fixed, poisson")
-            .action("give pause or burst to one of its patterns"));
-    }
-    let has_pauses = |part: &BasicSpec| part.time.is_some_and(|time| time != TimeName::Consecutive);
-    if arrivals.is_some() && (has_pauses(&spec.first) || has_pauses(&spec.second)) {
-        return Err(not_applicable("pause", "a closed loop"));
-    }
-    Ok(arrivals)
-}
-
-fn insert_arrivals(canonical: &mut Value, time: Option<TimeName>, arrivals: Option<ArrivalRule>) {
+pub(super) fn insert_arrivals(
+    canonical: &mut Value,
+    time: Option<TimeName>,
+    arrivals: Option<ArrivalRule>,
+) {
     if let Some(rule) = arrivals {
         canonical["time"] = json!(time);
         canonical["interval"] = rule.interval().0.into();
     }
 }
 
-/// Return the most bytes that a mix writes per counted I/O.
-fn mix_bytes_per_count(first: &Basic, second: &Basic, order: MixRule) -> u64 {
-    let bytes = |basic: &Basic| if basic.mode.is_write() { basic.io_size.0 } else { 0 };
-    match order {
-        MixRule::Ratio(ratio) => bytes(first).saturating_mul(ratio).saturating_add(bytes(second)),
-        MixRule::Drawn { .. } => bytes(first).max(bytes(second)),
-    }
-}
-
-/// Return the order of a mix: exactly one of two keys must be given.
-fn order_of(spec: &MixSpec) -> Result<MixRule> {
-    match (spec.ratio, spec.first_percent) {
-        (Some(0), None) => {
-            Err(out_of_range("ratio", 0, "1 or more (n of the first, then 1 of the second)"))
-        }
-        (Some(ratio), None) => Ok(MixRule::Ratio(ratio)),
-        (None, Some(first_percent @ 1..=99)) => Ok(MixRule::Drawn { first_percent }),
-        (None, Some(other)) => Err(out_of_range("first_percent", other, "1 to 99")),
-        (ratio, _) => {
-            let got = if ratio.is_some() { "both" } else { "neither" };
-            Err(Error::usage("A mix needs a ratio or a share of its first pattern")
-                .at("ratio, first_percent")
-                .got(got)
-                .allowed(
-                    "ratio: n of the first, then 1 of the second; or first_percent: drawn at random",
-                )
-                .action("give one of the two"))
-        }
-    }
-}
-
 /// Resolve one basic pattern for process `process` of `degree`, with its canonical form.
-fn resolve_one(
+pub(super) fn resolve_one(
     spec: &BasicSpec,
     space: Space,
     degree: u64,
@@ -430,11 +330,14 @@ fn timing_of(spec: &BasicSpec) -> Result<(TimeName, u64, Option<u64>)> {
         // uFLIP §3.1: pause(p) = burst(1, p).
         TimeName::Pause => (name, checked_pause(spec.pause.unwrap_or(PAUSE_NS))?, Some(1)),
         TimeName::Burst => {
-            let burst = spec.burst.unwrap_or(BURST);
-            if burst == 0 {
-                return Err(out_of_range("burst", 0, "1 or more"));
+            // uFLIP §3.1: consecutive = burst(0, -).
+            let burst = Some(spec.burst.unwrap_or(BURST)).filter(|burst| *burst > 0);
+            if burst.is_none() && spec.pause.is_some() {
+                return Err(not_applicable("pause", "a burst of 1 or more"));
             }
-            (name, checked_pause(spec.pause.unwrap_or(BURST_PAUSE_NS))?, Some(burst))
+            let pause =
+                burst.map_or(Ok(0), |_| checked_pause(spec.pause.unwrap_or(BURST_PAUSE_NS)))?;
+            (if burst.is_some() { name } else { TimeName::Consecutive }, pause, burst)
         }
     })
 }
@@ -469,7 +372,7 @@ pub(super) enum Length {
 
 impl Length {
     /// Return (io_count, io_ignore); for a stop rule, the upper bound.
-    fn counts(&self) -> (u64, u64) {
+    pub(super) fn counts(&self) -> (u64, u64) {
         match self {
             Length::Fixed { io_count, io_ignore } => (*io_count, *io_ignore),
             Length::Judged(stop) => (stop.max_ios, 0),
@@ -479,7 +382,7 @@ impl Length {
 }
 
 /// Resolve the length of a pattern that writes `written` bytes per counted I/O.
-fn length(
+pub(super) fn length(
     io_count: Option<u64>,
     io_ignore: Option<u64>,
     stop: Option<&StopSpec>,
@@ -558,7 +461,7 @@ pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Len
         }
         Length::OfParts => None,
     };
-    let round = match streams[0].source {
+    let round = match &streams[0].source {
         StreamSource::Mix { order: MixRule::Ratio(ratio), .. } => ratio + 1,
         StreamSource::Mix { .. } | StreamSource::Basic(_) | StreamSource::List(_) => 1,
     };
@@ -571,15 +474,16 @@ fn ios_per_pattern(stream: &StreamSpec) -> Vec<(&Basic, u64)> {
     match &stream.source {
         StreamSource::Basic(basic) => vec![(basic, stream.total_ios)],
         StreamSource::List(_) => Vec::new(),
-        StreamSource::Mix { first, second, order } => {
-            let second_ios = match order {
-                MixRule::Ratio(ratio) => stream.total_ios / (ratio + 1),
-                MixRule::Drawn { .. } => {
-                    let mut mix_order = MixOrder::new(stream);
-                    (0..stream.total_ios).map(|_| u64::from(mix_order.next_part())).sum()
-                }
-            };
-            vec![(first, stream.total_ios - second_ios), (second, second_ios)]
+        StreamSource::Mix { parts, order } => {
+            let mut ios = vec![0; parts.len()];
+            if let MixRule::Ratio(ratio) = order {
+                ios[1] = stream.total_ios / (ratio + 1);
+                ios[0] = stream.total_ios - ios[1];
+            } else {
+                let mut mix_order = MixOrder::new(stream);
+                (0..stream.total_ios).for_each(|_| ios[usize::from(mix_order.next_part())] += 1);
+            }
+            parts.iter().zip(ios).collect()
         }
     }
 }
@@ -669,7 +573,7 @@ fn bytes_per_count(part: &Resolved) -> u64 {
     let bytes = |basic: &Basic| if basic.mode.is_write() { basic.io_size.0 } else { 0 };
     let stream_bytes = |stream: &StreamSpec| match &stream.source {
         StreamSource::Basic(basic) => bytes(basic),
-        StreamSource::Mix { first, second, order } => mix_bytes_per_count(first, second, *order),
+        StreamSource::Mix { parts, order } => mix_bytes_per_count(parts, order),
         StreamSource::List(_) => 0,
     };
     part.streams.iter().map(stream_bytes).sum()
