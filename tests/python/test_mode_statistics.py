@@ -240,4 +240,3 @@ def test_stored_mode_statistics_are_read_back(workdir: Path) -> None:
     assert {mode: each["statistics"]["count"] for mode, each in by_mode.items()} == {
         "read": 30, "write": 10,
     }  # fmt: skip
-    assert run_statistics.COMPONENTS == ("first", "second")

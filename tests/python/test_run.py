@@ -419,7 +419,6 @@ BAD_SPECS: list[dict[str, Any]] = [
     {"parallel_degree": 100_000},
     {"queue_depth": 0},
     {"queue_depth": 100_000},
-    {"time": "burst", "burst": 0},
     {"time": "sometimes"},
     {"burst": 5},
     {"pause": 5},

@@ -21,6 +21,7 @@
 
 mod mix;
 pub(crate) mod mix_order;
+mod parallel;
 mod resolve;
 mod stop;
 
