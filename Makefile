@@ -7,7 +7,7 @@ NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo
 # Modules that a macro declares (`policies!`, `allocators!`, `ftls!`): cargo fmt does not find them.
 LISTED := --edition 2024 $(wildcard crates/sim/src/pool/victim/*.rs crates/sim/src/pool/victim/*/*.rs crates/sim/src/pool/alloc/*.rs crates/sim/src/ftl/*.rs crates/sim/src/ftl/*/*.rs crates/sim/src/ftl/*/*/*.rs)
 
-.PHONY: help demo setup test check check-rust check-python format test-rust test-python fuzz soak bench instructions web docs wheel pins clean
+.PHONY: help demo setup test check check-rust check-python format test-rust test-python fuzz soak bench instructions web generate docs wheel pins clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -33,16 +33,16 @@ check-rust:
 
 check-python: .venv/dev.stamp
 	$(PYTHON) tools/check_commits.py
-	$(BIN)/ruff check python tests benches tools
-	$(BIN)/ruff format --check python tests benches tools
+	$(BIN)/ruff check python tests benches tools docs
+	$(BIN)/ruff format --check python tests benches tools docs
 	$(BIN)/mypy
 	$(BIN)/stubtest uflip._native --allowlist tests/stubtest-allowlist.txt --ignore-unused-allowlist
 
 format: .venv/dev.stamp  ## run the formatters
 	cargo fmt --all
 	rustfmt $(LISTED)
-	$(BIN)/ruff check --fix -q python tests benches tools
-	$(BIN)/ruff format -q python tests benches tools
+	$(BIN)/ruff check --fix -q python tests benches tools docs
+	$(BIN)/ruff format -q python tests benches tools docs
 
 test-rust:
 	cargo test --workspace --locked -q
@@ -93,7 +93,7 @@ instructions:  ## instructions of a simulated write by part of the simulator; ne
 web:  ## build the explorer's page from web/ into the package; the only target that needs Node
 	cd web && npm ci --silent && npm run --silent build
 
-docs: .venv/dev.stamp  ## regenerate the command reference, the papers page, and the output of examples
+generate: .venv/dev.stamp  ## regenerate the command reference, the papers page, and the output of examples
 	$(BIN)/python tools/gen_cli_reference.py
 	$(BIN)/python tools/gen_papers.py
 	$(BIN)/python tools/gen_schemas.py
@@ -105,13 +105,18 @@ docs: .venv/dev.stamp  ## regenerate the command reference, the papers page, and
 	$(BIN)/python tools/run_notebook.py --update docs/how-to/notebook.ipynb
 	$(BIN)/python tools/doc_examples.py --update README.md docs/*.md docs/*/*.md
 
+# Warnings are errors: a link without a target is one.
+docs: .venv/docs.stamp  ## the documentation as a web site, build/docs/index.html; checks its links
+	$(BIN)/sphinx-build -q -W --keep-going -d build/docs-cache -c docs . build/docs
+	@echo "build/docs/index.html"
+
 wheel: .venv/run.stamp  ## wheels (manylinux 2.28) and a source distribution; tries them in empty environments of each Python
 	tools/wheel.sh
 
 # Pins the packages in requirements/*.in and their dependencies, with hashes. A package has the same version in
 # every file.
 pins:  ## pin Python packages anew, with hashes
-	@cd requirements && for each in dev run build site fuzz wheel; do \
+	@cd requirements && for each in dev run build docs site fuzz wheel; do \
 	  test $$each = dev && fixed= || fixed="-c dev.txt"; \
 	  ../$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
 	    --custom-compile-command "make pins" $$fixed $$each.in -o $$each.txt || exit 1; \
@@ -127,3 +132,8 @@ clean:  ## remove all build products
 .venv/dev.stamp: $(NATIVE) requirements/run.txt requirements/dev.txt tools/setup.sh
 	@PYTHON=$(PYTHON) tools/setup.sh dev
 	@touch .venv/run.stamp $@
+
+.venv/docs.stamp: .venv/dev.stamp requirements/docs.txt
+	@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements/docs.txt || \
+	  $(BIN)/python -m pip install -q --require-hashes -r requirements/docs.txt
+	@touch $@

@@ -28,7 +28,7 @@ def write_or_check(contents: Mapping[Path, str], existing: Iterable[Path] = ()) 
     old = [path for path, text in contents.items() if not _holds(path, text)]
     old += [path for path in existing if path not in contents]
     for path in old:
-        print(f"{path.name} is not current: run `make docs`", file=sys.stderr)
+        print(f"{path.name} is not current: run `make generate`", file=sys.stderr)
     return int(bool(old))
 
 

@@ -18,7 +18,7 @@ from command_line import Outcome
 from msgspec.structs import replace
 from warm import warm
 
-from uflip import _native
+from uflip import _native, models
 from uflip.benchmark_options import SCALES
 from uflip.cli.main import VERBS
 from uflip.data.document import plain
@@ -214,6 +214,13 @@ def test_every_page_is_in_the_index() -> None:
         for link in re.findall(r"\]\(([^)#\s]+)\)", index.read_text(encoding="utf-8"))
     }
     assert missing(map(str, DOCS.rglob("*.md")), [*map(str, linked), str(indices[0])]) == []
+
+
+def test_api_page_lists_every_public_module() -> None:
+    named = re.findall(r"automodule:: (\S+)", text_of("reference/api.md"))
+    closed_forms = [f"uflip.models.{name}" for name in models.__all__]
+    public = ["uflip", "uflip.spec", "uflip.analysis", "uflip.stats", "uflip.models", *closed_forms]
+    assert missing(public, named) == []
 
 
 def test_pages_named_in_code_exist() -> None:

@@ -22,8 +22,18 @@ from uflip.models import (
     hot_cold,
     hybrid,
     merges,
+    reliability,
     relocation,
     write_amplification,
 )
 
-__all__ = ["bast", "channel", "hot_cold", "hybrid", "merges", "relocation", "write_amplification"]
+__all__ = [
+    "bast",
+    "channel",
+    "hot_cold",
+    "hybrid",
+    "merges",
+    "reliability",
+    "relocation",
+    "write_amplification",
+]
