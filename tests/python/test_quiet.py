@@ -25,6 +25,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("export", "results", "-o", "{new}"): ("{new}:",),
     ("report", "results", "-o", "{new}.html"): ("{new}",),
     ("verify", "results"): (),
+    ("why", str(LOG)): (),
     ("oc", "run", "sim:dfc", "--scale", "quick", "--only", "oc0", "--out", "{new}"): (
         "Results are in",
         "  uflip ",

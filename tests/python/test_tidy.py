@@ -29,6 +29,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "safe_files", "units",
     },
     "analysis": {"_native", "data", "errors", "extras", "units"},
+    "explain": {
+        "_native", "analysis", "data", "device", "errors", "flash_waits", "profiles", "report",
+        "results", "table", "units",
+    },
     "units": {"_native", "errors"},
     "extras": {"errors"},
     "testing": set(),

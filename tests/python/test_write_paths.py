@@ -87,6 +87,9 @@ PATHS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str]
     ("compare", "--out"): (("compare", "r", "r", "-o"), "", ()),
     ("verify", "results"): READ,
     ("analyse", "file"): READ,
+    ("why", "file"): READ,
+    ("why", "--device"): READ,
+    ("why", "--out"): (("why", "latency.log", "-o"), "", ()),
     ("pattern", "--fio-job"): READ,
     ("plan", "--fio-job"): READ,
     ("explore", "paths"): READ,
@@ -140,6 +143,7 @@ ENDINGS = {
     "path": ".toml",
     ("run", "--record"): ".json", ("prepare", "--record"): ".json", ("plan", "--out"): ".toml",
     ("sweep", "--out"): ".svg", ("figure", "--out"): ".svg", ("reproduce", "--out"): ".svg",
+    ("why", "--out"): ".html",
     ("compare", "--out"): ".html", ("report", "--out"): ".html", ("infer", "-o"): ".toml",
 }  # fmt: skip
 # Parameters that name a place although their type is a text.

@@ -48,6 +48,7 @@ GROUPS = {
         "cost": "Predict the cost of data structures on a device.",
         "compare": "Compare results: list the experiments that differ.",
         "analyse": "Find start-up, period and mean of any response times.",
+        "why": "Explain the response times of any log or trace.",
         "explore": "Browse results, down to every I/O.",
         "report": "Write results as one self-contained HTML page.",
         "figure": "Draw one figure of a result for a paper.",
