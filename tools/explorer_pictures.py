@@ -85,7 +85,6 @@ def picture_of_dies(page: "Page", url: str) -> None:
     """Take the picture of dies and channels around the slowest write."""
     page.goto(url)
     page.get_by_role("link", name="results/writes").click()
-    page.locator(".rail a").first.click()
     page.wait_for_function(DRAWN)
     page.get_by_role("region", name="The slowest I/Os").locator("button").first.click()
     page.get_by_role("region", name="One I/O").wait_for()

@@ -29,6 +29,7 @@ from uflip.web.play import PlayedRuns
 FILE = Path(__file__).resolve().parent.parent / "web" / "src" / "api_types.ts"
 HEAD = "// Made by tools/gen_api_types.py of the types of the answers in python/uflip/web."
 ANSWERS: dict[str, Any] = {
+    "causes": api_io_types.RangeCauses,
     "channel": api_io_types.Channel,
     "compare": api_types.ComparisonView,
     "inside": api_io_types.DeviceLogView,

@@ -229,7 +229,7 @@ def test_pinch_zooms_and_one_finger_pans(browser: "Browser", server: Serving) ->
 def test_list_is_sorted_and_filtered(watched: MonitoredPage, server: Serving) -> None:
     page = watched.page
     page.goto(server.url)
-    names = page.locator("tbody th")
+    names = page.locator("tbody th a")
     page.get_by_role("button", name="Result", exact=True).click()
     page.get_by_role("button", name="Result").click()
     assert [name.split("/")[1][:5] for name in names.all_inner_texts()] == [
@@ -248,7 +248,6 @@ def test_markup_in_name_stays_text(watched: MonitoredPage, server: Serving) -> N
     page.goto(server.url)
     page.get_by_role("link", name=re.compile("third <img")).click()
     page.locator(".crumbs", has_text="third <img").wait_for()
-    page.locator(".tile").first.click()
     wait_until_drawn(page)
     assert page.locator("img").count() == 0
     assert "ran" not in page.title().split()

@@ -21,6 +21,14 @@ export interface Cause {
   ns: number;
 }
 
+/** Mean time of an I/O for a cause: of all I/Os of a range, and of the slow ones. */
+export interface CauseMeans {
+  name: string;
+  words: string;
+  every_ns: number;
+  slow_ns: number;
+}
+
 /** Mean time of an I/O for a cause. */
 export interface CauseTime {
   words: string;
@@ -77,6 +85,7 @@ export interface ComparedResult {
   numbers: (number | null)[] | null;
   baselines_ms: Record<string, number | null>;
   warnings: string[];
+  tail: Tail | null;
   key: string;
   name: string;
   device: string;
@@ -253,6 +262,7 @@ export interface Glance {
   status: string;
   repetitions: number;
   planned: number;
+  run: string | null;
   warnings: string[];
   uflip_version: string;
 }
@@ -414,6 +424,15 @@ export interface PlayedRun {
 /** All runs, the current one included. */
 export interface PlayedRuns {
   played: PlayedRun[];
+}
+
+/** Causes of the response times of a range, and of its slowest hundredth. */
+export interface RangeCauses {
+  count: number;
+  slow: number;
+  sampled: boolean;
+  least_ns: number | null;
+  causes: CauseMeans[];
 }
 
 /** The same in the last complete interval. */
@@ -675,6 +694,12 @@ export interface SweepGlance {
   created_utc: string;
 }
 
+/** Percentiles of the response times of a pattern: p50, p90, p95, p99, p99.9, maximum. */
+export interface Tail {
+  pattern: string;
+  times_ns: (number | null)[];
+}
+
 /** A value of the varied parameter, and its position on the axis. */
 export interface Tick {
   at: number;
@@ -709,6 +734,7 @@ export interface WarningRow {
   numbers: (number | null)[] | null;
   baselines_ms: Record<string, number | null>;
   warnings: string[];
+  tail: Tail | null;
   key: string;
 }
 
@@ -723,6 +749,7 @@ export interface WarningView {
 
 /** The answer of each request. */
 export interface Answers {
+  causes: RangeCauses;
   channel: Channel;
   compare: ComparisonView;
   inside: DeviceLogView;

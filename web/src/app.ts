@@ -2,6 +2,7 @@
 
 import { Failure } from "./api";
 import { errorNotice, fill, h } from "./dom";
+import { help } from "./keys";
 import { leave, read, type Route } from "./route";
 import * as compare from "./compare";
 import * as play from "./play";
@@ -59,7 +60,7 @@ document.querySelector(".skip")?.addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();
 });
-fill(head, h("a", { class: "brand", href: "#/results" }, "uflip", h("span", {}, " explore")), h("nav", { "aria-label": "Views" }, ...views.map((name) => h("a", { href: LINKS[name]![0] }, LINKS[name]![1]))));
+fill(head, h("a", { class: "brand", href: "#/results" }, "uflip", h("span", {}, " explore")), h("nav", { "aria-label": "Views" }, ...views.map((name) => h("a", { href: LINKS[name]![0] }, LINKS[name]![1]))), help());
 addEventListener("hashchange", () => void showView());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => void showView()); // colours are on canvases
 void showView();

@@ -4,12 +4,13 @@ import type { ComparedPair, ComparedResult, ComparedRow, ResultView, Spread } fr
 import { fetchJson } from "./api";
 import { color, errorNotice, facts, fill, h, table, type Child } from "./dom";
 import type { Pen } from "./pen";
+import { mark, SHAPES } from "./markers";
 import { distinctColour } from "./paint";
 import { Plot, type Plane, type Range } from "./plot";
 import { link, updateQuery, type Route } from "./route";
 import { saveCsv } from "./save";
 import { tails } from "./distribution";
-import { count, duration, logTicks, withSpacing, threeDigits, dateText } from "./format";
+import { count, duration, logTicks, withSpacing, threeDigits, dateText, tickDuration } from "./format";
 
 const WORDS: Record<string, string> = { slower: "slower", faster: "faster", same: "the same", not_apart: "not apart", unknown: "unknown" };
 const REASONS: Record<string, string> = { no_interval: "no interval", one_repetition: "one repetition", inside_startup: "inside the start-up", different_window: "different window" };
@@ -61,7 +62,7 @@ function sideBySide(results: ComparedResult[], pairs: ComparedPair[]): HTMLEleme
   if (!drawn.length) return null;
   return h("section", {},
     h("h2", {}, "All results"),
-    h("ul", { class: "legend" }, results.map(({ name }, i) => h("li", { vars: { "--hue": distinctColour(i) } }, name))),
+    h("ul", { class: "legend" }, results.map(({ name }, i) => h("li", { class: "shape", vars: { "--hue": distinctColour(i) }, "data-shape": SHAPES[i % SHAPES.length] }, name))),
     h("div", { class: "multiples" }, drawn.map(([name, series]) => h("article", {}, h("h3", {}, name), panel(name, series)))));
 }
 
@@ -77,11 +78,11 @@ function panel(title: string, { axis, labels, means }: Series): HTMLElement {
   const plot = new Plot({
     title, name: title, height: 210,
     x: { range: { low: positions[0]! - margin, high: positions.at(-1)! + margin }, label: axis, ticks: (low, high, about) => withSpacing(positions, (high - low) / (about * 1.6)), tick: () => (at) => labels.get(values[positions.indexOf(at)]!) ?? "" },
-    y: { range: { low: Math.min(...every) / 1.6, high: Math.max(...every) * 1.6 }, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => duration },
+    y: { range: { low: Math.min(...every) / 1.6, high: Math.max(...every) * 1.6 }, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => tickDuration },
     paint: (pen, plane) => means.forEach((each, i) => {
       const points = [...each].sort(([one], [other]) => one - other).map(([value, mean]): [number, number] => [plane.x(position(value)), plane.y(mean)]);
       pen.line(points, distinctColour(i), 1.5);
-      for (const [x, y] of points) pen.dot(x, y, 3, distinctColour(i));
+      for (const [x, y] of points) mark(pen, SHAPES[i % SHAPES.length]!, x, y, 3.5, distinctColour(i));
     }),
   });
   return h("div", {}, plot.node, plot.saving());

@@ -6,7 +6,7 @@ import type { Picture } from "./api";
 import { color, h } from "./dom";
 import { Plot } from "./plot";
 import { saveCsv } from "./save";
-import { count, duration, linearTicks, powerTicks } from "./format";
+import { count, linearTicks, powerTicks, tickDuration } from "./format";
 
 export class Spread {
   readonly node: HTMLElement;
@@ -20,7 +20,7 @@ export class Spread {
     const view = this;
     this.plot = new Plot({
       title: `Response times: ${run.id}`, name: `${run.id}-histogram`, height: 230,
-      x: { get range() { return { low: Math.log10(view.low), high: Math.log10(view.high) }; }, label: "response time", ticks: powerTicks, tick: () => (value) => duration(10 ** value) },
+      x: { get range() { return { low: Math.log10(view.low), high: Math.log10(view.high) }; }, label: "response time", ticks: powerTicks, tick: () => (value) => tickDuration(10 ** value) },
       y: { get range() { return { low: 0, high: Math.max(...view.counts, 1) * 1.08 }; }, label: "I/Os", ticks: (low, high, about) => linearTicks(low, high, about), tick: () => count },
       right: { range: { low: 0, high: 1.04 }, label: "share at most this slow", ticks: () => [0, 0.25, 0.5, 0.75, 1], tick: () => (value) => `${Math.round(value * 100)} %` },
       paint: (pen, plane, right) => {
@@ -86,7 +86,7 @@ export function tails(name: string, runs: Tail[]): HTMLElement | null {
   const shares = [1, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7].filter((each) => each >= least);
   const plot = new Plot({
     title: `Share of slower I/Os: ${name}`, name: `${name}-ccdf`, height: 240,
-    x: { range: { low: Math.log10(low), high: Math.log10(high) }, label: "response time", ticks: powerTicks, tick: () => (value) => duration(10 ** value) },
+    x: { range: { low: Math.log10(low), high: Math.log10(high) }, label: "response time", ticks: powerTicks, tick: () => (value) => tickDuration(10 ** value) },
     y: { range: { low: least, high: 1.3 }, log: true, label: "share of slower I/Os", ticks: () => shares, tick: () => (value) => (value >= 0.01 ? `${Math.round(value * 100)} %` : `${Number((value * 100).toPrecision(1))} %`) },
     paint: (pen, plane) => {
       for (const { tail, at, share } of all) {

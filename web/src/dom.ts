@@ -22,6 +22,14 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return node;
 }
 
+/** An element of a drawing. */
+export function svg(tag: string, props: Record<string, string | number>, ...children: Node[]): SVGElement {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(props)) node.setAttribute(name, String(value));
+  node.append(...children);
+  return node;
+}
+
 function setVariables(node: HTMLElement, values: Record<string, string>): void {
   for (const [name, value] of Object.entries(values)) node.style.setProperty(name, value);
 }

@@ -10,6 +10,11 @@ export function duration(ns: number | null | undefined): string {
   return `${threeDigits(ns / unit)} ${name}`;
 }
 
+/** A duration on an axis, where digits that are zero have no meaning. */
+export function tickDuration(ns: number): string {
+  return duration(ns).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
+}
+
 export function ms(ns: number | null | undefined): string {
   if (ns === null || ns === undefined) return "–";
   return threeDigits(ns / 1e6);

@@ -1,15 +1,18 @@
 // Drawing interface of figures: the same strokes on a canvas and in an SVG file.
 
 export interface Pen {
+  /** Pixels of the pen per pixel of the page. */
+  readonly ratio: number;
   rect(x: number, y: number, w: number, h: number, color: string, alpha?: number): void;
   dot(x: number, y: number, radius: number, color: string): void;
+  polygon(points: [number, number][], color: string): void;
   line(points: [number, number][], color: string, width: number, dash?: number[]): void;
   text(text: string, x: number, y: number, color: string, align?: "left" | "center" | "right", turned?: boolean): void;
   image(image: HTMLCanvasElement, x: number, y: number): void;
 }
 
 export class CanvasPen implements Pen {
-  constructor(private readonly ctx: CanvasRenderingContext2D, private readonly ratio: number) {}
+  constructor(private readonly ctx: CanvasRenderingContext2D, readonly ratio: number) {}
 
   rect(x: number, y: number, w: number, h: number, color: string, alpha = 1): void {
     this.ctx.globalAlpha = alpha;
@@ -27,6 +30,13 @@ export class CanvasPen implements Pen {
       this.ctx.arc(x, y, size, 0, 7);
       this.ctx.fill();
     }
+  }
+
+  polygon(points: [number, number][], color: string): void {
+    this.ctx.beginPath();
+    for (const [x, y] of points) this.ctx.lineTo(x, y);
+    this.ctx.fillStyle = color;
+    this.ctx.fill();
   }
 
   line(points: [number, number][], color: string, width: number, dash: number[] = []): void {
@@ -64,6 +74,7 @@ export class CanvasPen implements Pen {
 export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", Arial, sans-serif';
 
 export class SvgPen implements Pen {
+  readonly ratio = 1;
   private readonly parts: string[] = [];
 
   rect(x: number, y: number, w: number, h: number, color: string, alpha = 1): void {
@@ -72,6 +83,10 @@ export class SvgPen implements Pen {
 
   dot(x: number, y: number, radius: number, color: string): void {
     this.parts.push(`<circle cx="${r(x)}" cy="${r(y)}" r="${radius}" fill="${color}"/>`);
+  }
+
+  polygon(points: [number, number][], color: string): void {
+    this.parts.push(`<polygon points="${points.map(([x, y]) => `${r(x)},${r(y)}`).join(" ")}" fill="${color}"/>`);
   }
 
   line(points: [number, number][], color: string, width: number, dash: number[] = []): void {

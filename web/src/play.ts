@@ -5,7 +5,7 @@ import type { ExperimentPoint, Form, KeyRow, MicroBenchmarkView, PlayedRun, RunV
 import { fetchJson, fetchPicture, postAction, type Picture } from "./api";
 import { color, debounce, errorNotice, facts, fill, h, table, type Child } from "./dom";
 import { link, onLeave, read, type Route } from "./route";
-import { count, duration, linearTicks, logTicks, threeDigits, tickOf, withSpacing } from "./format";
+import { count, duration, linearTicks, logTicks, threeDigits, tickOf, withSpacing, tickDuration } from "./format";
 import { paint } from "./paint";
 import { Plot } from "./plot";
 import { hue, HUES } from "./result";
@@ -312,7 +312,7 @@ function over(views: RunView[], pictures: Picture[], looks: string[]): HTMLEleme
   const plot = new Plot({
     title: "Response times, before and now", name: "play", height: 320,
     x: { range: { low: 0, high: last }, label: "number of the I/O", ticks: (low, high, about) => linearTicks(low, high, about).filter(Number.isInteger), tick: (low, high) => tickOf("number", low, high) },
-    y: { range: { low: least / 1.5, high: most * 1.5 }, log: true, label: "response time", ticks: (low, high) => logTicks(low, high), tick: () => duration },
+    y: { range: { low: least / 1.5, high: most * 1.5 }, log: true, label: "response time", ticks: (low, high) => logTicks(low, high), tick: () => tickDuration },
     paint: (pen, plane) => pictures.forEach((picture, i) => paint(pen, plane, picture, "number", { startup: 0, period: 0, hue: looks[i]!, mean: looks[i]!, selected: null }, views[i]!.edges_ns, () => looks[i]!)),
   });
   plot.over.parentElement!.classList.add("every");
@@ -364,7 +364,7 @@ async function benchmarks(played: PlayedRun[], name: string): Promise<Child> {
   const plot = new Plot({
     title: `${last.title}, before and now`, name: `play-${name}`, height: 360,
     x: { range: { low: left - margin, high: right + margin }, label: last.axis, ticks: (low, high, about) => withSpacing(ticks.map(([at]) => at), (high - low) / (about * 1.6)), tick: () => (value) => ticks.find(([at]) => at === value)?.[1] ?? "" },
-    y: { range, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => duration },
+    y: { range, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => tickDuration },
     paint: (pen, plane) => measured.forEach((each, i) => {
       const old = i < measured.length - 1;
       for (const { pattern, points } of each.patterns) {

@@ -1,15 +1,16 @@
 // A result: its key figures, its row of Table 3, its micro-benchmarks as small multiples, its
 // warnings. Every number links to its runs.
 
-import type { ExperimentPoint, ExperimentView, MicroBenchmarkView, NamedRun, Pattern, ResultView } from "./api_types";
+import type { ExperimentPoint, ExperimentView, MicroBenchmarkView, NamedRun, Pattern, ResultView, WarningView } from "./api_types";
 import { fetchJson } from "./api";
 import * as channel from "./channel";
 import { color, facts, fill, h, table, type Child } from "./dom";
+import { mark, shapeOf, whisker } from "./markers";
 import { distinctColour } from "./paint";
 import { Plot, type Scale } from "./plot";
 import { link, type Route } from "./route";
 import { saveCsv } from "./save";
-import { count, duration, logTicks, ms, percent, withSpacing, dateText } from "./format";
+import { count, duration, logTicks, ms, percent, withSpacing, dateText, tickDuration } from "./format";
 
 export const HUES: Record<string, string> = { SR: "sr", RR: "rr", SW: "sw", RW: "rw" };
 
@@ -24,20 +25,14 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
   fill(main,
     h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, result.name)),
     h("h1", {}, result.device, result.simulated ? h("span", { class: "badge" }, "simulated") : null),
-    facts([
-      ["measured", dateText(result.created_utc)], ["scale", result.scale], ["state", result.state],
-      ["durability", h("span", { title: result.durability_means }, result.durability)],
-      ["runs", `${count(result.finished)} of ${count(result.planned)}${result.status === "complete" ? "" : `, ${result.status}`}`],
-      ["converged means", result.experiments ? `${result.known} of ${result.experiments} (${percent(result.known / result.experiments)})` : ""],
-      ["uflip", result.uflip_version],
-    ]),
-    result.drive.length ? h("section", {}, h("h2", {}, "Counters of the drive"), facts(result.drive.map(({ label, text }) => [label, text]))) : null,
     result.headline ? h("p", { class: "abstract" }, result.headline) : null,
-    doubts(result),
-    h("section", { class: "tiles", "aria-label": "Baselines" }, result.baselines.map((each) => tile(key, each))),
+    result.baselines.length ? h("section", { class: "tiles", "aria-label": "Baselines" }, result.baselines.map((each) => tile(key, each))) : null,
+    doubts(key, result.warnings, "these numbers"),
+    provenance(result),
+    result.drive.length ? h("section", {}, h("h2", {}, "Counters of the drive"), facts(result.drive.map(({ label, text }) => [label, text]))) : null,
     result.cells ? h("section", {}, h("h2", {}, "Key characteristics"),
       table(result.columns, [result.cells], "As a row of uFLIP's Table 3", 0),
-      h("p", { class: "quiet" }, result.note)) : null,
+      h("details", {}, h("summary", {}, "How to read it"), h("p", { class: "quiet" }, result.note))) : null,
     result.advice ? h("section", { class: "hints" }, h("h2", {}, "Design hints"), h("p", {}, result.advice.class),
       table(["Hint", "Statement", "Evidence", "Advice"], result.advice.hints.map((hint): Child[] => [
         h("span", { class: `hint ${hint.verdict.split(" ")[0]}` }, `${hint.number} ${hint.verdict}`), hint.statement, hint.because, hint.advice || "–",
@@ -62,14 +57,26 @@ function tile(key: string, run: ExperimentView): HTMLElement {
     facts([["p50", duration(statistics.p50_ns)], [tail[0], duration(tail[1])], ["I/Os", count(statistics.count)]]));
 }
 
-function doubts(result: ResultView): HTMLElement | null {
-  if (!result.warnings.length) return null;
-  return h("details", { class: "notice", open: result.warnings.length <= 3 },
-    h("summary", {}, `${result.warnings.length} ${result.warnings.length === 1 ? "doubt" : "doubts"} about these numbers`),
-    result.warnings.map((each) => h("div", { class: "doubt" },
+/** Origin and conditions of a result. */
+export function provenance(result: ResultView): HTMLElement {
+  return facts([
+    ["measured (UTC)", dateText(result.created_utc)], ["scale", result.scale], ["state", result.state],
+    ["durability", h("span", { title: result.durability_means }, result.durability)],
+    ["runs", `${count(result.finished)} of ${count(result.planned)}${result.status === "complete" ? "" : `, ${result.status}`}`],
+    ["converged means", result.experiments ? `${result.known} of ${result.experiments} (${percent(result.known / result.experiments)})` : ""],
+    ["uflip", result.uflip_version],
+  ]);
+}
+
+/** Warnings in one line; opened, with their advice and their runs. */
+export function doubts(key: string, warnings: WarningView[], about: string): HTMLElement | null {
+  if (!warnings.length) return null;
+  return h("details", { class: "notice doubts" },
+    h("summary", {}, h("b", {}, `${warnings.length} ${warnings.length === 1 ? "doubt" : "doubts"}`), ` about ${about}: ${warnings.map((each) => each.code.replaceAll("_", " ")).join(", ")}`),
+    warnings.map((each) => h("div", { class: "doubt" },
       h("p", {}, h("b", {}, each.message), " ", h("code", {}, each.code)),
       h("p", { class: "quiet" }, each.advice),
-      each.runs.length ? h("p", {}, each.runs.length === 1 ? "Run: " : "Runs: ", each.runs.slice(0, 12).map((run: string) => [h("a", { href: link("run", [result.key, run]) }, run), " "]), each.runs.length > 12 ? `and ${each.runs.length - 12} more` : "") : null)));
+      each.runs.length ? h("p", {}, each.runs.length === 1 ? "Run: " : "Runs: ", each.runs.slice(0, 12).map((run: string) => [h("a", { href: link("run", [key, run]) }, run), " "]), each.runs.length > 12 ? `and ${each.runs.length - 12} more` : "") : null)));
 }
 
 interface Point { at: number; mean: number; low: number; high: number; pattern: string; of: ExperimentPoint }
@@ -94,6 +101,7 @@ function huesOf(patterns: Pattern[]): (pattern: string) => string {
 function multiple(key: string, result: ResultView, benchmark: MicroBenchmarkView, range: { low: number; high: number }): HTMLElement {
   const patterns = benchmark.patterns;
   const tone = huesOf(patterns);
+  const shape = (pattern: string) => shapeOf(pattern, patterns.findIndex((each) => each.pattern === pattern));
   const title = titleOf(result, benchmark);
   const points: Point[] = patterns.flatMap(({ pattern, points }) => points.map((of): Point => {
     const half = of.half_width_ns ?? 0;
@@ -107,7 +115,7 @@ function multiple(key: string, result: ResultView, benchmark: MicroBenchmarkView
     range: { low: Math.min(...positions) - margin, high: Math.max(...positions) + margin }, label: benchmark.axis,
     ticks: (low, high, about) => withSpacing(positions, (high - low) / (about * 1.6)), tick: () => (value) => benchmark.values.find((each) => each.at === value)?.label ?? "",
   };
-  const y: Scale = { range, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => duration };
+  const y: Scale = { range, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => tickDuration };
   const readout = h("p", { class: "readout", "aria-live": "polite" });
   const nearest = (at: number, value: number, plane: { x(v: number): number; y(v: number): number }): Point | undefined => {
     const far = (point: Point) => Math.hypot(plane.x(point.at) - plane.x(at), plane.y(point.mean) - plane.y(value));
@@ -123,9 +131,9 @@ function multiple(key: string, result: ResultView, benchmark: MicroBenchmarkView
           pen.line([[plane.left, plane.y(level * 1e6)], [plane.left + plane.width, plane.y(level * 1e6)]], tone(pattern), 1, [1, 4]);
       for (const { pattern } of patterns) {
         const own = points.filter((each) => each.pattern === pattern);
-        for (const each of own) pen.line([[plane.x(each.at), plane.y(each.low)], [plane.x(each.at), plane.y(each.high)]], tone(pattern), 3);
+        for (const each of own) if (each.high > each.low) whisker(pen, plane.x(each.at), plane.y(each.low), plane.y(each.high), tone(pattern));
         pen.line(own.map((each) => [plane.x(each.at), plane.y(each.mean)]), tone(pattern), 1.5);
-        for (const each of own) pen.dot(plane.x(each.at), plane.y(each.mean), 3, tone(pattern));
+        for (const each of own) mark(pen, shape(pattern), plane.x(each.at), plane.y(each.mean), 3.5, tone(pattern));
       }
     },
     at: (at, value, plane) => {
@@ -143,7 +151,7 @@ function multiple(key: string, result: ResultView, benchmark: MicroBenchmarkView
   return h("article", {},
     h("h3", {}, title),
     h("p", { class: "quiet" }, benchmark.question),
-    h("ul", { class: "legend" }, patterns.map(({ pattern, words }) => h("li", { vars: { "--hue": tone(pattern) } }, pattern, " ", words))),
+    h("ul", { class: "legend" }, patterns.map(({ pattern, words }) => h("li", { class: "shape", vars: { "--hue": tone(pattern) }, "data-shape": shape(pattern) }, pattern, " ", words))),
     plot.node, readout,
     h("details", {}, h("summary", {}, "Numbers, and the run of each"),
       table(["", benchmark.axis, "mean", "±", "p50", "p99", "max [ms]", "run"], points.map(({ pattern, of }): Child[] => [

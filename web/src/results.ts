@@ -2,10 +2,10 @@
 
 import type { Failed, Glance, SweepGlance, WarningRow } from "./api_types";
 import { fetchJson } from "./api";
-import { fill, h, debounce, table, type Child } from "./dom";
+import { fill, h, debounce, svg, table, type Child } from "./dom";
 import { link, updateQuery, type Route } from "./route";
 import { buttons, saveCsv } from "./save";
-import { count, percent, dateText } from "./format";
+import { count, dateText, duration, percent } from "./format";
 
 const BATCH = 20;
 const MAX_ROWS = 300;
@@ -14,20 +14,50 @@ const MAX_ROWS = 300;
 type Row = Pick<Failed, "key"> & Partial<Omit<Glance, "key">> & Partial<Omit<WarningRow, "key">> & { name: string; error?: Failed["error"]; loaded?: boolean }
 
 /** `sortKey`: the sort key of a row; null without a number. */
-interface Column { name: string; title: string; number?: boolean; sortKey(row: Row): string | number | null }
+interface Column { name: string; title: string; number?: boolean; extra?: boolean; help?: string; sortKey(row: Row): string | number | null; cell(row: Row): Child }
 
+/** Characteristics that are shown without *All columns*: the four baselines. */
+const BASELINES = 4;
+
+/** Columns of the list; those that are `extra` are shown on request. */
 function columnsOf(names: string[]): Column[] {
-  return [
-    { name: "name", title: "Result", sortKey: (row) => row.name },
-    { name: "device", title: "Device", sortKey: (row) => row.device ?? "" },
-    { name: "created_utc", title: "Date (UTC)", sortKey: (row) => row.created_utc ?? "" },
-    { name: "scale", title: "Scale", sortKey: (row) => row.scale ?? "" },
-    { name: "state", title: "State", sortKey: (row) => row.state ?? "" },
-    { name: "durability", title: "Durability", sortKey: (row) => row.durability ?? "" },
-    { name: "known", title: "Converged", number: true, sortKey: (row) => (row.experiments ? row.known! / row.experiments : null) },
-    { name: "warnings", title: "Warnings", number: true, sortKey: (row) => row.warnings?.length ?? 0 },
-    ...names.map((title, i): Column => ({ name: `c${i}`, title, number: true, sortKey: (row) => row.numbers?.[i] ?? null })),
+  const number = (row: Row, i: number): Child => (row.loaded ? row.cells?.[i] ?? "–" : "…");
+  const conditions: Column[] = [
+    { name: "scale", title: "Scale", extra: true, sortKey: (row) => row.scale ?? "", cell: (row) => row.scale },
+    { name: "state", title: "State", extra: true, sortKey: (row) => row.state ?? "", cell: (row) => row.state },
+    { name: "durability", title: "Durability", extra: true, sortKey: (row) => row.durability ?? "", cell: (row) => row.durability },
+    { name: "known", title: "Converged", extra: true, number: true, sortKey: (row) => (row.experiments ? row.known! / row.experiments : null),
+      cell: (row) => (row.loaded ? (row.experiments ? h("span", { title: `${row.known} of ${row.experiments} means have converged` }, percent(row.known! / row.experiments)) : "–") : "…") },
   ];
+  const characteristics = names.map((title, i): Column => ({ name: `c${i}`, title, number: true, extra: i >= BASELINES, sortKey: (row) => row.numbers?.[i] ?? null, cell: (row) => number(row, i) }));
+  return [
+    { name: "name", title: "Result", sortKey: (row) => row.name, cell: () => null },
+    { name: "device", title: "Device", sortKey: (row) => row.device ?? "", cell: (row) => [row.device, " ", row.simulated ? h("span", { class: "badge" }, "simulated") : null] },
+    { name: "created_utc", title: "Date (UTC)", sortKey: (row) => row.created_utc ?? "", cell: (row) => h("span", { class: "nowrap" }, dateText(row.created_utc!)) },
+    ...characteristics.slice(0, BASELINES),
+    { name: "tail", title: "Tail", number: true, help: "Response time of random writes, or of the only pattern, from the median (left) to the maximum (right), logarithmic", sortKey: (row) => longest(row), cell: (row) => (row.loaded ? sparkline(row) : "…") },
+    { name: "warnings", title: "Doubts", number: true, sortKey: (row) => row.warnings?.length ?? 0, cell: (row) => h("span", { title: row.warnings!.join(", ") }, row.warnings!.length || "–") },
+    ...conditions, ...characteristics.slice(BASELINES),
+  ];
+}
+
+const PERCENTILES = ["p50", "p90", "p95", "p99", "p99.9", "max"];
+
+function longest(row: Row): number | null {
+  return row.tail?.times_ns.at(-1) ?? null;
+}
+
+/** The tail of a result as a small line, with its maximum. */
+function sparkline(row: Row): Child {
+  const points = (row.tail?.times_ns ?? []).map((ns, i): [number, number | null] => [i, ns]).filter((each): each is [number, number] => each[1] !== null && each[1] > 0);
+  if (points.length < 2) return "–";
+  const [width, height] = [64, 18];
+  const logs = points.map(([, ns]) => Math.log10(ns));
+  const low = Math.min(...logs);
+  const span = Math.max(Math.max(...logs) - low, 1); // at least a decade, so that noise is flat
+  const path = points.map(([i], n) => `${((i / (PERCENTILES.length - 1)) * (width - 4) + 2).toFixed(1)},${(height - 2 - ((logs[n]! - low) / span) * (height - 4)).toFixed(1)}`).join(" ");
+  const words = `${row.tail!.pattern}: ${points.map(([i, ns]) => `${PERCENTILES[i]} ${duration(ns)}`).join(", ")}`;
+  return h("span", { class: "spark", title: words, role: "img", "aria-label": words }, svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, svg("polyline", { points: path })), duration(points.at(-1)![1]));
 }
 
 /** Order of two rows; rows without a number come last in both directions. */
@@ -39,10 +69,28 @@ function order(a: string | number | null, b: string | number | null, sign: numbe
 export async function show(main: HTMLElement, route: Route): Promise<void> {
   const list = await fetchJson("results");
   const rows = list.results as Row[];
-  const columns = columnsOf(list.columns);
+  if (!location.hash && rows.length === 1 && !list.sweeps.length && rows[0]!.run) { // nothing to choose from
+    location.replace(link("run", [rows[0]!.key, rows[0]!.run]));
+    return;
+  }
+  const all = columnsOf(list.columns);
+  let columns = all.filter((each) => !each.extra);
   const chosen = new Set((route.query.chosen ?? "").split(",").filter(Boolean));
   let sort = route.query.sort ?? "-created_utc";
   let filterText = route.query.filter ?? "";
+
+  /** Columns that a phone has no space for are hidden there. */
+  const classOf = (column: Column) => [column.number ? "n" : "", ["device", "created_utc", "c0", "c1", "c2", "warnings"].includes(column.name) ? "spacious" : ""].filter(Boolean).join(" ");
+  const more = h("input", { type: "checkbox", onchange: () => {
+    updateQuery({ columns: more.checked ? "all" : null });
+    showColumns();
+  } });
+  more.checked = route.query.columns === "all";
+  const showColumns = () => {
+    columns = more.checked ? all : all.filter((each) => !each.extra);
+    drawHead();
+    draw();
+  };
 
   const body = h("tbody");
   const head = h("tr");
@@ -58,7 +106,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     fill(head, h("th", { scope: "col" }, h("span", { class: "unseen" }, "Compare")), columns.map((column) => {
       const down = sort === `-${column.name}`;
       const sorted = down || sort === column.name;
-      return h("th", { scope: "col", class: column.number ? "n" : "", "aria-sort": sorted ? (down ? "descending" : "ascending") : "none" },
+      return h("th", { scope: "col", class: classOf(column), title: column.help, "aria-sort": sorted ? (down ? "descending" : "ascending") : "none" },
         h("button", { type: "button", class: "sort", onclick: () => {
           sort = down ? column.name : `-${column.name}`;
           updateQuery({ sort });
@@ -70,16 +118,19 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
 
   function matchingRows(): Row[] {
     const terms = filterText.toLowerCase().split(/\s+/).filter(Boolean);
-    const column = columns.find((each) => each.name === sort.replace("-", "")) ?? columns[0]!;
+    const column = all.find((each) => each.name === sort.replace("-", "")) ?? all[0]!;
     const sign = sort.startsWith("-") ? -1 : 1;
-    const all = (row: Row) => `${row.name} ${row.device ?? ""} ${row.created_utc ?? ""} ${row.scale ?? ""} ${row.state ?? ""} ${row.durability ?? ""} ${row.status ?? ""} ${(row.warnings ?? []).join(" ")}`.toLowerCase();
+    const text = (row: Row) => `${row.name} ${row.device ?? ""} ${row.created_utc ?? ""} ${row.scale ?? ""} ${row.state ?? ""} ${row.durability ?? ""} ${row.status ?? ""} ${(row.warnings ?? []).join(" ")}`.toLowerCase();
     return rows
-      .filter((row) => terms.every((word) => all(row).includes(word)))
+      .filter((row) => terms.every((word) => text(row).includes(word)))
       .sort((one, other) => order(column.sortKey(one), column.sortKey(other), sign) || one.name.localeCompare(other.name));
   }
 
   function rowOf(row: Row): HTMLElement {
-    const name = h("th", { scope: "row" }, h("a", { href: link("result", [row.key]) }, row.name));
+    const about = [row.scale, row.state, row.durability].filter(Boolean).join(", ");
+    const unfinished = row.status !== "complete" ? h("span", { class: "badge" }, row.status) : null;
+    const name = h("th", { scope: "row" }, h("a", { href: row.run ? link("run", [row.key, row.run]) : link("result", [row.key]) }, row.name), unfinished,
+      row.error ? null : h("div", { class: "quiet" }, h("span", { class: "narrow" }, `${row.device}${row.simulated ? " (simulated)" : ""} · `), about, h("span", { class: "narrow" }, row.warnings!.length ? ` · ${row.warnings!.length} ${row.warnings!.length === 1 ? "doubt" : "doubts"}` : "")));
     if (row.error) return h("tr", { class: "broken" }, h("td"), h("th", { scope: "row" }, row.name), h("td", { colspan: columns.length - 1 }, [row.error.what, row.error.got, row.error.action].filter(Boolean).join(" · ")));
     const box = h("input", { type: "checkbox", "aria-label": `Compare ${row.name}`, onchange: () => {
       if (box.checked) chosen.add(row.key);
@@ -88,17 +139,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
       drawChosen();
     } });
     box.checked = chosen.has(row.key);
-    const codes = row.warnings!;
-    const unfinished = row.status !== "complete" ? h("span", { class: "badge" }, row.status) : null;
-    const converged: Child = row.loaded ? (row.experiments ? h("span", { title: `${row.known} of ${row.experiments} means have converged` }, percent(row.known! / row.experiments)) : "–") : "…";
-    return h("tr", {},
-      h("td", {}, box), name,
-      h("td", {}, row.device, row.simulated ? h("span", { class: "badge" }, "simulated") : null),
-      h("td", { class: "nowrap" }, dateText(row.created_utc!), unfinished),
-      h("td", {}, row.scale), h("td", {}, row.state), h("td", {}, row.durability),
-      h("td", { class: "n" }, converged),
-      h("td", { class: "n", title: codes.join(", ") }, codes.length || "–"),
-      list.columns.map((_: string, i: number) => h("td", { class: "n" }, row.loaded ? row.cells?.[i] ?? "–" : "…")));
+    return h("tr", {}, h("td", {}, box), name, columns.slice(1).map((column) => h("td", { class: classOf(column) }, column.cell(row))));
   }
 
   function drawChosen(): void {
@@ -118,15 +159,15 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     sweeps(list.sweeps),
     rows.length || list.sweeps.length ? null : h("p", { class: "notice" }, "No results yet: ", h("code", {}, "uflip run sim:demo --out results/demo"), " makes the first."),
     h("div", { class: "bar" },
-      h("label", {}, "Filter ", filter), compare,
+      h("label", {}, "Filter ", filter), compare, h("label", {}, more, " all columns"),
       buttons([["CSV", () => saveCsv("results", ["name", "device", "created_utc", "scale", "state", "durability", "status", "known", "experiments", "warnings", ...list.columns], matchingRows().map((row) =>
         [row.name, row.device, row.created_utc, row.scale, row.state, row.durability, row.status, row.known, row.experiments, (row.warnings ?? []).join(" "), ...(row.cells ?? [])]))]])),
     status,
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of results" }, h("table", { class: "results" }, h("thead", {}, head), body)),
-    h("p", { class: "quiet" }, "Converged: the share of experiments with a 95 % interval within ±5 % of the mean. ", list.note));
-  drawHead();
+    h("p", { class: "quiet" }, "Tail: response time of random writes, or of the only pattern, from the median to the maximum, on a logarithmic scale."),
+    h("details", {}, h("summary", {}, "How to read the other columns"), h("p", { class: "quiet" }, "Converged: the share of experiments with a 95 % interval within ±5 % of the mean. ", list.note)));
+  showColumns();
   drawChosen();
-  draw();
   void loadRows(main, rows, matchingRows, draw);
 }
 

@@ -1,21 +1,22 @@
 // A run: every I/O, from the whole down to single ones; the visible range is in the
 // URL. Other panels follow it: the distribution of response times, and the slowest I/Os.
 
-import type { Io, RunView as RunNumbers } from "./api_types";
+import type { Io, ResultView, RunView as RunNumbers } from "./api_types";
 import { fetchJson, fetchPicture, type Picture } from "./api";
 import * as addresses from "./addresses";
 import * as card from "./card";
+import { Causes } from "./causes";
 import { color, facts, fill, h, debounce, table, type Child } from "./dom";
 import { Gantt } from "./gantt";
 import { COLOURS, coloured, ends, paint, type Axis, type Colour } from "./paint";
 import { Inside } from "./inside";
 import { link, onLeave, updateQuery, type Route } from "./route";
 import { onTouch, Plot, type Plane, type Range } from "./plot";
-import { rail } from "./result";
+import { doubts, provenance, rail } from "./result";
 import { saveCsv } from "./save";
 import * as slow from "./slow";
 import * as spread from "./distribution";
-import { bytes, count, duration, linearTicks, logTicks, modeName, tickOf } from "./format";
+import { bytes, count, duration, linearTicks, logTicks, modeName, tickOf, tickDuration } from "./format";
 
 const HUES: Record<string, string> = { SR: "sr", RR: "rr", SW: "sw", RW: "rw" };
 const LEAST: Record<Axis, number> = { number: 8, time: 1000 };
@@ -30,7 +31,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
   onLeave(() => view.remove());
   view.mount(main);
   await view.load();
-  void fetchJson("result", { key }, stop.signal).then((result) => fill(view.rail, h("h2", {}, "Runs of this result"), rail(key, result.runs, name))).catch(() => undefined);
+  void fetchJson("result", { key }, stop.signal).then((result) => view.complete(result)).catch(() => undefined);
 }
 
 class RunView {
@@ -53,6 +54,9 @@ class RunView {
   private readonly addressPanel: addresses.Addresses;
   private readonly inside: Inside | null;
   private readonly gantt: Gantt | null;
+  private readonly causes: Causes | null;
+  /** Doubts about this run, below its key figures. */
+  private readonly doubts = h("div");
   private readonly card = h("section", { class: "card", hidden: true, "aria-label": "One I/O" });
   private stepping = false; // through the list of the slowest I/Os, which stays until the user moves the view
   private pending = new AbortController();
@@ -73,6 +77,7 @@ class RunView {
     this.addressPanel = new addresses.Addresses(key, name, (io) => void this.select(io));
     this.inside = run.has_inside ? new Inside(key, name) : null;
     this.gantt = run.has_inside ? new Gantt(key, name, (io) => void this.select(io), (range) => this.showTime(range)) : null;
+    this.causes = run.causes.length ? new Causes(key, name) : null;
     const view = this;
     this.plot = new Plot({
       title: `${run.device}: ${run.id}`, name: run.id, height: 420,
@@ -82,7 +87,7 @@ class RunView {
         ticks: (low, high, about) => linearTicks(low, high, about).filter((each) => view.axis === "time" || Number.isInteger(each)),
         tick: (low, high) => tickOf(view.axis, low, high),
       },
-      y: { get range() { return { low: view.low, high: view.high }; }, log: true, label: "response time", ticks: (low, high) => logTicks(low, high), tick: () => duration },
+      y: { get range() { return { low: view.low, high: view.high }; }, log: true, label: "response time", ticks: (low, high) => logTicks(low, high), tick: () => tickDuration },
       paint: (pen, plane) => {
         const { picture } = this;
         if (!picture) return;
@@ -101,11 +106,19 @@ class RunView {
       const { low, high } = this.visible();
       updateQuery({ from: this.range ? Math.round(low) : null, to: this.range ? Math.round(high) : null });
       if (this.picture && !this.stepping) this.slowest.follow(this.picture);
+      if (this.picture?.complete) this.causes?.follow(this.picture);
       if (this.picture) this.addressPanel.follow(this.picture);
       this.gantt?.follow(this.visible(), this.axis);
       this.inside?.follow(this.visible(), this.axis);
     });
     if (query.io) void this.select(Number(query.io));
+  }
+
+  /** Adds what is known about the whole result: other runs, doubts, origin. */
+  complete(result: ResultView): void {
+    const single = result.runs.length === 1;
+    fill(this.rail, single ? [h("h2", {}, "Origin"), provenance(result)] : [h("h2", {}, "Runs of this result"), rail(this.key, result.runs, this.name)]);
+    fill(this.doubts, doubts(this.key, result.warnings.filter((each) => single || each.runs.includes(this.name)), "this run"));
   }
 
   private hue(): string {
@@ -153,9 +166,10 @@ class RunView {
     fill(main,
       h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("a", { href: link("result", [key]) }, run.result), " › ", h("span", { "aria-current": "page" }, run.id)),
       h("h1", {}, `${run.pattern} `, h("span", { class: "thin" }, [run.words, run.varies].filter(Boolean).join(", "))),
-      h("p", { class: "quiet" }, run.title, " · ", run.device, run.previous || run.next ? " · " : null,
+      h("p", { class: "quiet" }, run.title, " · ", run.device, run.simulated ? h("span", { class: "badge" }, "simulated") : null, run.previous || run.next ? " · " : null,
         run.previous ? h("a", { href: link("run", [key, run.previous]) }, "previous run") : null, run.previous && run.next ? " " : null, run.next ? h("a", { href: link("run", [key, run.next]) }, "next run") : null),
       this.about(),
+      this.doubts,
       h("div", { class: "split" }, h("div", {},
         h("div", { class: "bar" },
           h("fieldset", {}, h("legend", { class: "unseen" }, "Over"), axis("number", "over number"), axis("time", "over time")),
@@ -163,7 +177,7 @@ class RunView {
           h("span", { class: "buttons" }, button("◀", "Move left", () => this.pan(-0.5)), button("▶", "Move right", () => this.pan(0.5)), button("−", "Zoom out", () => this.zoom(2)), button("+", "Zoom in", () => this.zoom(0.5)), button("Whole run", "Whole run", () => this.setRange(null))),
           this.plot.saving([["CSV", () => this.saveCsv()]])),
         this.legend, pad, this.readout, this.status, this.card,
-        this.gantt?.node, this.side.node, this.slowest.node, this.addressPanel.node, this.inside?.node),
+        this.causes?.node, this.gantt?.node, this.side.node, this.slowest.node, this.addressPanel.node, this.inside?.node),
       this.rail));
   }
 
@@ -269,7 +283,7 @@ class RunView {
     this.colourOf = of;
     fill(this.legend, picture.kind === "ios"
       ? [h("li", { vars: { "--hue": this.by === "pattern" ? this.hue() : "transparent" } }, "a dot is an I/O"), ...keys.map((each) => h("li", { vars: { "--hue": each.color } }, each.words))]
-      : h("li", { vars: { "--hue": this.hue() } }, `a column is ${columnWords(picture)}: darker where there are more, minimum and maximum exact`),
+      : h("li", { vars: { "--hue": this.hue() } }, `a column is ${columnWords(picture)}: darker where there are more, minimum and maximum exact${this.by === "pattern" ? "" : "; colours are those of single I/Os: zoom in"}`),
       picture.at.average_ns ? h("li", { class: "stroke" }, "running mean", this.run.io_ignore ? " without the start-up" : "") : null,
       picture.at.average_with_ns ? h("li", { class: "stroke dashed" }, "with it") : null,
       this.run.io_ignore ? h("li", { vars: { "--hue": "var(--startup-mark)" } }, "start-up") : null);

@@ -50,6 +50,33 @@ def axis_name(parameter: str | None, unit: str | None) -> str:
     return f"{name} [I/Os]" if unit == "ios" else name
 
 
+WORDS = {
+    "io_size": "size of an I/O",
+    "io_shift": "shift of the addresses",
+    "target_size": "size of the area",
+    "partitions": "partitions",
+    "incr": "increment of the address",
+    "parallel_degree": "processes",
+    "pause": "pause between I/Os",
+    "burst": "I/Os between pauses",
+}
+"""Varied parameters in words."""
+
+
+def axis_words(parameter: str | None, unit: str | None) -> str:
+    """Return the axis label in words, with the paper's name of the parameter.
+
+    Examples
+    --------
+    >>> axis_words("io_size", "bytes"), axis_words("queue_depth", "")
+    ('size of an I/O (IOSize)', 'queue depth')
+    """
+    words = WORDS.get(parameter or "")
+    if words is None:
+        return axis_name(parameter, unit).replace("_", " ")
+    return f"{words} ({parameter_name(parameter)})"
+
+
 def format_ms(duration_ns: float | None) -> str:
     """Return a response time in ms with three significant digits; "–" for None.
 

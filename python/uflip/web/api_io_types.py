@@ -126,6 +126,28 @@ class Slowest(TypedDict):
     traits: list[CommonTrait]
 
 
+class CauseMeans(TypedDict):
+    """Mean time of an I/O for a cause: of all I/Os of a range, and of the slow ones."""
+
+    name: str
+    words: str
+    every_ns: float
+    slow_ns: float
+
+
+class RangeCauses(TypedDict):
+    """Causes of the response times of a range, and of its slowest hundredth.
+
+    `count` is the number of I/Os that were read, `least_ns` the shortest time of the slow ones.
+    """
+
+    count: int
+    slow: int
+    sampled: bool
+    least_ns: int | None
+    causes: list[CauseMeans]
+
+
 class Spread(TypedDict):
     """Histogram of the response times of some runs, with the maximum."""
 

@@ -41,8 +41,16 @@ class Glance(TypedDict):
     status: str
     repetitions: int
     planned: int
+    run: str | None
     warnings: list[str]
     uflip_version: str
+
+
+class Tail(TypedDict):
+    """Percentiles of the response times of a pattern: p50, p90, p95, p99, p99.9, maximum."""
+
+    pattern: str
+    times_ns: list[float | None]
 
 
 class RunCountsView(TypedDict):
@@ -59,9 +67,10 @@ class RunCountsView(TypedDict):
 
 
 class RunCountsWithWarnings(RunCountsView):
-    """The same with the codes of its warnings."""
+    """The same with the codes of its warnings, and the tail of a pattern."""
 
     warnings: list[str]
+    tail: Tail | None
 
 
 class WarningRow(RunCountsWithWarnings):

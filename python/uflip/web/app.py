@@ -29,7 +29,7 @@ from uflip.web import api_io_types, api_types, gantt, play, served_devices, view
 from uflip.web.device_log import device_log_view
 from uflip.web.open_results import Folders, OpenResults
 from uflip.web.open_run import OpenRun
-from uflip.web.slow_ios import io_view, slowest
+from uflip.web.slow_ios import causes_of, io_view, slowest
 from uflip.web.sweeps import Sweeps
 from uflip.web.views import Listing
 from uflip.web.window import AXES, Axis, Picture, addresses, picture
@@ -169,6 +169,7 @@ def reading_routes(opened: OpenResults, prefix: str, views_offered: Sequence[str
         "inside": lambda query: device_log_view(opened, _text(query, "key"), _text(query, "run")),
         "channel": lambda query: views.channel(opened, _text(query, "key")),
         "slowest": lambda query: _slowest(opened, query),
+        "causes": lambda query: _causes(opened, query),
         "spread": lambda query: views.distribution(
             opened, _text(query, "key"), _text(query, "runs").split(",")
         ),
@@ -363,6 +364,11 @@ def _slowest(opened: OpenResults, query: Query) -> api_io_types.Slowest:
     if "few" in query:
         return slowest(run, start, stop, 1, traits=False)
     return slowest(run, start, stop)
+
+
+def _causes(opened: OpenResults, query: Query) -> api_io_types.RangeCauses:
+    run = opened.run(_text(query, "key"), _text(query, "run"))
+    return causes_of(run, int(_number(query, "from")), int(_number(query, "to")))
 
 
 def _compare(opened: OpenResults, query: Query) -> api_types.ComparisonView:

@@ -23,8 +23,8 @@ from uflip.results.causes import cause_name
 from uflip.results.run_warnings import STALL_NS
 from uflip.results.warnings import HOST_GAP
 from uflip.units import format_duration_ns, format_size
-from uflip.web.api_io_types import Io, Slowest
-from uflip.web.open_run import PIECE_IOS, OpenRun
+from uflip.web.api_io_types import Io, RangeCauses, Slowest
+from uflip.web.open_run import PART, PIECE_IOS, OpenRun
 
 NO_EARLIER_IO = -1
 """Value of an I/O without earlier I/Os."""
@@ -110,6 +110,48 @@ def slowest(
                 "lift": each.lift,
             }
             for each in common
+        ],
+    }
+
+
+MAX_PARTS = 8
+"""Maximum number of parts of a column that are read for the causes of a range."""
+
+
+def causes_of(run: OpenRun, start: int, stop: int) -> RangeCauses:
+    """Return the mean time of an I/O by cause, of a range and of its slowest hundredth.
+
+    A long range is sampled: `MAX_PARTS` evenly spaced parts of `PART` consecutive I/Os.
+    """
+    start, stop = max(start, 0), min(stop, run.io_count)
+    parts = [(start, stop)]
+    if stop - start > MAX_PARTS * PART:
+        begins = np.linspace(start, stop - PART, MAX_PARTS).astype(np.int64) // PART * PART
+        parts = [(int(low), min(int(low) + PART, run.io_count)) for low in begins]
+    if not run.causes or stop <= start:
+        return {"count": 0, "slow": 0, "sampled": False, "least_ns": None, "causes": []}
+
+    def read(name: str) -> NDArray[np.int64]:
+        return np.concatenate([run.column(name, *part).astype(np.int64) for part in parts])
+
+    times = read("response_time_ns")
+    some = max(int(len(times) * SHARE), 1)
+    slow = np.argpartition(-times, some - 1)[:some]
+    spent = {name: read(name) for name in run.causes}
+    return {
+        "count": len(times),
+        "slow": some,
+        "sampled": len(parts) > 1,
+        "least_ns": int(times[slow].min()),
+        "causes": [
+            {
+                "name": name,
+                "words": cause_name(name),
+                "every_ns": float(ns.mean()),
+                "slow_ns": float(ns[slow].mean()),
+            }
+            for name, ns in spent.items()
+            if ns.any()
         ],
     }
 

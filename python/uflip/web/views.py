@@ -40,7 +40,7 @@ from uflip.report.drive_counters import change_facts, drive_facts
 from uflip.report.figures.axes import positions_of
 from uflip.report.findings import finding, headline
 from uflip.report.key_row import COLUMNS, cells, has_characteristics, note, numbers
-from uflip.report.labels import axis_name, counter_name, title
+from uflip.report.labels import axis_words, counter_name, title
 from uflip.result_views import summary
 from uflip.results import Results, StoredRun
 from uflip.results.causes import cause_name
@@ -83,6 +83,22 @@ class _Glance(Struct, frozen=True):
     repetitions: int = 1
 
 
+class _Planned(Struct, frozen=True):
+    id: str
+
+
+def _only_run(document: _Glance | Manifest) -> str | None:
+    """Return the run of a result that has only one."""
+    if len(document.plan) != 1 or document.device.addresses == "physical":
+        return None
+    (planned,) = document.plan
+    if not isinstance(planned, msgspec.Raw):
+        return planned.id
+    with suppress(msgspec.MsgspecError):
+        return msgspec.json.decode(planned, type=_Planned).id
+    return None
+
+
 class Listing:
     """Rows of results, each cached until its folder changes."""
 
@@ -123,6 +139,7 @@ def _glance(folder: ResultFolder) -> api_types.Glance | api_types.Failed:
         "status": document.status,
         "repetitions": document.repetitions,
         "planned": len(document.plan),
+        "run": _only_run(document),
         "warnings": [each.code for each in document.warnings],
         "uflip_version": document.uflip_version,
     }
@@ -161,7 +178,23 @@ def run_counts(document: Summary) -> api_types.RunCountsWithWarnings:
         "cells": None if row is None else cells(row),
         "numbers": None if row is None else numbers(row),
         "baselines_ms": document["baselines_ms"],
+        "tail": _tail(document),
     }
+
+
+PERCENTILES = ("p50_ns", "p90_ns", "p95_ns", "p99_ns", "p99_9_ns", "max_ns")
+
+
+def _tail(document: Summary) -> api_types.Tail | None:
+    """Return the tail of the random writes, or of the first run if there are none."""
+    runs = [run for _, run in experiments_of(document)]
+    run = next((run for run in runs if run["pattern"] == "RW"), next(iter(runs), None))
+    statistics = None if run is None else run["statistics"]
+    if run is None or statistics is None:
+        return None
+    numbers = cast("Mapping[str, float | None]", statistics)
+    times = [numbers[name] for name in PERCENTILES]
+    return {"pattern": run["pattern"], "times_ns": times}
 
 
 def result(opened: OpenResults, key: str) -> api_types.ResultView:
@@ -253,7 +286,7 @@ def _benchmark(
         "question": about.question if about else "",
         "how_to_read": about.how_to_read if about else "",
         "finding": finding(name, part),
-        "axis": axis_name(*varied),
+        "axis": axis_words(*varied),
         "values": [
             {"at": positions[value], "label": format_value(value, unit)} for value, unit in values
         ],
