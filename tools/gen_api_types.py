@@ -24,7 +24,7 @@ from generated import write_or_check
 
 from uflip.play.form import Form
 from uflip.web import api_io_types, api_types, served_devices
-from uflip.web.play import PlayedRuns
+from uflip.web.play import PlayedRuns, Remedies
 
 FILE = Path(__file__).resolve().parent.parent / "web" / "src" / "api_types.ts"
 HEAD = "// Made by tools/gen_api_types.py of the types of the answers in python/uflip/web."
@@ -37,6 +37,7 @@ ANSWERS: dict[str, Any] = {
     "operation": api_io_types.Operation,
     "play": Form,
     "played": PlayedRuns,
+    "remedies": Remedies,
     "result": api_types.ResultView,
     "results": api_types.ResultList,
     "rows": api_types.Rows,

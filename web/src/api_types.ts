@@ -295,6 +295,7 @@ export interface Io {
   idle_before_ns?: number;
   host_gap_ns?: number;
   flash?: Flash;
+  chain?: string;
 }
 
 /** A key of the device: its value, the value in its profile, and the allowed values. */
@@ -445,6 +446,21 @@ export interface RecentTimes {
   p999_ns: number | null;
   max_ns: number | null;
   span_ns: number;
+}
+
+/** Changes that act on the causes of an I/O, and the unchanged device; or the reason for an empty list. */
+export interface Remedies {
+  device: string;
+  remedies: Remedy[];
+  problem: string;
+}
+
+/** A change: its name, its title, how it acts, and the changed keys. */
+export interface Remedy {
+  name: string;
+  title: string;
+  why: string;
+  keys: Record<string, string>;
 }
 
 /** The convergence of one run of an experiment. */
@@ -757,6 +773,7 @@ export interface Answers {
   operation: Operation;
   play: Form;
   played: PlayedRuns;
+  remedies: Remedies;
   result: ResultView;
   results: ResultList;
   rows: Rows;

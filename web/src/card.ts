@@ -6,10 +6,12 @@ import { operationText } from "./gantt";
 import { activity } from "./paint";
 import { bytes, count, duration, modeName, percent } from "./format";
 
-export function draw(node: HTMLElement, io: Io, around: () => void, close: () => void): void {
+/** `remedy`: what would have avoided the I/O, where it can be tried. */
+export function draw(node: HTMLElement, io: Io, remedy: HTMLElement | null, around: () => void, close: () => void): void {
   fill(node,
     h("div", { class: "bar" }, h("h2", {}, `I/O ${count(io.number)}: ${duration(io.response_time_ns)}`),
       h("span", { class: "buttons" }, h("button", { type: "button", onclick: around }, "Show its neighbours"), h("button", { type: "button", "aria-label": "Close the card", onclick: close }, "Close"))),
+    io.chain ? h("p", { class: "chain" }, io.chain) : null,
     facts([
       ["what", io.mode === undefined ? "" : `${modeName(io.mode)}${io.io_size_bytes ? ` of ${bytes(io.io_size_bytes)}` : ""}`],
       ["offset", io.offset_bytes === undefined ? "" : `${count(io.offset_bytes)} B (${bytes(io.offset_bytes)})`],
@@ -19,6 +21,7 @@ export function draw(node: HTMLElement, io: Io, around: () => void, close: () =>
       ["stream", io.stream ? io.stream : ""], ["part of", io.ignored ? "the start-up" : ""],
     ]),
     io.causes.length ? causes(io) : h("p", { class: "quiet" }, "A real device does not report causes."),
+    remedy,
     io.flash ? flash(io.flash) : null);
 }
 

@@ -12,6 +12,7 @@ import { COLOURS, coloured, ends, paint, type Axis, type Colour } from "./paint"
 import { Inside } from "./inside";
 import { link, onLeave, updateQuery, type Route } from "./route";
 import { onTouch, Plot, type Plane, type Range } from "./plot";
+import { Remedy } from "./remedy";
 import { doubts, provenance, rail } from "./result";
 import { saveCsv } from "./save";
 import * as slow from "./slow";
@@ -363,13 +364,19 @@ class RunView {
     updateQuery({ io: this.selected ? number : null });
     this.card.hidden = exists && !this.selected;
     if (!exists) fill(this.card, h("p", { role: "alert" }, `The run has no I/O of this number: its numbers are 0 to ${count(this.run.io_count - 1)}.`));
-    if (this.selected) card.draw(this.card, this.selected, () => void this.visit(number), () => {
+    if (this.selected) card.draw(this.card, this.selected, this.remedy(number), () => void this.visit(number), () => {
       this.selected = null;
       this.card.hidden = true;
       updateQuery({ io: null });
       this.drawSelected();
     });
     this.drawSelected();
+  }
+
+  /** Where the server runs simulations, what would have avoided an I/O of a simulated device. */
+  private remedy(number: number): HTMLElement | null {
+    const runs = (document.body.dataset.views ?? "").split(" ").includes("play");
+    return runs && this.run.simulated && this.run.causes.length && this.run.spec ? new Remedy(this.key, this.name, number).node : null;
   }
 
   private drawSelected(): void {

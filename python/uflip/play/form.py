@@ -92,29 +92,30 @@ def parse_request(document: object) -> PlayRequest:
     document : object
         Fields: device, keys, benchmark, pattern, options.
     """
-    device, keys = _text_field(document, "device"), _text_fields(document, "keys")
+    device, keys = text_field(document, "device"), _text_fields(document, "keys")
     target = device_of(device, keys)
     info = inspect_sim(target)
-    _check_flash(info)
-    benchmark = _text_field(document, "benchmark")
+    check_flash(info)
+    benchmark = text_field(document, "benchmark")
     if benchmark != PATTERN:
         if benchmark not in varied_micro_benchmarks():
             raise unknown_name(
                 "micro-benchmark", benchmark, [PATTERN, *varied_micro_benchmarks()], where="run"
             )
         return PlayRequest(target.text, benchmark)
-    label, options = _text_field(document, "pattern"), _text_fields(document, "options")
+    label, options = text_field(document, "pattern"), _text_fields(document, "options")
     if label not in BASELINES:
         raise unknown_name("pattern", label, BASELINES, where="pattern")
     for name in options:
         if name not in OPTIONS:
             raise unknown_name("parameter", name, OPTIONS, where="options")
     complete = resolve(baseline(label, **options), info)
-    _check_length(complete.totals)
+    check_length(complete.totals)
     return PlayRequest(target.text, PATTERN, complete.spec, label)
 
 
-def _check_flash(info: DeviceInfo) -> None:
+def check_flash(info: DeviceInfo) -> None:
+    """Refuse a device with more flash than the limit."""
     flash = info.details.flash_bytes or info.capacity_bytes
     if flash > MAX_FLASH_BYTES:
         raise UsageError(
@@ -126,7 +127,8 @@ def _check_flash(info: DeviceInfo) -> None:
         )
 
 
-def _check_length(totals: Totals) -> None:
+def check_length(totals: Totals) -> None:
+    """Refuse a pattern that is longer than the limits."""
     moved = totals.bytes_read + totals.bytes_written
     if totals.total_ios > MAX_IOS or moved > MAX_BYTES:
         raise UsageError(
@@ -142,7 +144,8 @@ MAX_TEXT = 100
 MAX_PAIRS = 100
 
 
-def _text_field(document: object, name: str) -> str:
+def text_field(document: object, name: str) -> str:
+    """Return a text of a request."""
     value = document.get(name) if isinstance(document, dict) else None
     if isinstance(value, str) and 0 < len(value) <= MAX_TEXT:
         return value
@@ -158,7 +161,7 @@ def _text_field(document: object, name: str) -> str:
 def _text_fields(document: object, name: str) -> dict[str, str]:
     values = document.get(name, {}) if isinstance(document, dict) else None
     if isinstance(values, dict) and len(values) <= MAX_PAIRS:
-        return {key: _text_field(values, key) for key in values}
+        return {key: text_field(values, key) for key in values}
     raise UsageError(
         "The overrides are not an object of strings",
         where=name,

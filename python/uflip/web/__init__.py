@@ -11,6 +11,7 @@
 `api_io_types`      pictures, slow I/Os and operations, as the page receives them
 `window`            the picture of a part of a run
 `slow_ios`          the slowest I/Os, and their common traits
+`causal_chain`      the causal chain of a slow I/O in one sentence
 `gantt`             the operations of dies and channels
 `device_log`        the device log of a simulated device
 `sweeps`            sweeps: one number per point and axis

@@ -104,6 +104,7 @@ class Io(TypedDict):
     idle_before_ns: NotRequired[int]
     host_gap_ns: NotRequired[int]
     flash: NotRequired[Flash]
+    chain: NotRequired[str]
 
 
 class CommonTrait(TypedDict):

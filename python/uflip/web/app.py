@@ -26,6 +26,7 @@ from uflip.extras import missing_extra
 from uflip.play.stage import Stage
 from uflip.report.key_row import COLUMNS, note
 from uflip.web import api_io_types, api_types, gantt, play, served_devices, views
+from uflip.web.causal_chain import causal_chain
 from uflip.web.device_log import device_log_view
 from uflip.web.open_results import Folders, OpenResults
 from uflip.web.open_run import OpenRun
@@ -127,6 +128,7 @@ def _routes(opened: OpenResults, stage: Stage, token: str, sockets: Sequence[Pat
     documents: dict[str, Callable[[Query], object]] = {
         "play": play.form_view,
         "played": lambda _: play.runs_view(stage, opened.folders),
+        "remedies": lambda query: play.remedies_view(*_slow_io(opened, query)),
         "served": lambda _: served_devices.server_statistics(sockets),
     }
     routes = [
@@ -135,7 +137,7 @@ def _routes(opened: OpenResults, stage: Stage, token: str, sockets: Sequence[Pat
     ]
     routes += [
         Route(f"/{token}/{play.ACTION_PATH}{name}", partial(_run_action, act=act), methods=["POST"])
-        for name, act in play.actions(stage, opened.folders).items()
+        for name, act in play.actions(stage, opened).items()
     ]
     routes += reading_routes(opened, f"/{token}", ("results", "play", *["served"] * bool(sockets)))
     app = Starlette(routes=routes, exception_handlers={404: _not_found})
@@ -350,7 +352,13 @@ def _io(opened: OpenResults, query: Query) -> api_io_types.Io:
     view = io_view(run, int(position))
     if (flash := gantt.flash_view(run, int(position))) is not None:
         view["flash"] = flash
+    view["chain"] = causal_chain(view, gantt.recorded_lanes(run))
     return view
+
+
+def _slow_io(opened: OpenResults, query: Query) -> tuple[OpenRun, int]:
+    """Return a run and the number of one of its I/Os."""
+    return opened.run(_text(query, "key"), _text(query, "run")), int(_number(query, "number"))
 
 
 def _operation(opened: OpenResults, query: Query) -> api_io_types.Operation:

@@ -189,7 +189,8 @@ def _lanes(run: OpenRun) -> Lanes | None:
     return Lanes(log.operations, numbers, grid.begin_ns, holds=run.run.is_job)
 
 
-def _recorded_lanes(run: OpenRun) -> Lanes | None:
+def recorded_lanes(run: OpenRun) -> Lanes | None:
+    """Return the recorded operations of a run; None without a usable record."""
     if run.run.meta.inside is None:
         return None
     try:
@@ -201,7 +202,7 @@ def _recorded_lanes(run: OpenRun) -> Lanes | None:
 def lanes_of(opened: OpenResults, key: str, name: str) -> tuple[OpenRun, Lanes]:
     """Return a run and the recorded operations of its dies."""
     run = opened.run(key, name)
-    lanes = _recorded_lanes(run)
+    lanes = recorded_lanes(run)
     if lanes is None:
         raise UsageError(
             "The flash operations of this run were not recorded",
@@ -252,7 +253,7 @@ def gantt(
 
 def gantt_view(run: OpenRun, axis: Axis, low: float, high: float, columns: int) -> Picture:
     """Return the picture of a part of a run; it is empty if no operations were recorded."""
-    lanes = _recorded_lanes(run)
+    lanes = recorded_lanes(run)
     if lanes is None:
         return Picture({"kind": "nothing"}, {})
     return gantt(run, lanes, axis, (low, high), columns)
@@ -260,7 +261,7 @@ def gantt_view(run: OpenRun, axis: Axis, low: float, high: float, columns: int) 
 
 def flash_view(run: OpenRun, number: int) -> Flash | None:
     """Return the flash operations of an I/O; None if they are unknown."""
-    lanes = _recorded_lanes(run)
+    lanes = recorded_lanes(run)
     return None if lanes is None else io_operations(lanes, number)
 
 

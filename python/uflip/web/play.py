@@ -10,11 +10,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypedDict
 
 from uflip.data.document import Table
-from uflip.data.spec import table_of
+from uflip.data.spec import MODES, table_of
 from uflip.errors import UflipError, UsageError
-from uflip.play.form import Form, form, parse_request
+from uflip.play.form import Form, PlayRequest, form, parse_request, text_field
+from uflip.play.remedies import UNCHANGED, Remedy, SlowIo, remedies
+from uflip.play.remedies import request as remedy_request
 from uflip.play.stage import Played, Stage
-from uflip.web.open_results import Folders, key_of
+from uflip.web.open_results import Folders, OpenResults, key_of
+from uflip.web.open_run import OpenRun
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -25,6 +28,8 @@ MAX_BODY = 1 << 16
 KEY = "key."
 """Prefix of device keys in a URL: parameters of patterns may have the same names."""
 DEFAULT_DEVICE = "demo"
+AS_IT_WAS = "none"
+"""Remedy of a request for the unchanged device."""
 Action = Callable[[object], Mapping[str, object]]
 """Carries out an action of a document, and returns its result."""
 
@@ -43,6 +48,14 @@ class PlayedRun(TypedDict):
     error: dict[str, str] | None
     took_s: float
     key: str
+
+
+class Remedies(TypedDict):
+    """Changes of a device that act on the causes of an I/O; or the reason for an empty list."""
+
+    device: str
+    remedies: list[Remedy]
+    problem: str
 
 
 class PlayedRuns(TypedDict):
@@ -98,17 +111,55 @@ def runs_view(stage: Stage, folders: Folders) -> PlayedRuns:
     return {"played": [_run_view(each, folders) for each in stage.played()]}
 
 
-def actions(stage: Stage, folders: Folders) -> dict[str, Action]:
+def remedies_view(run: OpenRun, number: int) -> Remedies:
+    """Return what would have avoided an I/O."""
+    url = run.results.manifest.device.url
+    try:
+        return {"device": url, "remedies": remedies(url, _slow_io(run, number)), "problem": ""}
+    except UflipError as error:
+        return {"device": url, "remedies": [], "problem": str(error)}
+
+
+def _slow_io(run: OpenRun, number: int) -> SlowIo:
+    if not 0 <= number < run.io_count:
+        raise UsageError(
+            "There is no such I/O",
+            where="number",
+            got=str(number),
+            allowed=f"0 to {run.io_count - 1}",
+            action="use the number of an I/O of the run",
+        )
+    causes = {name: int(run.column(name, number, number + 1)[0]) for name in run.causes}
+    mode = int(run.column("mode", number, number + 1)[0]) if run.has("mode") else 0
+    return SlowIo(MODES[mode], causes)
+
+
+def _remedy_request(opened: OpenResults, document: object) -> PlayRequest:
+    """Parse a request to run the I/Os of a stored run on a changed device."""
+    run = opened.run(text_field(document, "key"), text_field(document, "run"))
+    number = text_field(document, "number")
+    name = text_field(document, "remedy")
+    url = run.results.manifest.device.url
+    io = _slow_io(run, int(number) if number.isdecimal() else -1)
+    name = UNCHANGED if name == AS_IT_WAS else name
+    return remedy_request(url, run.run.spec, run.run.pattern, io, name)
+
+
+def actions(stage: Stage, opened: OpenResults) -> dict[str, Action]:
     """Return the actions of POST requests, by name."""
+    folders = opened.folders
 
     def begin(document: object) -> PlayedRun:
         return _run_view(stage.begin(parse_request(document)), folders)
+
+    def remedy(document: object) -> PlayedRun:
+        return _run_view(stage.begin(_remedy_request(opened, document)), folders)
 
     def stop(_document: object) -> dict[str, str]:
         stage.stop()
         return {}
 
-    return {"begin": begin, "stop": stop}
+    return {"begin": begin, "remedy": remedy, "stop": stop}
 
 
 def _run_view(one: Played, folders: Folders) -> PlayedRun:

@@ -186,7 +186,7 @@ PERCENTILES = ("p50_ns", "p90_ns", "p95_ns", "p99_ns", "p99_9_ns", "max_ns")
 
 
 def _tail(document: Summary) -> api_types.Tail | None:
-    """Return the tail of the random writes, or of the first run if there are none."""
+    """Return the tail of the random writes, or else of the first run."""
     runs = [run for _, run in experiments_of(document)]
     run = next((run for run in runs if run["pattern"] == "RW"), next(iter(runs), None))
     statistics = None if run is None else run["statistics"]
