@@ -24,9 +24,10 @@ from uflip.results.device_log import (
     operations_of,
     read_device_log,
 )
+from uflip.results.die_lanes import Lanes
 from uflip.results.integrity import verify
 from uflip.web.device_log import device_log_view
-from uflip.web.gantt import Lanes, gantt, lanes_of, operation
+from uflip.web.gantt import gantt, lanes_of, operation
 from uflip.web.open_results import Folders, OpenResults, key_of
 from uflip.web.open_run import OpenRun
 

@@ -28,10 +28,10 @@ from uflip.results.device_log import (
     operations_of,
     read_device_log,
 )
+from uflip.results.die_lanes import Lanes
 from uflip.spec import baseline, basic, mix, parallel
 from uflip.web.gantt import (
     MAX_OPERATIONS,
-    Lanes,
     busy_until,
     gantt,
     io_operations,

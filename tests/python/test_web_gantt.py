@@ -11,7 +11,8 @@ from browser_page import PHONE, MonitoredPage, check_in_all_themes, check_usable
 
 from uflip.device.opener import open_device
 from uflip.results import Results
-from uflip.web.gantt import Lanes, gantt, lanes_of, operation
+from uflip.results.die_lanes import Lanes
+from uflip.web.gantt import gantt, lanes_of, operation
 from uflip.web.open_results import Folders, OpenResults, key_of
 from uflip.web.open_run import OpenRun
 from uflip.web.server import Serving, serving

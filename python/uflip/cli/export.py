@@ -19,11 +19,11 @@ CSV_ROW_BYTES = 125
 @click.option(
     "--format",
     "file_format",
-    metavar="csv|parquet|fio-job",
+    metavar="csv|parquet|fio-job|perfetto",
     default="csv",
     show_default=True,
     help="csv: one table of all I/Os; parquet: a table of I/Os per run; fio-job: a fio job per "
-    "run, without tables.",
+    "run, without tables; perfetto: tracks of I/Os, waits, channels and dies per run.",
 )
 @click.option(
     "-o",
@@ -37,7 +37,9 @@ CSV_ROW_BYTES = 125
 def command(results: Path, file_format: str, out: Path | None, quiet: bool, as_json: bool) -> None:
     """Export the result folder RESULTS: a row per I/O, a row per run, and a description of columns.
 
-    With --format fio-job, export fio jobs, with which others can repeat the runs.
+    With --format fio-job, export fio jobs, with which others can repeat the runs. With --format
+    perfetto, export a trace of each run for ui.perfetto.dev; runs recorded with --inside have
+    channels, dies, and arrows from a wait to what it waited for.
     """
     from uflip.results import Results
     from uflip.results.export import export

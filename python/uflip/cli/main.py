@@ -62,7 +62,7 @@ GROUPS = {
         "selftest": "Compare the simulator with theory.",
     },
     "Share": {
-        "export": "Export results as CSV or Parquet tables, or as fio jobs.",
+        "export": "Export results as tables, fio jobs, or traces for Perfetto.",
         "import": "Convert latency logs of fio to results.",
         "submit": "Upload a result to a results site.",
         "pull": "Download a result from a results site.",

@@ -8,6 +8,7 @@
 `initial_manifest`      the manifest before the first run, with the host
 `causes`                causes of response times: names, colours, meanings
 `device_log`            samples and flash operations from inside a simulated device
+`die_lanes`             occupants of dies and channels, and who waited for them
 `state_record`          records the device state beside the results
 `columns`               columns of a trace, whole or a piece at a time
 `run_statistics`        statistics and throughput of a run, by mode
@@ -29,6 +30,7 @@
 `outputs`               files that users name: replaced only where nothing is lost
 `export`                tidy tables for other programs
 `fio_job`               runs as fio jobs
+`perfetto`              runs as traces for Perfetto
 ======================  ============================================================================
 
 The folder::

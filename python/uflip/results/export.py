@@ -7,6 +7,7 @@ Layout of an export::
     OUT/ios.csv         csv:      one row per I/O of every run
     OUT/ios/<run>.parquet         parquet: the same rows, a file per run; the folder is one table
     OUT/<run>.fio       fio-job:  a fio job for each run, see `fio_job`; no other files
+    OUT/<run>.json.gz   perfetto: a trace for ui.perfetto.dev for each run; no other files
     OUT/logs/<run>.csv            open-channel devices: a row per command, with the columns of FOX,
     OUT/logs/<run>.parquet        or of the log; of a wear job a row per cycle, always Parquet
 
@@ -28,12 +29,13 @@ from uflip.errors import UsageError, native_errors, unknown_name
 from uflip.results import outputs
 from uflip.results.fio_job import write_jobs
 from uflip.results.outputs import cell
+from uflip.results.perfetto import write_perfetto
 from uflip.results.reader import Results, StoredRun
 from uflip.results.run_summary import OPS
 from uflip.results.startup_check import marks_of
 from uflip.results.summary_document import experiment
 
-FORMATS = ("csv", "parquet", "fio-job")
+FORMATS = ("csv", "parquet", "fio-job", "perfetto")
 RATES: tuple[Literal["bytes", "ios_per_s", "bytes_per_s"], ...] = (
     "bytes", "ios_per_s", "bytes_per_s",
 )  # fmt: skip
@@ -106,8 +108,13 @@ def export(results: Results, out: Path, file_format: str) -> list[Path]:
 
 def _fill(results: Results, folder: Path, file_format: str) -> None:
     if file_format == "fio-job":
-        _check_addresses(results)
+        _check_addresses(results, "fio does not support physical addresses", file_format)
         write_jobs(results, folder)
+        return
+    if file_format == "perfetto":
+        _check_addresses(results, "Perfetto's tracks are those of host I/Os", file_format)
+        for run in results.runs:
+            write_perfetto(run, folder / f"{run.id}.json.gz")
         return
     marks = marks_of(results.warnings)
     rows = [_summary_row(run, experiment(results.summary_of([run]), marks)) for run in results.runs]
@@ -128,12 +135,12 @@ def _fill(results: Results, folder: Path, file_format: str) -> None:
     _write_meanings(folder, names)
 
 
-def _check_addresses(results: Results) -> None:
+def _check_addresses(results: Results, what: str, file_format: str) -> None:
     if results.is_open_channel:
         raise UsageError(
-            "fio does not support physical addresses",
+            what,
             where="--format",
-            got="fio-job of an open-channel device",
+            got=f"{file_format} of an open-channel device",
             allowed="csv, parquet",
             action="export the logs as a table",
         )

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from uflip.results.device_log import ERASE, NAMES_BY_PURPOSE
+from uflip.results.die_lanes import Lanes
 from uflip.units import format_count, format_duration_ns
 from uflip.web.api_io_types import Cause, Io, Share, Wait
-from uflip.web.gantt import Lanes
 
 MAX_SHARES = 2
 MIN_SHARE = 0.05
