@@ -1,7 +1,9 @@
 """`uflip reproduce drives`: tables, workloads, simulated lines, and the fit of constants."""
 
+import random
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,18 +18,24 @@ from uflip.reproduce.drives.comparison import (
     ComparedResponse,
     ComparedRow,
     SimulatedDrive,
+    compare_responses,
     format_drives,
     reproduction_rows,
+    usual_cost,
 )
 from uflip.reproduce.drives.drive_model import Constants
 from uflip.reproduce.drives.fit import POLICIES, calibration_rows, fit, policy_errors, policy_name
+from uflip.reproduce.drives.knees import Knee, find_knees, predict_knee
 from uflip.reproduce.drives.line_device import (
     RANDOM_LINE_PAGES,
     RANDOM_LINES,
     Lines,
     write_amplification,
 )
-from uflip.reproduce.drives.loaded_response import ResponseConstants, fit_responses
+from uflip.reproduce.drives.loaded_response import (
+    ResponseConstants,
+    fit_responses,
+)
 from uflip.reproduce.drives.tables import (
     AMPLIFICATION,
     BUILT_IN,
@@ -39,6 +47,7 @@ from uflip.reproduce.drives.tables import (
     read_drives,
 )
 from uflip.reproduce.drives.workload import Workload, is_calibration, workload_of
+from uflip.reproduce.drives.write_waits import MeasuredWrite, WriteWaits, fit_waits
 from uflip.reproduce.reproduction import ReproductionOutcome
 
 UNIFORM, SEQUENTIAL = Workload("uniform"), Workload("sequential")
@@ -249,38 +258,218 @@ def test_fit_finds_the_constants_of_a_made_up_drive() -> None:
 # Response times under load
 
 
-LOADED = ResponseConstants(70_000.0, 60.0, 300.0, 3_000.0, 900.0)
+SATURATED = {
+    (main, what, percent): 1_000.0 * us
+    for main, what, percent, us in (
+        (True, "write", 50, 5.5), (True, "write", 99, 6.5), (True, "read", 50, 3.0),
+        (True, "read", 99, 4.0), (False, "write", 50, 3.0), (False, "write", 99, 5.0),
+        (False, "read", 50, 0.9), (False, "read", 99, 2.0),
+    )
+}  # fmt: skip
+LOADED = ResponseConstants(70_000.0, 60.0, 300.0, 9.0, 13.0, 2.0, WriteWaits(), SATURATED)
 
 
 def test_saturated_stream_obeys_littles_law() -> None:
-    """384 writes in flight, of which 70,000 complete in a second."""
-    middle = LOADED.predict(100_000, 0.99, "write", 50)
-    assert middle == pytest.approx(384 / 70_000 * 1e6)
-    assert LOADED.predict(100_000, 0.99, "read", 50) - 900 == pytest.approx(middle - 3_000)
-    assert LOADED.predict(200_000, 0.5, "write", 50) == 3_000
+    """384 writes in flight of 5.5 ms each: 69,800 complete in a second."""
+    rows = [
+        LoadedResponse(rate, share, what, percent, LOADED.predict(rate, share, what, percent))
+        for rate in (10_000, 200_000)
+        for share in (0.5, 0.99)
+        for what in ("read", "write")
+        for percent in (50, 99)
+    ]
+    found = fit_responses(rows, 90_000.0)
+    assert found is not None
+    assert found.sustained_per_s == pytest.approx(384 / 5.5e-3)
+    assert found.predict(150_000, 0.99, "write", 50) == 5_500
 
 
 def test_reads_of_an_idle_drive_do_not_wait() -> None:
-    quiet = ResponseConstants(1e9, 60.0, 300.0, 3_000.0, 900.0)
+    quiet = ResponseConstants(1e9, 60.0, 300.0, 9.0, 13.0, 2.0, WriteWaits(), SATURATED)
     assert quiet.predict(10, 0.99, "read", 99) == 60
     waits = [LOADED.predict(rate, 0.99, "read", 99) for rate in (10_000, 30_000, 60_000)]
     assert waits == sorted(waits)
     assert 60 < waits[0] < waits[-1] < 60 + 300
 
 
-def test_fit_finds_the_constants_of_a_made_up_load() -> None:
-    responses = [
-        LoadedResponse(rate, share, what, percent, LOADED.predict(rate, share, what, percent))
+def loaded_rows(constants: ResponseConstants) -> list[LoadedResponse]:
+    return [
+        LoadedResponse(rate, share, what, percent, constants.predict(rate, share, what, percent))
         for rate in (10_000, 30_000, 50_000, 200_000)
         for share in (0.5, 0.99)
         for what in ("read", "write")
         for percent in (50, 99)
     ]
-    found = fit_responses(responses, 90_000.0)
+
+
+def test_fit_finds_the_constants_of_a_made_up_load() -> None:
+    rows = loaded_rows(LOADED)
+    found = fit_responses(rows, 70_000.0)
     assert found is not None
-    for name, expected in vars(LOADED).items():
-        assert getattr(found, name) == pytest.approx(expected, rel=0.02)
-    assert fit_responses([row for row in responses if row.what == "write"], 90_000.0) is None
+    assert found.waits == WriteWaits()
+    assert found.saturated_us == SATURATED
+    for name in ("sustained_per_s", "read_us", "blocked_us", "buffered_us", "buffered_tail_us"):
+        expected = getattr(LOADED, name)
+        assert getattr(found, name) == pytest.approx(expected, rel=0.03), name
+    assert fit_responses([row for row in rows if row.what == "write"], 90_000.0) is None
+
+
+def simulated_waits_ms(per_s: int, buffer: int, turn_s: float, pace: float) -> list[float]:
+    """Wait for buffer space, write by write, while turns of collection slow a drive down.
+
+    A turn begins after every second of writes; outside of turns the drive frees space at once.
+    """
+    interval = 1 / per_s
+    waits = []
+    for number in range(per_s):
+        arrival = number * interval
+        freed = pace * per_s * min(arrival, turn_s)
+        if arrival >= turn_s:
+            waits.append(0.0)
+            continue
+        backlog = max(0.0, number + 1 - freed - buffer)
+        waits.append(1e3 * min(backlog / (pace * per_s), turn_s - arrival + 1e-4 * backlog))
+    return waits
+
+
+@pytest.mark.parametrize("per_s", [20_000, 40_000, 80_000])
+def test_waits_agree_with_a_simulated_buffer(per_s: int) -> None:
+    """Turns of 100 ms a second, with 0.9 of the arrivals served and a buffer of 100 writes."""
+    buffer, turn_s, pace = 100, 0.1, 0.9
+    waits = sorted(simulated_waits_ms(per_s, buffer, turn_s, pace))
+    onset = buffer / turn_s / (1 - pace)
+    longest_us = (1 - pace) * turn_s / pace * 1e6
+    formula = WriteWaits(onset, longest_us, turn_s * 100_000 / per_s, 1, pace)
+    for percent in (92, 95, 99):
+        simulated = waits[int(percent / 100 * len(waits))]
+        expected = formula.wait_us(percent, per_s, 100_000, 1e9) / 1e3
+        assert simulated == pytest.approx(expected, rel=0.15, abs=0.3), percent
+
+
+def test_depth_of_a_stream_limits_its_waits() -> None:
+    """384 writes, of which 0.8 of 50,000 are served in a second."""
+    waits = WriteWaits(10_000.0, 1e6, 1.0, 1, 0.8)
+    assert waits.wait_us(99, 50_000, 60_000, 384) == pytest.approx(384 / 40_000 * 1e6)
+    assert waits.wait_us(99, 10_000, 60_000, 384) == 0
+
+
+@pytest.mark.parametrize(
+    "made_up", [WriteWaits(14_000.0, 14_000.0, 0.6, 2, 0.85), WriteWaits(70_000.0, 9_000.0, 0.8, 1)]
+)
+def test_fit_finds_waits_that_predict_the_same(made_up: WriteWaits) -> None:
+    """Constants trade for each other; the percentiles at rates in between are what counts."""
+    sustained = 8 * made_up.onset_per_s
+
+    def measure(percent: float, load: float) -> float:
+        return 10 + made_up.wait_us(percent, load * sustained, sustained, 384)
+
+    rows = [
+        MeasuredWrite(percent, load * sustained, 10.0, measure(percent, load))
+        for load in (0.1, 0.3, 0.5, 1.0)
+        for percent in (50, 90, 99, 99.9)
+    ]
+    found = fit_waits(rows, sustained, 384)
+    for load in (0.4, 0.7):
+        predicted = 10 + found.wait_us(99, load * sustained, sustained, 384)
+        assert predicted == pytest.approx(measure(99, load), rel=0.2)
+
+
+# Knees
+
+
+def test_knee_lies_between_two_measured_rates() -> None:
+    rates = (10_000, 30_000, 50_000, 200_000)
+    knees = list(find_knees(loaded_rows(LOADED), rates, LOADED))
+    assert [(knee.below_per_s, knee.above_per_s) for knee in knees] == [(50_000, 200_000)] * 2
+    assert all(knee.within and knee.fitted for knee in knees)
+    # 0.99 of the offered rate are writes: the drive sustains 70,000 of them.
+    assert predict_knee(LOADED, 50) == pytest.approx(70_000 / 0.99, rel=0.01)
+    assert list(find_knees(loaded_rows(LOADED)[:8], rates, LOADED)) == []
+
+
+@pytest.mark.parametrize(
+    ("predicted", "deviation", "within"),
+    [
+        (None, None, False),
+        (70.0, 0, True),
+        (60.0, 0, True),
+        (54.5, -1 / 11, True),
+        (90.0, 0.125, 0),
+    ],
+)
+def test_knee_deviates_from_the_nearer_end(
+    predicted: float | None, deviation: float | None, within: bool
+) -> None:
+    knee = Knee(50, 60, 80, False, predicted)
+    assert knee.deviation == (None if deviation is None else pytest.approx(deviation, abs=0.001))
+    assert knee.within == within
+
+
+# Drives that the program has not seen
+
+
+def unseen(tmp_path: Path, change: Callable[[str, list[str]], list[str]]) -> Drive:
+    """Return the PE8110 under another name, from tables whose lines `change` has changed."""
+    for name in ("throughput.csv", "response.csv"):
+        head, *lines = (BUILT_IN / name).read_text().splitlines()
+        kept = [line.replace("sk-hynix-pe8110-960", "unseen") for line in lines if "hynix" in line]
+        (tmp_path / name).write_text("\n".join([head, *change(name, kept)]) + "\n")
+    drives = read_drives(BUILT_IN, tmp_path)
+    return next(drive for drive in drives if drive.name == "unseen")
+
+
+def test_renamed_drive_with_shuffled_rows_gets_the_same_constants(tmp_path: Path) -> None:
+    def shuffle(_: str, lines: list[str]) -> list[str]:
+        return random.Random(7).sample(lines, len(lines))
+
+    drive = unseen(tmp_path, shuffle)
+    known = next(one for one in read_drives(BUILT_IN) if one.name == "sk-hynix-pe8110-960")
+    assert fit_responses(drive.responses, 80_000.0) == fit_responses(known.responses, 80_000.0)
+    assert [row.value for row in drive.observations] == [row.value for row in known.observations]
+    policy = [("greedy", True)]
+    assert fit(drive, policies=policy) == fit(known, policies=policy)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "rates", "times"),
+    [
+        (",sequential", True, True),  # its zones show the sequential rate
+        (",zns", True, True),
+        ("s0.4", True, True),
+        (",uniform,", False, False),  # no limit for the load either
+        (",0.5,write", True, False),
+        (",10000,", True, True),
+        (",read,", True, False),
+        ("-shuffle,,", True, False),  # nothing under load
+    ],
+)
+def test_drive_with_missing_rows_is_fitted_as_far_as_possible(
+    tmp_path: Path, lacks: str, rates: bool, times: bool
+) -> None:
+    def remove(name: str, lines: list[str]) -> list[str]:
+        # Zipf's rows and the two areas are removed with the uniform ones: no random rate is left.
+        random_only = lacks == ",uniform,"
+        return [
+            line for line in lines
+            if lacks not in line
+            and not (random_only and name == "throughput.csv" and "zns" not in line)
+        ]  # fmt: skip
+
+    drive = unseen(tmp_path, remove)
+    constants = fit(drive, policies=[("greedy", True)])
+    assert (constants is not None) == rates
+    found = compare_responses([drive], drive)
+    assert (found.load is not None) == times
+    assert len(found.rows) == sum(row.percent in {50, 99} for row in drive.responses)
+
+
+def test_usual_cost_is_learned_from_the_other_drives() -> None:
+    costs = {
+        name: Constants(1000.0, 1100.0, cost, 1.0, 1000.0)
+        for name, cost in (("a", 1.2), ("b", 1.4), ("c", 2.4))
+    }
+    assert usual_cost({**costs, "d": None}, "c") == pytest.approx(1.3)
+    assert usual_cost({"c": costs["c"]}, "c") == 1.35
 
 
 def test_all_rows_are_printed_and_drawn(tmp_path: Path) -> None:

@@ -82,8 +82,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "stats", "table", "units",
     },
     "inference": {
-        "_native", "data", "device", "errors", "microbench", "native_wait", "results", "spec",
-        "units",
+        "_native", "data", "device", "errors", "microbench", "native_wait", "profiles",
+        "results", "spec", "units",
     },
     "hints": {"data", "errors", "microbench", "results", "units"},
     "cost": {"_native", "data", "device", "errors", "hints", "spec", "units"},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip.cli.options import ANY_PATH, int_parser, json_option, read_size
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.terminal import echo, echo_json, echo_twin
 from uflip.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,8 +122,10 @@ def command(
     ]
     if as_json:
         rows = [_document(prediction, replayed) for prediction, replayed in pairs]
-        echo_json({"results": str(results), "device": device.url, "workloads": rows})
+        twin = device.details.twin
+        echo_json({"results": str(results), "device": device.url, "twin": twin, "workloads": rows})
         return
+    echo_twin(device)
     for prediction, replayed in pairs:
         _print(prediction, replayed)
 

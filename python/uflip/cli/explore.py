@@ -3,6 +3,7 @@
 import signal
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 
@@ -16,6 +17,7 @@ Examples:
   uflip explore results
   uflip explore results/before results/after --no-browser
   uflip explore --served stats.sock
+  uflip explore --twin twin.toml      change the twin of a device, and run something on it
 """
 MAX_PORT = 65535
 
@@ -37,13 +39,29 @@ def _read_port(context: click.Context, param: click.Parameter, value: str | None
     type=ANY_PATH,
     help="Show a device being served, from the socket of `uflip serve --stats PATH`; repeatable.",
 )
+@click.option(
+    "--twin",
+    "twins",
+    metavar="TWIN.toml",
+    multiple=True,
+    type=ANY_PATH,
+    help="Offer this simulated device on the page Play, as `uflip infer -o` wrote it; repeatable.",
+)
 @click.option("--no-browser", is_flag=True, help="Print the URL only; open no browser.")
-def command(paths: tuple[str, ...], port: int, sockets: tuple[Path, ...], no_browser: bool) -> None:
+def command(
+    paths: tuple[str, ...],
+    port: int,
+    sockets: tuple[Path, ...],
+    twins: tuple[Path, ...],
+    no_browser: bool,
+) -> None:
     """Browse results: PATH is a result folder, or a folder that contains some.
 
     The server listens only on this machine, reads only PATH, changes nothing, and ends with Ctrl-C.
     """
-    if not (paths or sockets) or "" in paths:  # an empty path would mean the current folder
+    if (
+        not (paths or sockets or twins) or "" in paths
+    ):  # an empty path would mean the current folder
         raise UsageError(
             "No results found",
             where="PATH",
@@ -54,8 +72,9 @@ def command(paths: tuple[str, ...], port: int, sockets: tuple[Path, ...], no_bro
     from uflip.web.server import opened_in_browser, serving
 
     with ExitStack() as stack:
-        server = stack.enter_context(serving([Path(path) for path in paths], port, sockets))
-        url = server.url if paths else f"{server.url}#/served"
+        server = stack.enter_context(serving([Path(path) for path in paths], port, sockets, twins))
+        page = "" if paths else "#/served" if sockets else f"#/play/{quote(twins[0].stem)}"
+        url = f"{server.url}{page}"
         echo(url)
         opened = not no_browser and stack.enter_context(opened_in_browser(url))
         echo("opened in a browser; Ctrl-C ends it" if opened else "Ctrl-C ends it")

@@ -33,7 +33,8 @@ EPILOG = """\b
 Examples:
   uflip infer sim:demo -o twin.toml
   uflip infer results/demo-inside --json      the same from a stored result
-  uflip infer --check sim:demo twin.toml      patterns that no probe uses, on both
+  uflip infer --check sim:demo twin.toml      patterns that no probe uses, on both; the errors are
+                                              stored in twin.toml, and shown with its predictions
   uflip pattern sim:twin.toml --pattern RW
 
 \b
@@ -99,7 +100,9 @@ def command(
     folder = Path(target) if is_result else _measure(target, out, options, quiet=quiet or as_json)
     found = infer(read_observations(Results.load(folder)))
     if output is not None and found.twin is not None:
-        outputs.write(output, found.twin.text(f"twin of {target}, by uflip infer").encode())
+        device = target if not is_result else Results.load(folder).manifest.device.url
+        text = found.twin.text(f"twin of {target}, by uflip infer", device)
+        outputs.write(output, text.encode())
     if as_json:
         echo_json(_document(found, folder, twin_out))
     else:
@@ -130,7 +133,10 @@ def _check(target: str, twin: Path, options: "Table", *, as_json: bool) -> None:
     check_target(target, options)
     from uflip.device.opener import open_device
     from uflip.inference.check import CheckDocument, check
+    from uflip.results import outputs
 
+    outputs.check_ending(twin, "profile", "TWIN.toml", (TOML,))
+    output = outputs.check(twin, outputs.PROFILE, "TWIN.toml", force=True)
     opening = {key: value for key, value in options.items() if key != "max_bytes_written"}
     with open_device(f"sim:{twin}") as simulated, open_device(target, **opening) as device:
         if simulated.info.capacity_bytes != device.info.capacity_bytes:
@@ -142,6 +148,7 @@ def _check(target: str, twin: Path, options: "Table", *, as_json: bool) -> None:
                 action="name the twin that `uflip infer` wrote for this device",
             )
         errors = list(check(device, simulated))
+    outputs.write(output, _with_errors(twin, device.info.url, errors).encode())
     if as_json:
         echo_json(CheckDocument(target, str(twin), errors))
         return
@@ -149,6 +156,16 @@ def _check(target: str, twin: Path, options: "Table", *, as_json: bool) -> None:
         ("pattern", "device mean", "twin", "error", "device p99", "twin", "error"),
         [_cells(each) for each in errors],
     )
+
+
+def _with_errors(twin: Path, device: str, errors: "Sequence[PatternError]") -> str:
+    """Return the profile of the twin with its errors: each prediction by it shows them."""
+    from uflip.data.twin import TwinErrors, TwinPattern
+    from uflip.inference.twin import errors_table
+    from uflip.profiles import with_twin_errors
+
+    patterns = tuple(TwinPattern(one.pattern, one.mean_error, one.p99_error) for one in errors)
+    return with_twin_errors(twin.read_text("utf-8"), errors_table(TwinErrors(device, patterns)))
 
 
 def _cells(error: "PatternError") -> Sequence[str]:

@@ -33,6 +33,7 @@ from uflip.data.document import DocumentKind, Table, decode, read_document
 from uflip.data.run import ModeDocument, OneRun, SeriesDocument, StopDocument
 from uflip.data.spec import PLURALS
 from uflip.data.summary import ResponseTime, StatisticsSummary
+from uflip.data.twin import twin_text
 from uflip.durability import CACHED, FUA, describe_durability
 from uflip.errors import UsageError, native_errors
 from uflip.pattern_options import OPENED, PATTERN, STOPPING, only_given, parse_pattern
@@ -390,7 +391,9 @@ def print_run(document: OneRun) -> None:
     """Print a run as text, one line per topic."""
     device = document["device"]
     echo(f"{_title(document['spec'])} on {device.url}", bold=True)
-    pairs = [("I/Os", _amount(document)), ("rate", _rate(document))]
+    twin = device.details.twin
+    pairs = [] if twin is None else [("device", twin_text(twin))]
+    pairs += [("I/Os", _amount(document)), ("rate", _rate(document))]
     pairs += _times("", document["statistics"])
     by_mode = document.get("by_mode", {})
     for mode, numbers in by_mode.items():

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from uflip.cli.options import (
     save_device,
     save_option,
 )
-from uflip.cli.terminal import echo, echo_error, echo_json, error_document
+from uflip.cli.terminal import echo, echo_error, echo_json, echo_twin, error_document
 from uflip.data.device import ServedDocument, ServedExport
 from uflip.data.manifest import refuse_results
 from uflip.device.catalogue import inspect_device
@@ -215,6 +215,7 @@ def command(
                 raise
             errors.append(error)
     assert document is not None, "or an error was raised"
+    _add_twins(document, opened)
     if not errors and _is_cut_short(program):
         interruption = InterruptedRun(
             "Interrupted", action="everything served until then is stored"
@@ -303,7 +304,16 @@ def _open_devices(
         opened.append(stack.enter_context(open_device(url, on_progress=creation)))
     for device in opened:
         _enforce_state(device, state)
+        if not quiet:
+            echo_twin(device.info, err=True)
     return opened
+
+
+def _add_twins(document: ServedDocument, opened: Iterable[Device]) -> None:
+    """Add the errors of twins to the statistics."""
+    twins = {each.info.url: twin for each in opened if (twin := each.info.details.twin) is not None}
+    if twins:
+        document["twins"] = twins
 
 
 def _announce_creation(url: str) -> Report:

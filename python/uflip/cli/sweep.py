@@ -29,10 +29,18 @@ from uflip.cli.options import (
 )
 from uflip.cli.pattern import requested_pattern, spec_option
 from uflip.cli.progress import display, with_time_left
-from uflip.cli.terminal import echo, echo_error, echo_json, echo_table, error_document
+from uflip.cli.terminal import (
+    echo,
+    echo_error,
+    echo_json,
+    echo_table,
+    echo_twin,
+    error_document,
+)
 from uflip.data.spec import MODES, PLURALS
 from uflip.data.summary import ResponseTime
 from uflip.data.sweep import METHODS, Range, Sample, Varied
+from uflip.device.catalogue import inspect_device
 from uflip.device.url import read_override
 from uflip.durability import durability_or_default
 from uflip.errors import InterruptedRun, UflipError, UsageError, unknown_name
@@ -310,6 +318,7 @@ def _print_results(
         document = {**_document(planned, rows), **findings.document()}
         echo_json(document if failed is None else {**document, "error": error_document(failed)})
     else:
+        echo_twin(inspect_device(planned.design.device))
         print_rows(rows, names)
         if planned.impossible:
             echo(impossible_line(planned))
@@ -324,6 +333,7 @@ def _document(planned: "PlannedSweep", rows: "list[SweepRow]") -> Mapping[str, o
     design = planned.design
     return {
         "device": design.device,
+        "twin": inspect_device(design.device).details.twin,
         "spec": design.spec,
         "vary": {n: v if isinstance(v, list) else str(v) for n, v in design.vary.items()},
         "sample": design.sample,

@@ -6,7 +6,7 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from uflip import table
 from uflip.errors import ErrorDocument, UflipError
 from uflip.escape import escape_json, escape_line, escape_text, plain
 from uflip.table import Table
+
+if TYPE_CHECKING:
+    from uflip.data.device import DeviceInfo
 
 # Longer parts of an error do not help anybody.
 MAX_PART_LENGTH = 2000
@@ -46,6 +49,14 @@ def echo_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1
     echo(first, bold=True)
     for line in others:
         echo(line)
+
+
+def echo_twin(device: "DeviceInfo", *, err: bool = False) -> None:
+    """Print the error of a twin beside its predictions; nothing for other devices."""
+    from uflip.data.twin import twin_advice, twin_text
+
+    if (twin := device.details.twin) is not None:
+        echo(f"{device.url} is {twin_text(twin)}; {twin_advice(twin)}", err=err)
 
 
 def echo_json(document: Any) -> None:

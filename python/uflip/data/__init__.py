@@ -14,6 +14,7 @@
 `plan`            the keys of a plan file
 `state_record`    the state of a device after its last run
 `multi_device`    the devices of one benchmark, and their folders
+`twin`            errors of the twin of a device
 `sweep`           the design and the points of a sweep
 ================  ============================================================================
 """

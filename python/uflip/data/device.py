@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from uflip.data.document import Count, Name, Positive, Seed, Table, Text
+from uflip.data.twin import TwinErrors
 
 # The zones of a device.
 
@@ -245,7 +246,8 @@ class Profile(Struct, frozen=True):
 class DeviceDetails(Struct, frozen=True, omit_defaults=True):
     """Properties that only some devices have; None for the others.
 
-    `profile` and `history` belong to simulated devices; the profile has all of its keys.
+    `profile` and `history` belong to simulated devices; the profile has all of its keys. A twin has
+    its errors in `twin`.
     """
 
     allocated_bytes: Count | None = None
@@ -272,6 +274,7 @@ class DeviceDetails(Struct, frozen=True, omit_defaults=True):
     snapshot: Text | None = None
     write_cache: Text | None = None
     to_be_written_bytes: Count | None = None
+    twin: TwinErrors | None = None
     wear: DeviceWear | None = None
     zones: ZoneLimits | None = None
 
@@ -556,3 +559,4 @@ class ServedDocument(TypedDict):
     elapsed_ns: Count
     clients: ServerClients
     exports: list[ServedExport]
+    twins: NotRequired[dict[str, TwinErrors]]

@@ -21,7 +21,7 @@ from uflip.device.handle import Device
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url, read_override
 from uflip.errors import DeviceError, InterruptedRun, RefusedError, UsageError, native_errors
 from uflip.native_wait import CREATE_CANCEL_TIMEOUT_S, OnProgress, run_native
-from uflip.profiles import profile_interface, read_profile
+from uflip.profiles import profile_interface, read_profile, twin_errors
 
 ESTIMATE_AFTER_NS = 1_000_000_000
 """Time after which the pace of creating a device predicts the rest [ns]."""
@@ -240,6 +240,7 @@ def _open_simulated(target: DeviceUrl, durability: str, on_progress: OnProgress 
     device = Device(open_sim(target, on_progress), target.text, durability)
     if target.name.endswith(SNAPSHOT):
         device.info = inspect_sim(target)
+    device.info = _with_twin(device.info, target)
     device._state_name = state_name(device.info)
     return device
 
@@ -310,7 +311,14 @@ def inspect_sim(target: DeviceUrl, *, any_interface: bool = False) -> DeviceInfo
     open_channel = any_interface and profile_interface(target.name) == "open_channel"
     inspect = _native.inspect_flash if open_channel else _native.inspect_sim
     with native_errors():
-        return read_info(inspect(*_profile_of(target)), url=target.text)
+        info = read_info(inspect(*_profile_of(target)), url=target.text)
+    return _with_twin(info, target)
+
+
+def _with_twin(info: DeviceInfo, target: DeviceUrl) -> DeviceInfo:
+    """Add the errors of a twin; other values of its keys make it another device."""
+    errors = twin_errors(target.name)
+    return info if errors is None else with_details(info, twin=errors)
 
 
 def inspect_snapshot(path: str) -> DeviceInfo:

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from uflip import _native
+from uflip.data.twin import TwinErrors
 from uflip.device.cache import switched_off
 from uflip.device.handle import Device
 from uflip.native_wait import CREATE_CANCEL_TIMEOUT_S, run_native
+from uflip.profiles import TWIN_ERRORS
 
 Value = int | float | str | bool
 NAME = "twin"
@@ -116,8 +118,11 @@ class Twin:
         spare = 1 - (capacity_bytes + unit / 2) / flash
         return self.but(blocks_per_die=blocks_per_die, spare_factor=round(spare, 9))
 
-    def text(self, description: str = "a twin") -> str:
-        """Return the profile as TOML, with the source of every key."""
+    def text(self, description: str = "a twin", device: str | None = None) -> str:
+        """Return the profile as TOML, with the source of every key.
+
+        With `device`, the one that it represents, it is marked as a twin of unknown error.
+        """
         lines = [f"description = {_toml(description)}", ""]
         for table, keys in ASSUMED.items():
             lines.append(f"[{table}]")
@@ -126,7 +131,9 @@ class Twin:
         lines.append("[sources]")
         for keys in ASSUMED.values():
             lines += [f"{key} = {self._source(key, reason)}" for key, (_, reason) in keys.items()]
-        return "\n".join(lines) + "\n"
+        if device is not None:
+            lines += ["", errors_table(TwinErrors(device))]
+        return "\n".join(lines).rstrip("\n") + "\n"
 
     def _source(self, key: str, assumed: str) -> str:
         kind, detail = "inferred", self.sources.get(key)
@@ -146,6 +153,17 @@ class Twin:
 
         with switched_off():
             return Device(make(), f"sim:{NAME}.toml")
+
+
+def errors_table(errors: TwinErrors) -> str:
+    """Return the table of a profile with the errors of a twin."""
+    lines = [f"[{TWIN_ERRORS}]", f"device = {_toml(errors.device)}", "patterns = ["]
+    lines += [
+        f"  {{ pattern = {_toml(one.pattern)}, mean_error = {_toml(round(one.mean_error, 5))}, "
+        f"p99_error = {_toml(round(one.p99_error, 5))} }},"
+        for one in errors.patterns
+    ]
+    return "\n".join([*lines, "]"]) + "\n"
 
 
 def _toml(value: Value) -> str:

@@ -6,7 +6,8 @@ are those of the profile, for every key.
 
 A request has three parts: the name of a profile, changed keys, and the run: one pattern with its
 parameters, or one of the micro-benchmarks at the quick scale. It contains no path, so that only
-built-in profiles are opened. It is checked against the limits.
+built-in profiles are opened, and the twins that the user named when the explorer began. It is
+checked against the limits.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NotRequired, TypedDict
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Totals
+from uflip.data.twin import twin_text
 from uflip.device.catalogue import plain_text, with_unit
 from uflip.device.opener import inspect_sim
 from uflip.device.resolve import resolve
@@ -77,23 +80,48 @@ class PlayRequest:
     label: str = ""
 
 
-def device_of(device: str, changes: Mapping[str, str]) -> DeviceUrl:
+Twins = Mapping[str, Path]
+"""Name of a twin -> its profile."""
+NO_TWINS: Twins = {}
+
+
+def device_of(device: str, changes: Mapping[str, str], twins: Twins = NO_TWINS) -> DeviceUrl:
     """Return the URL of a simulated device with some keys changed."""
-    if device not in random_access_names():
-        raise unknown_name("device", device, random_access_names(), where="device")
-    return parse_url(with_overrides(f"sim:{device}", changes))
+    names = [*twins, *random_access_names()]
+    if device not in names:
+        raise unknown_name("device", device, names, where="device")
+    return parse_url(with_overrides(f"sim:{twins.get(device, device)}", changes))
 
 
-def parse_request(document: object) -> PlayRequest:
+def named_twins(paths: Sequence[Path]) -> Twins:
+    """Return twins by the names of their files; each must be the profile of a block device."""
+    twins: dict[str, Path] = {}
+    for path in paths:
+        inspect_sim(parse_url(f"sim:{path}"))
+        if path.stem in (*twins, *random_access_names()):
+            raise UsageError(
+                "Two devices of the explorer have the same name",
+                where="--twin",
+                got=str(path),
+                allowed="a file whose name is no built-in device and no other twin",
+                action="rename the file",
+            )
+        twins[path.stem] = path
+    return twins
+
+
+def parse_request(document: object, twins: Twins = NO_TWINS) -> PlayRequest:
     """Parse a request.
 
     Parameters
     ----------
     document : object
         Fields: device, keys, benchmark, pattern, options.
+    twins : mapping of str to Path
+        Further devices.
     """
     device, keys = text_field(document, "device"), _text_fields(document, "keys")
-    target = device_of(device, keys)
+    target = device_of(device, keys, twins)
     info = inspect_sim(target)
     check_flash(info)
     benchmark = text_field(document, "benchmark")
@@ -233,16 +261,17 @@ class Form(TypedDict):
     problem: NotRequired[dict[str, str] | None]
 
 
-def form(device: str, changes: Mapping[str, str]) -> Form:
+def form(device: str, changes: Mapping[str, str], twins: Twins = NO_TWINS) -> Form:
     """Return the form of a device with some keys changed."""
-    plain = inspect_sim(DeviceUrl(f"sim:{device}", "sim", device_of(device, {}).name))
-    target = device_of(device, changes)
+    plain = inspect_sim(device_of(device, {}, twins))
+    target = device_of(device, changes, twins)
     info = inspect_sim(target)
     return {
         "device": device,
         "url": target.text,
         "devices": [
-            {"name": name, "description": _description(name)} for name in random_access_names()
+            {"name": name, "description": _description(device_of(name, {}, twins))}
+            for name in (*twins, *random_access_names())
         ],
         "facts": _facts(info),
         "tables": _tables(info, plain),
@@ -262,8 +291,8 @@ def _benchmarks() -> Iterator[Runnable]:
         yield {"name": name, "title": micro_benchmark.title, "question": micro_benchmark.question}
 
 
-def _description(name: str) -> str:
-    return inspect_sim(DeviceUrl(f"sim:{name}", "sim", name)).profile.description
+def _description(target: DeviceUrl) -> str:
+    return inspect_sim(target).profile.description
 
 
 def _facts(info: DeviceInfo) -> list[tuple[str, str]]:
@@ -271,7 +300,9 @@ def _facts(info: DeviceInfo) -> list[tuple[str, str]]:
     shape = info.profile.geometry
     flash = info.details.flash_bytes or 0
     dies = shape.channels * shape.dies_per_channel
+    twin = [] if info.details.twin is None else [("this is", twin_text(info.details.twin))]
     return [
+        *twin,
         ("for the host", format_size(info.capacity_bytes)),
         ("flash", format_size(flash)),
         ("spare", f"{1 - info.capacity_bytes / flash:.1%}" if flash else ""),

@@ -15,7 +15,7 @@ from time import monotonic
 import msgspec
 
 from uflip.errors import UflipError, UnavailableError, UsageError
-from uflip.play.form import MAX_MEMORY_BYTES, MAX_SECONDS, PlayRequest
+from uflip.play.form import MAX_MEMORY_BYTES, MAX_SECONDS, NO_TWINS, PlayRequest, Twins
 
 MAX_RESULTS = 12
 """Number of results that are stored."""
@@ -63,7 +63,8 @@ class Played:
 class Stage:
     """Makes runs, one at a time; `close` ends the current run and removes all results."""
 
-    def __init__(self, memory_bytes: int = MAX_MEMORY_BYTES) -> None:
+    def __init__(self, memory_bytes: int = MAX_MEMORY_BYTES, twins: Twins = NO_TWINS) -> None:
+        self.twins = twins
         self._memory_bytes = memory_bytes
         self._lock = Lock()
         self._root: Path | None = None

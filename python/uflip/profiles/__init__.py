@@ -2,16 +2,23 @@
 
 import json
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from uflip import _native
 from uflip.errors import DeviceError, native_errors, unknown_name
 
+if TYPE_CHECKING:
+    from uflip.data.twin import TwinErrors
+
 # The largest built-in profile has 7 KB.
 MAX_PROFILE_BYTES = 1 << 20
 _FOLDER = Path(__file__).parent
+TWIN_ERRORS = "twin_errors"
+"""The table of a profile with the errors of a twin."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,42 @@ def profile_interface(name: str) -> str:
 
 
 def read_profile(name: str) -> tuple[str, str, str]:
-    """Read the profile of a simulated device."""
+    """Read the profile of a simulated device: its name, text, and source.
+
+    The text lacks the errors of a twin, which describe no part of the device. Lines keep their
+    numbers.
+    """
+    name, text, source = _read(name)
+    return name, "".join(line for line, is_error in _lines(text) if not is_error), source
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the lines of a profile, and whether they belong to the errors of a twin.
+
+    An empty line stands in the profile for each of them.
+    """
+    within = False
+    for line in text.splitlines(keepends=True):
+        if line.startswith("["):
+            within = line.strip() == f"[{TWIN_ERRORS}]"
+        yield line, within
+        if within:
+            yield "\n", False
+
+
+def with_twin_errors(text: str, table: str) -> str:
+    r"""Return the text of a profile with another table of the errors of a twin.
+
+    Examples
+    --------
+    >>> with_twin_errors("a = 1\n[twin_errors]\nold = 1\n", "[twin_errors]\nnew = 1\n")
+    'a = 1\n\n[twin_errors]\nnew = 1\n'
+    """
+    own = "".join(line for line, is_error in _lines(text) if not is_error)
+    return f"{own.rstrip()}\n\n{table}"
+
+
+def _read(name: str) -> tuple[str, str, str]:
     if name.endswith(".toml"):
         # Imported here: a refusal of a command does not wait for msgspec.
         from uflip.data.document import DocumentKind, read_text
@@ -80,6 +122,35 @@ def read_profile(name: str) -> tuple[str, str, str]:
         raise unknown_name("profile", name, profile_names(), where=f"sim:{name}")
     file = _FOLDER / f"{name}.toml"
     return name, file.read_text(encoding="utf-8"), f"profiles/{name}.toml"
+
+
+def twin_errors(name: str) -> "TwinErrors | None":
+    """Return the errors of a twin: the table `[twin_errors]` of a valid profile; None without it.
+
+    Raises
+    ------
+    DeviceError
+        If the table has another form.
+    """
+    if not name.endswith(".toml"):
+        return None
+    import msgspec
+
+    from uflip.data.twin import TwinErrors
+
+    _, text, source = _read(name)
+    own = "".join(line if is_error else "\n" for line, is_error in _lines(text))
+    try:
+        table = tomllib.loads(own).get(TWIN_ERRORS)
+        return None if table is None else msgspec.convert(table, TwinErrors)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise DeviceError(
+            "The errors of the twin have another form",
+            where=f"{source}, [twin_errors]",
+            got=str(error),
+            allowed="device, and patterns with pattern, mean_error and p99_error",
+            action="delete the table, and write it again: uflip infer --check DEVICE TWIN.toml",
+        ) from error
 
 
 def profile_sources(name: str) -> dict[str, ConstantSource]:

@@ -18,6 +18,7 @@ from uflip.data.manifest import (
     StoredWarning,
     host_of,
 )
+from uflip.data.twin import twin_advice, twin_numbers, twin_text
 from uflip.durability import CACHED
 from uflip.results.integrity import UNPROVEN, FolderVerification
 from uflip.results.run_warnings import CHECKS
@@ -64,6 +65,7 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
                 "they do not represent a less worn device",
             )
         )
+    warnings += twin_warnings(device)
     if not device.real:
         return warnings
     if state.state_id is None:
@@ -119,6 +121,15 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
             )
         )
     return warnings
+
+
+def twin_warnings(device: DeviceInfo) -> list[StoredWarning]:
+    """Return a warning with the error of a twin."""
+    twin = device.details.twin
+    if twin is None:
+        return []
+    message = f"The device is {twin_text(twin)}"
+    return [StoredWarning("twin", message, {**twin_numbers(twin)}, twin_advice(twin))]
 
 
 def _state_warning_parts(state: DeviceState) -> tuple[str, dict[str, object], str]:

@@ -126,7 +126,7 @@ def _routes(opened: OpenResults, stage: Stage, token: str, sockets: Sequence[Pat
     except ImportError as error:
         raise missing_library() from error
     documents: dict[str, Callable[[Query], object]] = {
-        "play": play.form_view,
+        "play": partial(play.form_view, twins=stage.twins),
         "played": lambda _: play.runs_view(stage, opened.folders),
         "remedies": lambda query: play.remedies_view(*_slow_io(opened, query)),
         "served": lambda _: served_devices.server_statistics(sockets),

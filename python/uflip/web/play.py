@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypedDict
 from uflip.data.document import Table
 from uflip.data.spec import MODES, table_of
 from uflip.errors import UflipError, UsageError
-from uflip.play.form import Form, PlayRequest, form, parse_request, text_field
+from uflip.play.form import Form, PlayRequest, Twins, form, parse_request, text_field
 from uflip.play.remedies import UNCHANGED, Remedy, SlowIo, remedies
 from uflip.play.remedies import request as remedy_request
 from uflip.play.stage import Played, Stage
@@ -95,13 +95,13 @@ async def body(request: "Request") -> object:
     return document
 
 
-def form_view(query: Mapping[str, str]) -> Form:
+def form_view(query: Mapping[str, str], twins: Twins) -> Form:
     """Return the form of a device with some keys changed; errors in them are part of the form."""
     changes = {name[len(KEY) :]: text for name, text in query.items() if name.startswith(KEY)}
     device = query.get("device") or DEFAULT_DEVICE
-    plain = form(device, {})
+    plain = form(device, {}, twins)
     try:
-        return {**form(device, changes), "problem": None}
+        return {**form(device, changes, twins), "problem": None}
     except UflipError as error:
         return {**plain, "problem": error.parts()}
 
@@ -150,7 +150,7 @@ def actions(stage: Stage, opened: OpenResults) -> dict[str, Action]:
     folders = opened.folders
 
     def begin(document: object) -> PlayedRun:
-        return _run_view(stage.begin(parse_request(document)), folders)
+        return _run_view(stage.begin(parse_request(document, stage.twins)), folders)
 
     def remedy(document: object) -> PlayedRun:
         return _run_view(stage.begin(_remedy_request(opened, document)), folders)

@@ -13,6 +13,7 @@ from threading import Thread
 from time import monotonic, sleep
 
 from uflip.errors import UnavailableError
+from uflip.play.form import named_twins
 from uflip.play.stage import Stage
 from uflip.web.app import application, missing_library
 
@@ -47,7 +48,10 @@ class Serving:
 
 @contextmanager
 def serving(
-    roots: Sequence[Path], port: int = 0, sockets: Sequence[Path] = ()
+    roots: Sequence[Path],
+    port: int = 0,
+    sockets: Sequence[Path] = (),
+    twins: Sequence[Path] = (),
 ) -> Iterator[Serving]:
     """Serve the explorer of some folders during this block.
 
@@ -59,14 +63,17 @@ def serving(
         The port; 0: a free one.
     sockets : sequence of Path
         Statistics sockets of `uflip serve`.
+    twins : sequence of Path
+        Profiles of further devices for the page Play.
     """
+    playing = Stage(twins=named_twins(twins))
     try:
         import uvicorn
     except ImportError as error:
         raise missing_library() from error
     from uflip.web.connections import accepted_at_once, bind_listener, limited_protocol
 
-    with bind_listener(LOOPBACK, port, f"--port {port}") as listener, closing(Stage()) as stage:
+    with bind_listener(LOOPBACK, port, f"--port {port}") as listener, closing(playing) as stage:
         chosen = int(listener.getsockname()[1])
         token = secrets.token_urlsafe(16)
         config = uvicorn.Config(

@@ -6,5 +6,7 @@
 `drive_model`   the constants of a drive, and the rate that follows from write amplification
 `fit`           the constants of a drive from its calibration rows
 `loaded_response`  response times under load, by a closed form
+`write_waits`   waits of writes for space in the write buffer, by a closed form
+`knees`         offered rates at which writes begin to wait
 `comparison`    all rows: fitted or predicted, deviation, and two null models beside them
 """

@@ -8,12 +8,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import mean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from uflip.executors import OnStep, on_all
 from uflip.models import write_amplification as theory
@@ -21,6 +21,7 @@ from uflip.reproduce import figure
 from uflip.reproduce.drives.drive_model import Constants
 from uflip.reproduce.drives.fit import (
     POLICIES,
+    USUAL_COST,
     calibration_rows,
     fit,
     leave_rows_out,
@@ -28,15 +29,17 @@ from uflip.reproduce.drives.fit import (
     policy_errors,
     policy_name,
 )
+from uflip.reproduce.drives.knees import LIMITS_US, Knee, find_knees
 from uflip.reproduce.drives.loaded_response import (
     TOLERANCES,
     ResponseConstants,
+    calibration_rates,
     fit_responses,
-    is_response_calibration,
 )
 from uflip.reproduce.drives.tables import (
     AMPLIFICATION,
     BUILT_IN,
+    PERCENTS,
     RATE,
     Drive,
     LoadedResponse,
@@ -139,6 +142,8 @@ class SimulatedDrive:
         Its constants under load.
     responses : tuple of ComparedResponse
         All response times under load.
+    knees : tuple of Knee
+        Offered rates at which writes begin to wait.
     """
 
     name: str
@@ -148,6 +153,7 @@ class SimulatedDrive:
     policies: dict[str, float]
     load: ResponseConstants | None
     responses: tuple[ComparedResponse, ...]
+    knees: tuple[Knee, ...] = ()
 
 
 def compare_drives(on_step: OnStep, folder: Path | None = None) -> list[SimulatedDrive]:
@@ -161,14 +167,26 @@ def compare_drives(on_step: OnStep, folder: Path | None = None) -> list[Simulate
         Tables beside the built-in ones: more rows, and other drives.
     """
     drives = read_drives(*([BUILT_IN] if folder is None else [BUILT_IN, folder]))
-    return on_all(partial(_compare, drives), drives, on_step, lambda drive: drive.name)
+    alone = on_all(partial(fit, usual_cost=None), drives)
+    costs = dict(zip((drive.name for drive in drives), alone, strict=True))
+    return on_all(partial(_compare, drives, costs), drives, on_step, lambda drive: drive.name)
 
 
-def _compare(drives: Sequence[Drive], drive: Drive) -> SimulatedDrive:
-    constants = fit(drive)
+def usual_cost(alone: Mapping[str, Constants | None], drive: str) -> float:
+    """Return the cost of a relocated page that is usual among all drives but one."""
+    costs = [one.relocation_cost for name, one in alone.items() if one and name != drive]
+    return median(costs) if costs else USUAL_COST
+
+
+def _compare(
+    drives: Sequence[Drive], alone: Mapping[str, Constants | None], drive: Drive
+) -> SimulatedDrive:
+    """Compare a drive; constants that drives share are learned from the others."""
+    usual = usual_cost(alone, drive.name)
+    constants = fit(drive, usual_cost=usual)
     fitted = {id(row) for row in calibration_rows(drive)}
     without = {} if constants is None else {
-        id(row): predicted for row, predicted in leave_rows_out(drive, constants)
+        id(row): predicted for row, predicted in leave_rows_out(drive, constants, usual)
     }  # fmt: skip
     greedy = _GreedyAlone(drive)
     others = _MeanOfOthers(drives, drive)
@@ -183,32 +201,43 @@ def _compare(drives: Sequence[Drive], drive: Drive) -> SimulatedDrive:
         )
         for row in drive.observations
     )
-    load, responses = _compare_responses(drives, drive)
-    errors = {} if constants is None else policy_errors(drive, constants)
-    return SimulatedDrive(drive.name, drive.capacity_gib, constants, rows, errors, load, responses)
+    errors = {} if constants is None else policy_errors(drive, constants, usual)
+    return SimulatedDrive(
+        drive.name, drive.capacity_gib, constants, rows, errors, *compare_responses(drives, drive)
+    )
 
 
-def _compare_responses(
-    drives: Sequence[Drive], drive: Drive
-) -> tuple[ResponseConstants | None, tuple[ComparedResponse, ...]]:
+class LoadedDrive(NamedTuple):
+    """A drive under load: its constants, all rows of response times, and its knees."""
+
+    load: ResponseConstants | None
+    rows: tuple[ComparedResponse, ...]
+    knees: tuple[Knee, ...]
+
+
+def compare_responses(drives: Sequence[Drive], drive: Drive) -> LoadedDrive:
+    """Fit the constants of a drive under load, and predict all its response times."""
     uniform = _uniform_rate(drive)
-    load = None if uniform is None else fit_responses(drive.responses, uniform * WRITES_PER_MIB)
-    highest = max((row.offered_per_s for row in drive.responses), default=0)
-    others: dict[tuple[int, float, str, int], list[float]] = {}
+    most_per_s = None if uniform is None else uniform * WRITES_PER_MIB
+    load = None if most_per_s is None else fit_responses(drive.responses, most_per_s)
+    rates = () if most_per_s is None else calibration_rates(drive.responses, most_per_s)
+    others: dict[tuple[int, float, str, float], list[float]] = {}
     for row in (row for other in drives if other is not drive for row in other.responses):
         others.setdefault(_load_of(row), []).append(row.response_us)
-    return load, tuple(
+    responses = tuple(
         ComparedResponse(
             row,
-            is_response_calibration(row, highest),
+            row.offered_per_s in rates,
             None if load is None else load.predict(*_load_of(row)),
             mean(others[_load_of(row)]) if _load_of(row) in others else None,
         )
         for row in drive.responses
+        if row.percent in PERCENTS
     )
+    return LoadedDrive(load, responses, tuple(find_knees(drive.responses, rates, load)))
 
 
-def _load_of(row: LoadedResponse) -> tuple[int, float, str, int]:
+def _load_of(row: LoadedResponse) -> tuple[int, float, str, float]:
     return row.offered_per_s, row.write_share, row.what, row.percent
 
 
@@ -341,8 +370,8 @@ def format_drives(drives: Sequence[SimulatedDrive]) -> str:
         if cells:
             head = (drive.name, "", "measured [us]", "model", "deviation", "others")
             parts.append(Table(head, cells, align="llr").text())
-    parts.append(_scores(drives).text())
-    parts.append(_response_scores(drives).text())
+    parts += [_wait_table(drives).text(), _knee_table(drives).text()]
+    parts += [_scores(drives).text(), _response_scores(drives).text()]
     return "\n\n".join(parts)
 
 
@@ -392,18 +421,51 @@ def _number(value: float | None) -> str:
 
 
 def _load_table(drives: Sequence[SimulatedDrive]) -> Table:
-    head = (
-        "drive under load", "sustained writes/s", "read [us]", "blocked [us]",
-        "saturated write [us]", "saturated read [us]",
-    )  # fmt: skip
+    head = ("drive under load", "sustained writes/s", "read [us]", "blocked [us]")
     cells = [
         (
-            drive.name, f"{one.sustained_per_s:.0f}", f"{one.read_us:.0f}",
-            f"{one.blocked_us:.0f}", f"{one.write_wait_us:.0f}", f"{one.read_wait_us:.0f}",
+            drive.name, f"{one.sustained_per_s:.0f}", f"{one.read_us:.0f}", f"{one.blocked_us:.0f}",
         )
         for drive in drives if (one := drive.load) is not None
     ]  # fmt: skip
     return Table(head, cells, align="lr")
+
+
+def _wait_table(drives: Sequence[SimulatedDrive]) -> Table:
+    head = (
+        "writes under load", "buffered [us]", "p99 [us]", "waits begin at [1/s]", "longest [us]",
+        "share", "shape", "pace",
+    )  # fmt: skip
+    return Table(
+        head,
+        [_wait_cells(drive.name, drive.load) for drive in drives if drive.load is not None],
+        align="lr",
+    )
+
+
+def _wait_cells(name: str, load: ResponseConstants) -> tuple[str, ...]:
+    waits = load.waits
+    buffer = (name, f"{load.buffered_us:.1f}", f"{load.buffered_tail_us:.1f}")
+    if not waits.share:
+        return (*buffer, "saturation", *("–",) * 4)
+    return (
+        *buffer, f"{waits.onset_per_s:.0f}", f"{waits.longest_us:.0f}", f"{waits.share:.2f}",
+        f"{waits.shape}", f"{waits.pace:.2f}",
+    )  # fmt: skip
+
+
+def _knee_table(drives: Sequence[SimulatedDrive]) -> Table:
+    head = ("knee of writes [1/s]", "", "", "measured between", "model", "deviation", "within 10 %")
+    cells = [
+        (
+            drive.name, f"p{knee.percent} above {LIMITS_US[knee.percent]:g} us",
+            "fitted" if knee.fitted else "predicted",
+            f"{knee.below_per_s} and {knee.above_per_s}", f"{knee.predicted_per_s:.0f}",
+            f"{knee.deviation:+.0%}", "yes" if knee.within else "NO",
+        )
+        for drive in drives for knee in drive.knees if knee.predicted_per_s is not None
+    ]  # fmt: skip
+    return Table(head, cells, align="lllrrrl")
 
 
 def _response_cells(row: ComparedResponse) -> tuple[str, ...]:

@@ -31,7 +31,8 @@ PHYSICAL = (1.03, 1.6)
 COST = (1.0, 2.5)
 """Bounds of the cost of a relocated page: it is read as well as written."""
 USUAL_COST, COST_WEIGHT = 1.35, 0.1
-"""Where rows do not tell the cost from the spare space, it is the usual one of these drives."""
+"""Where rows do not tell the cost from the spare space, it is the usual one of other drives; this
+one if there are no other drives."""
 STARTS = (1.08, 1.25)
 LINES_GIB = tuple(float(size) for size in np.geomspace(0.5, 12, 14).round(3))
 SAME_RATE = 0.005
@@ -73,6 +74,7 @@ def fit(
     drive: Drive,
     rows: Sequence[Observation] | None = None,
     policies: Iterable[tuple[str, bool]] = POLICIES,
+    usual_cost: float | None = USUAL_COST,
 ) -> Constants | None:
     """Fit the constants of a drive.
 
@@ -84,6 +86,8 @@ def fit(
         The rows; by default all calibration rows.
     policies : iterable
         Victim policies, and whether relocated pages fill lines of their own.
+    usual_cost : float or None
+        The usual cost of a relocated page; None lets the rows alone decide.
 
     Returns
     -------
@@ -101,7 +105,7 @@ def fit(
         return None
     rate = median(sequential)
     start = Constants(rate, 0.0, 1.0, 1.0, rate, _limit(random_rows))
-    fits = fit_space(drive, random_rows, start, policies)
+    fits = fit_space(drive, random_rows, start, policies, usual_cost)
     sized = [_fit_lines(constants, zones) for constants in fits[:POLICIES_WITH_ZONES]]
     return min(sized, key=lambda one: squares(one, [*random_rows, *zones]))
 
@@ -111,7 +115,9 @@ def policy_name(policy: str, apart: bool) -> str:
     return f"{policy} {'apart' if apart else 'mixed'}"
 
 
-def policy_errors(drive: Drive, constants: Constants) -> dict[str, float]:
+def policy_errors(
+    drive: Drive, constants: Constants, usual_cost: float | None = USUAL_COST
+) -> dict[str, float]:
     """Return how well each policy can agree with the calibration rows of random writes.
 
     Returns
@@ -125,7 +131,7 @@ def policy_errors(drive: Drive, constants: Constants) -> dict[str, float]:
     ]
     return {
         policy_name(one.policy, one.apart): sqrt(squares(one, rows) / len(rows))
-        for one in fit_space(drive, rows, constants, POLICIES)
+        for one in fit_space(drive, rows, constants, POLICIES, usual_cost)
     }
 
 
@@ -134,10 +140,11 @@ def fit_space(
     rows: Sequence[Observation],
     start: Constants,
     policies: Iterable[tuple[str, bool]],
+    usual_cost: float | None = USUAL_COST,
 ) -> list[Constants]:
     """Fit physical capacity and relocation cost for each policy; the best comes first."""
     fits = [
-        _fit_space(drive, replace(start, policy=policy, apart=apart), rows)
+        _fit_space(drive, replace(start, policy=policy, apart=apart), rows, usual_cost)
         for policy, apart in policies
     ]
     return [constants for _, constants in sorted(fits, key=lambda one: one[0])]
@@ -153,7 +160,9 @@ def zone_rows(rows: Iterable[Observation]) -> list[Observation]:
     return [row for row in rows if _workload(row).kind == "zones"]
 
 
-def leave_rows_out(drive: Drive, constants: Constants) -> list[tuple[Observation, float]]:
+def leave_rows_out(
+    drive: Drive, constants: Constants, usual_cost: float | None = USUAL_COST
+) -> list[tuple[Observation, float]]:
     """Predict each calibration row of random writes from a fit to all others.
 
     Returns
@@ -167,7 +176,7 @@ def leave_rows_out(drive: Drive, constants: Constants) -> list[tuple[Observation
         if _workload(row).kind == "sequential":
             continue
         others = [other for other in rows if other is not row]
-        found = fit(drive, others, [(constants.policy, constants.apart)])
+        found = fit(drive, others, [(constants.policy, constants.apart)], usual_cost)
         predicted = found and found.predict(row.phase, row.quantity, row.written)
         if predicted:
             outcomes.append((row, predicted))
@@ -194,7 +203,7 @@ def log_ratio(constants: Constants, row: Observation) -> float:
 
 
 def _fit_space(
-    drive: Drive, start: Constants, rows: Sequence[Observation]
+    drive: Drive, start: Constants, rows: Sequence[Observation], usual_cost: float | None
 ) -> tuple[float, Constants]:
     """Fit physical capacity and relocation cost; return the sum of squares with them."""
 
@@ -204,7 +213,7 @@ def _fit_space(
         )
 
     def residuals(values: Sequence[float]) -> list[float]:
-        usual = COST_WEIGHT * log(values[1] / USUAL_COST)
+        usual = COST_WEIGHT * log(values[1] / usual_cost) if usual_cost else 0.0
         return [*(log_ratio(with_values(values), row) for row in rows), usual]
 
     bounds = tuple(zip(PHYSICAL, COST, strict=True))

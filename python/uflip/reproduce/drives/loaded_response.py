@@ -1,40 +1,43 @@
-"""Response times under load, by a closed form with five constants.
+"""Response times under load, by a closed form.
 
 ::
 
     main stream     writes at a rate  ─▶ own queue (384 deep) ─┐
     beside it       10,000 I/Os/s, half of them reads ─────────┴▶ drive
 
-**Source**: ours. Little's law gives the main stream's time in a saturated drive; below that a read
-waits for a die with a chance that is the load.
+**Source**: ours. Little's law gives the rate at which the drive is saturated. Below it, a read
+waits for a die with a chance that is the load, and a write for buffer space (`write_waits`).
 **Faithful**: the loads of the streams and the depth of the main one.
-**Simplified**: nothing here is simulated. Below saturation writes take the time of the write
-buffer, the same on every drive. The wait of a read has the quantile `blocked ·
-(1 - (1 - q) / load)²`. Above saturation the main stream waits longer than the other, its reads by
-the same time as its writes.
+**Simplified**: nothing here is simulated. The wait of a read has the quantile `blocked ·
+(1 - (1 - q) / load)²`. A saturated drive answers alike at every higher rate.
 **Ambiguous**: the depth, 3 threads of 128: SSD-iq has four, of which one is the stream beside.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import log
+from statistics import median
 
 import numpy as np
 
 from uflip.reproduce.drives.fit import optimizer
 from uflip.reproduce.drives.tables import PERCENTS, LoadedResponse
+from uflip.reproduce.drives.write_waits import MeasuredWrite, WriteWaits, fit_waits
 
 MAIN_DEPTH = 3 * 128
 BESIDE_WRITES_PER_S = 5_000
 MAIN_SHARE = 0.99
-BUFFER_US, BUFFER_TAIL_US = 9.6, 14.0
-"""p50 and p99 of a write to the buffer: the mean of these drives at 10,000 writes/s."""
-SATURATED_TAIL = 1.2
-"""p99 over p50 of writes in a saturated drive."""
+BUFFERED_TAIL = 1.4
+"""p99 over p50 of writes to the buffer of an idle drive."""
+BUFFERED_US = 200.0
+"""Writes below it [µs] show the buffer; longer ones show waits for space in it."""
 BLOCKED_US = (50.0, 2_000.0)
-CALIBRATION_PER_S = (10_000, 50_000)
-TOLERANCES = {50: 0.20, 99: 0.35}
+MIDDLE_PER_S, MIDDLE_LOAD = 50_000, 0.4
+"""Calibration rates are nearest to this rate, and to this share of the sustained rate."""
+TOLERANCES: dict[float, float] = {50: 0.20, 99: 0.35}
 """Percentile -> the share within which a prediction agrees."""
+Stream = tuple[bool, str, float]
+"""Whether it is the main stream; "read" or "write"; a percentile."""
 
 
 @dataclass(frozen=True)
@@ -49,43 +52,92 @@ class ResponseConstants:
         A read that does not wait [µs].
     blocked_us : float
         The longest wait of a read for a die, below saturation [µs].
-    write_wait_us, read_wait_us : float
-        Times of a write and a read of the stream beside, in the saturated drive [µs].
+    buffered_us, buffered_tail_us : float
+        p50 and p99 of a write to the buffer of an idle drive [µs].
+    crowded_us : float
+        Growth of that p99 with load / (1 - load) [µs].
+    waits : WriteWaits
+        Waits for space in the buffer.
+    saturated_us : dict
+        Stream -> its percentile in the saturated drive, as measured at the highest rate [µs].
     """
 
     sustained_per_s: float
     read_us: float
     blocked_us: float
-    write_wait_us: float
-    read_wait_us: float
+    buffered_us: float
+    buffered_tail_us: float
+    crowded_us: float
+    waits: WriteWaits
+    saturated_us: dict[Stream, float]
 
-    def predict(self, offered_per_s: int, write_share: float, what: str, percent: int) -> float:
+    def predict(self, offered_per_s: int, write_share: float, what: str, percent: float) -> float:
         """Return a percentile of the response times [µs]."""
-        writes_per_s = MAIN_SHARE * offered_per_s
         main = write_share >= MAIN_SHARE
-        if writes_per_s >= self.sustained_per_s:
-            return self._saturated(main, what, percent)
-        if what == "write":
-            return BUFFER_US if percent == 50 else BUFFER_TAIL_US
-        load = (writes_per_s + BESIDE_WRITES_PER_S) / (self.sustained_per_s + BESIDE_WRITES_PER_S)
-        waits = max(0.0, 1 - (1 - percent / 100) / load)
-        return self.read_us + self.blocked_us * waits**2
+        load = load_of(offered_per_s, self.sustained_per_s)
+        if load >= 1:
+            return self.saturated_us[main, what, percent]
+        if what == "read":
+            waits = max(0.0, 1 - (1 - percent / 100) / load)
+            return self.read_us + self.blocked_us * waits**2
+        wait_us = self.waits.wait_us(
+            percent, all_writes_per_s(offered_per_s), all_sustained_per_s(self.sustained_per_s),
+            MAIN_DEPTH,
+        )  # fmt: skip
+        return self.buffer_us(percent, load) + wait_us
 
-    def _saturated(self, main: bool, what: str, percent: int) -> float:
-        queue_us = MAIN_DEPTH / self.sustained_per_s * 1e6 - self.write_wait_us if main else 0.0
-        if what == "write":
-            middle = self.write_wait_us + queue_us
-            return middle if percent == 50 else SATURATED_TAIL * middle
-        middle = self.read_wait_us + queue_us
-        return middle if percent == 50 else middle + self.blocked_us
+    def buffer_us(self, percent: float, load: float) -> float:
+        """Return a percentile of a write that finds space in the buffer [µs]."""
+        if percent < PERCENTS[-1]:
+            return self.buffered_us
+        return self.buffered_tail_us + self.crowded_us * load / (1 - load)
 
 
-def is_response_calibration(response: LoadedResponse, highest_per_s: int) -> bool:
-    """Return whether constants are fitted to a row: at 10,000, 50,000, and the highest rate.
+def all_writes_per_s(offered_per_s: float) -> float:
+    """Return the writes of both streams."""
+    return MAIN_SHARE * offered_per_s + BESIDE_WRITES_PER_S
 
-    The constants that all drives share were chosen with these rows in view, too.
+
+def all_sustained_per_s(sustained_per_s: float) -> float:
+    """Return the writes of both streams that the saturated drive completes."""
+    return sustained_per_s + BESIDE_WRITES_PER_S
+
+
+def load_of(offered_per_s: float, sustained_per_s: float) -> float:
+    """Return the writes that arrive, relative to those that the drive sustains."""
+    return all_writes_per_s(offered_per_s) / all_sustained_per_s(sustained_per_s)
+
+
+def sustained_rate(responses: Iterable[LoadedResponse], most_per_s: float) -> float | None:
+    """Return the writes of the main stream that the saturated drive completes in a second.
+
+    None without p50 of the main stream's writes at the highest rate.
     """
-    return response.offered_per_s in (*CALIBRATION_PER_S, highest_per_s)
+    main = {
+        row.offered_per_s: row.response_us
+        for row in responses
+        if row.write_share >= MAIN_SHARE and (row.what, row.percent) == ("write", PERCENTS[0])
+    }
+    return min(MAIN_DEPTH / main[max(main)] * 1e6, most_per_s) if main else None
+
+
+def calibration_rates(responses: Sequence[LoadedResponse], most_per_s: float) -> tuple[int, ...]:
+    """Return the rates whose rows constants are fitted to: four, of which two may be the same.
+
+    They are the lowest, the one nearest to 50,000/s, the one nearest to 40 % of the sustained rate,
+    and the highest.
+    """
+    rates = sorted({row.offered_per_s for row in responses})
+    sustained = sustained_rate(responses, most_per_s)
+    if len(rates) < 2 or sustained is None:
+        return ()
+    lower = rates[:-1]
+    middle = _nearest(lower, MIDDLE_PER_S), _nearest(lower, MIDDLE_LOAD * sustained)
+    return tuple(sorted({rates[0], *middle, rates[-1]}))
+
+
+def _nearest(rates: Iterable[int], target: float) -> int:
+    return min(rates, key=lambda rate: abs(rate - target))
 
 
 def fit_responses(
@@ -105,31 +157,97 @@ def fit_responses(
     ResponseConstants or None
         None if a calibration row is missing.
     """
-    highest = max((row.offered_per_s for row in responses), default=0)
-    rows = [row for row in responses if is_response_calibration(row, highest)]
-    top = {
-        (row.write_share >= MAIN_SHARE, row.what): row.response_us
-        for row in rows
-        if row.offered_per_s == highest and row.percent == PERCENTS[0]
-    }
-    reads = [row for row in rows if row.offered_per_s != highest and row.what == "read"]
-    if len(top) < 4 or not reads:
+    rates = calibration_rates(responses, most_per_s)
+    sustained = sustained_rate(responses, most_per_s)
+    if not rates or sustained is None:
         return None
-    sustained = min(MAIN_DEPTH / top[True, "write"] * 1e6, most_per_s)
+    rows = [row for row in responses if row.offered_per_s in rates]
+    saturated = {
+        (row.write_share >= MAIN_SHARE, row.what, row.percent): row.response_us
+        for row in rows
+        if row.offered_per_s == rates[-1]
+    }
+    below = [row for row in rows if load_of(row.offered_per_s, sustained) < 1]
+    reads = [row for row in below if row.what == "read" and row.percent in PERCENTS]
+    writes = [row for row in below if row.what == "write"]
+    streams = {(main, what, one) for main in (True, False) for what in STREAMS for one in PERCENTS}
+    if not streams <= saturated.keys() or not reads or not writes:
+        return None
+    one = _fit_reads(reads, _fit_buffer(writes, sustained, saturated))
+    return replace(one, waits=_fit_waits(writes, one))
 
-    def constants(values: Sequence[float]) -> ResponseConstants:
-        waits = top[False, "write"], top[False, "read"]
-        return ResponseConstants(sustained, float(values[0]), float(values[1]), *waits)
 
-    def residuals(values: Sequence[float]) -> list[float]:
-        one = constants(values)
-        return [
-            log(one.predict(row.offered_per_s, row.write_share, row.what, row.percent))
-            - log(row.response_us)
-            for row in reads
-        ]
+STREAMS = ("read", "write")
+
+
+def _fit_buffer(
+    writes: Sequence[LoadedResponse], sustained: float, saturated: dict[Stream, float]
+) -> ResponseConstants:
+    """Fit the times of buffered writes; return them with reads and waits that take no time."""
+    short = [row for row in writes if row.response_us < BUFFERED_US]
+    middle = [row.response_us for row in short if row.percent == PERCENTS[0]]
+    usual = median(middle or [min(row.response_us for row in writes)])
+    tails = [row for row in short if row.percent == PERCENTS[-1]]
+    start = ResponseConstants(
+        sustained, 0.0, 0.0, usual, BUFFERED_TAIL * usual, 0.0, WriteWaits(), saturated
+    )
+    if not tails:
+        return start
+
+    def with_values(values: Sequence[float]) -> ResponseConstants:
+        return replace(
+            start, buffered_tail_us=float(values[0]), crowded_us=float(values[1]) * usual
+        )
+
+    bounds = ((usual, 0.0), (BUFFERED_US, BUFFERED_US / usual))
+    return with_values(_least_squares(with_values, tails, (BUFFERED_TAIL * usual, 0.1), bounds))
+
+
+def _fit_reads(reads: Sequence[LoadedResponse], start: ResponseConstants) -> ResponseConstants:
+    def with_values(values: Sequence[float]) -> ResponseConstants:
+        return replace(start, read_us=float(values[0]), blocked_us=float(values[1]))
 
     fastest = min(row.response_us for row in reads)
     bounds = ((0.3 * fastest, BLOCKED_US[0]), (2 * fastest, BLOCKED_US[1]))
-    found = optimizer().least_squares(residuals, (fastest, 300.0), bounds=bounds, loss="soft_l1")
-    return constants([float(value) for value in np.asarray(found.x)])
+    return with_values(_least_squares(with_values, reads, (fastest, 300.0), bounds))
+
+
+def _least_squares(
+    with_values: Callable[[Sequence[float]], ResponseConstants],
+    rows: Sequence[LoadedResponse],
+    start: tuple[float, float],
+    bounds: tuple[tuple[float, float], tuple[float, float]],
+) -> list[float]:
+    def residuals(values: Sequence[float]) -> list[float]:
+        one = with_values(values)
+        return [
+            log(one.predict(row.offered_per_s, row.write_share, row.what, row.percent))
+            - log(row.response_us)
+            for row in rows
+        ]
+
+    found = optimizer().least_squares(residuals, start, bounds=bounds, loss="soft_l1")
+    return [float(value) for value in np.asarray(found.x)]
+
+
+def _fit_waits(writes: Sequence[LoadedResponse], one: ResponseConstants) -> WriteWaits:
+    """Fit waits to writes below saturation, and to the longest ones of the saturated drive."""
+    all_sustained = all_sustained_per_s(one.sustained_per_s)
+    measured = [
+        MeasuredWrite(
+            row.percent, all_writes_per_s(row.offered_per_s),
+            one.buffer_us(row.percent, load_of(row.offered_per_s, one.sustained_per_s)),
+            row.response_us,
+        )
+        for row in writes
+    ]  # fmt: skip
+    if all(row.response_us < BUFFERED_US for row in measured):
+        return WriteWaits()
+    longest = [
+        MeasuredWrite(
+            PERCENTS[-1], all_sustained, one.buffered_us,
+            one.saturated_us[main, "write", PERCENTS[-1]],
+        )
+        for main in (True, False)
+    ]  # fmt: skip
+    return fit_waits([*measured, *longest], all_sustained, MAIN_DEPTH)

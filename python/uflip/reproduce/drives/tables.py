@@ -21,6 +21,8 @@ LEAST_WRITTEN = 0.5
 
 PERCENTS = (50, 99)
 """Percentiles of response times that are compared."""
+SHAPE_PERCENTS = (90, 99.9)
+"""Percentiles that show the form of a distribution; tables may lack them."""
 RATE, AMPLIFICATION = "rate", "write amplification"
 
 
@@ -84,7 +86,7 @@ class LoadedResponse:
         Share of writes in the stream that is measured: 0.99 in the main one, 0.5 beside it.
     what : str
         "read" or "write".
-    percent : int
+    percent : float
         The percentile.
     response_us : float
         The median of its repetitions [µs].
@@ -93,7 +95,7 @@ class LoadedResponse:
     offered_per_s: int
     write_share: float
     what: str
-    percent: int
+    percent: float
     response_us: float
 
 
@@ -170,14 +172,14 @@ def read_drives(*folders: Path) -> list[Drive]:
 
 def _responses(paths: Iterable[Path]) -> dict[str, list[LoadedResponse]]:
     """Read response times at offered loads; other rows of the tables are left out."""
-    samples: dict[tuple[str, int, float, str, int], list[float]] = defaultdict(list)
+    samples: dict[tuple[str, int, float, str, float], list[float]] = defaultdict(list)
     for row in (row for path in paths if path.exists() for row in _rows(path)):
         offered = int(round(row.number("rate"), -1))
         if offered <= 0:
             continue
-        for percent in PERCENTS:
+        for percent in (*PERCENTS, *(one for one in SHAPE_PERCENTS if row.has(_column(one)))):
             key = (row.text("drive"), offered, row.number("write_share"), row.text("what"), percent)
-            value = row.number(f"{percent}p_us")
+            value = row.number(_column(percent))
             if value > 0:
                 samples[key].append(value)
     responses: dict[str, list[LoadedResponse]] = defaultdict(list)
@@ -185,6 +187,17 @@ def _responses(paths: Iterable[Path]) -> dict[str, list[LoadedResponse]]:
         response = LoadedResponse(offered, share, what, percent, median(values))
         responses[drive].append(response)
     return responses
+
+
+def _column(percent: float) -> str:
+    """Return the column of a percentile.
+
+    Examples
+    --------
+    >>> _column(50), _column(99.9)
+    ('50p_us', '99p9_us')
+    """
+    return f"{percent:g}".replace(".", "p") + ("_us" if percent % 1 else "p_us")
 
 
 def _observations(
@@ -221,6 +234,9 @@ class _Row:
         if value is None:
             raise self._wrong(column, "no value", "a value")
         return value.strip()
+
+    def has(self, column: str) -> bool:
+        return bool((self.cells.get(column) or "").strip())
 
     def number(self, column: str) -> float:
         text = self.text(column)
