@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{Bytes, Nanos, Result, ZoneReport};
+use crate::{Bytes, Energy, Nanos, Result, ZoneReport};
 
 /// The identifier of a submitted request, valid until its completion is taken.
 #[derive(
@@ -181,6 +181,9 @@ pub struct Counters {
     pub full_merges: u64,
     /// Merges done while the host was idle, or alongside its reads.
     pub merges_idle: u64,
+    /// Energy by cause, if the device accounts for energy. Computed when the counters are read.
+    #[serde(skip)]
+    pub energy: Option<Energy>,
 }
 
 impl Counters {
@@ -219,7 +222,21 @@ impl Counters {
             partial_merges: self.partial_merges - before.partial_merges,
             full_merges: self.full_merges - before.full_merges,
             merges_idle: self.merges_idle - before.merges_idle,
+            energy: self.energy.zip(before.energy).map(|(now, before)| now.since(&before)),
         }
+    }
+
+    /// Return the counters by name, as JSON: those of energy only if the device accounts for it.
+    ///
+    /// # Panics
+    /// Never: counters are serializable.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut named = serde_json::to_value(self).expect("counters are serializable");
+        for (name, nanojoules) in self.energy.iter().flat_map(Energy::named) {
+            named[name] = nanojoules.into();
+        }
+        named.to_string()
     }
 }
 

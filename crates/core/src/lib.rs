@@ -5,6 +5,7 @@
 
 mod device;
 mod durability;
+mod energy;
 mod error;
 mod flash;
 mod io;
@@ -20,6 +21,7 @@ pub use device::{
     Ticket,
 };
 pub use durability::Durability;
+pub use energy::{Energy, EnergyCause};
 pub use error::{Error, ErrorKind, Result};
 pub use flash::{AddressStatus, FlashGeometry, FlashIo, FlashOp, FlashStatus, Ppa, VECTOR_MAX};
 pub use io::{Io, Mode};

@@ -212,7 +212,7 @@ impl PyDevice {
     fn counters_json(&self) -> PyResult<Option<String>> {
         let counters = self.slot.with(|device| Ok(device.counters()));
         let counters = counters.map_err(|error| raise(&error))?;
-        Ok(counters.map(|counters| serde_json::to_string(&counters).expect("serializable")))
+        Ok(counters.map(|counters| counters.to_json()))
     }
 
     fn standing_json(&self, py: Python<'_>) -> PyResult<Option<String>> {
@@ -242,9 +242,7 @@ impl PyDevice {
         let total = pattern.totals.total_ios;
         let job =
             self.start_job(device, total, move |device, control| device.apply(&pattern, control));
-        Ok(job.handle(|py, counters| {
-            serde_json::to_string(&counters).expect("serializable").into_py_any(py)
-        }))
+        Ok(job.handle(|py, counters| counters.to_json().into_py_any(py)))
     }
 
     /// Drive a simulated device with a pattern until its power is cut, and let it recover.

@@ -182,8 +182,7 @@ impl PyTrace {
 
     /// Return the device's counters of the run, as JSON; None without counters, or for a loaded trace.
     fn counters_json(&self) -> Option<String> {
-        let text = |counters| serde_json::to_string(counters).expect("serializable");
-        self.counters.as_ref().map(text)
+        self.counters.as_ref().map(Counters::to_json)
     }
 
     /// The stopping record of a run with a stop rule, as JSON; None for a run of fixed length.

@@ -10,6 +10,7 @@ use crate::ftl::{MERGING_FTLS, Merging, PageMapOptions, RelocationLoad};
 use crate::pool::alloc::Allocator;
 use crate::pool::victim::Victims;
 use crate::timeline::Timing;
+use crate::timeline::energy::EnergyMeter;
 
 impl Profile {
     /// Return the geometry, checked to make a device.
@@ -124,6 +125,14 @@ impl Profile {
             scrubs: self.scrubs(),
             power_loss: self.power_loss.is_some(),
         })
+    }
+
+    /// Return the energy meter, if the profile has energies.
+    pub(crate) fn energy_meter(&self) -> Option<EnergyMeter> {
+        let part = self.energy?;
+        let page = u64::from(self.geometry.page_bytes) + u64::from(self.geometry.spare_bytes);
+        let timing = self.timing();
+        Some(EnergyMeter::new(part, page, timing.program_transfers.into(), &timing.cells))
     }
 
     pub(crate) fn timing(&self) -> Timing {

@@ -23,6 +23,7 @@ use crate::flash::reliability::ReliabilityPart;
 use crate::ftl::{HotColdPart, MappingPart, Tables, with_tables};
 use crate::keys::{KeyTables, Keys, parameters};
 use crate::timeline::DieQueue;
+use crate::timeline::energy::EnergyPart;
 pub(crate) use checks::{
     CAPACITY_MAX, CLOCK_END_NS, PAGES_MAX, PASS_MAX_NS, YEAR_NS, clock_overflow,
 };
@@ -84,6 +85,9 @@ macro_rules! profile {
             pub block_history: Option<wear::BlockHistoryPart>,
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub power_loss: Option<PowerLossPart>,
+            /// Present if the device accounts for energy.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub energy: Option<EnergyPart>,
             pub wear: WearPart,
             pub cache: CachePart,
             pub state: StatePart,
@@ -112,6 +116,7 @@ macro_rules! profile {
                 ("reliability", ReliabilityPart::KEYS),
                 ("recovery", RecoveryPart::KEYS),
                 ("block_history", wear::BlockHistoryPart::KEYS),
+                ("energy", EnergyPart::KEYS),
                 ("wear", WearPart::KEYS),
                 ("cache", CachePart::KEYS),
                 ("state", StatePart::KEYS),

@@ -398,6 +398,11 @@ impl Host {
         self.ios.get(index.0 as usize).filter(|first| first.failed).map(|first| first.io)
     }
 
+    /// Return the number of commands so far.
+    pub(crate) fn commands(&self) -> u64 {
+        self.tickets
+    }
+
     /// Drop all outstanding I/Os without completing them; return their number.
     pub(crate) fn drop_outstanding(&mut self) -> u32 {
         let Host { tickets, first_numbered, outstanding, .. } = *self;

@@ -161,6 +161,9 @@ impl SimDevice {
             announcements: 0,
         };
         device.track_contents(&profile);
+        if let Some(meter) = profile.energy_meter() {
+            device.events.set_energy_meter(meter);
+        }
         device.minimal = device.is_built_minimal();
         device.do_untimed(untimed::writes(&profile).take_while(|io| !is_stopped(io.size)))?;
         if is_stopped(Bytes(0)) {
@@ -508,7 +511,9 @@ impl Device for SimDevice {
     fn counters(&self) -> Option<Counters> {
         let absorbed = self.cache.as_ref().map_or(0, |cache| cache.absorbed);
         let pages_absorbed = self.flash.counters.pages_absorbed + absorbed;
-        Some(Counters { pages_absorbed, ..self.flash.counters })
+        let energy = self.events.energy.as_ref();
+        let energy = energy.map(|meter| meter.energy(self.host.commands(), self.now));
+        Some(Counters { pages_absorbed, energy, ..self.flash.counters })
     }
 
     fn zones(&self) -> Result<Option<ZoneReport>> {

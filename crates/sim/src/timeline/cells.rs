@@ -74,6 +74,13 @@ pub(crate) struct CellTimes {
 }
 
 impl CellTimes {
+    /// Return the mean time of a read and a program of a page [ns].
+    pub(crate) fn mean_move_ns(&self) -> u64 {
+        let bits = self.bits.max(1) as usize;
+        let times = self.read_ns[..bits].iter().zip(&self.program_ns);
+        times.map(|(read_ns, program_ns)| read_ns + program_ns).sum::<u64>() / bits as u64
+    }
+
     /// Create the times of cells with `bits` bits (pages), from 1 to [`BITS_MAX`].
     pub(crate) fn new(bits: u32, read: ByPageType, program: ByPageType) -> CellTimes {
         let read_ns = read.table(bits);

@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use super::die_queue::UNKNOWN;
+use super::energy::EnergyMeter;
 use super::op::{Op, OpKind, OpSummary, Purpose};
 use super::{Account, AccountIdx, Timeline};
 use crate::flash::contents::Contents;
@@ -462,7 +463,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     pub(crate) fn end_log(&mut self) -> Operations {
         let Some(mut log) = self.log.take() else { return Operations::default() };
         self.watched = self.contents.is_some();
-        self.writes_down = self.watched || self.history.is_some();
+        self.writes_down = self.watched || self.history.is_some() || self.energy.is_some();
         let now = self.calendar.now;
         for (die, state) in (0..).zip(&self.dies) {
             // It has its die, and its end is unknown.
@@ -471,6 +472,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             }
         }
         log.finish()
+    }
+
+    /// Account for the energy of every operation from now on.
+    pub(crate) fn set_energy_meter(&mut self, meter: EnergyMeter) {
+        self.energy = Some(Box::new(meter));
+        self.writes_down = true;
     }
 
     /// Record the flash contents from now on.
@@ -641,6 +648,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         if let Some(history) = &mut self.history {
             history.add(die, summary, begin, end, self.calendar.now);
+        }
+        if let Some(energy) = &mut self.energy {
+            energy.count(&summary);
         }
         let Some(log) = &mut self.log else { return };
         let length = self.timing.transfer::<AllFeatures>(summary.transfers);

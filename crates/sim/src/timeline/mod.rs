@@ -39,6 +39,7 @@ pub(crate) mod cells;
 mod channel;
 mod descriptors;
 mod die_queue;
+pub(crate) mod energy;
 mod history;
 pub(crate) mod log;
 mod op;
@@ -66,6 +67,7 @@ use descriptors::Descriptors;
 pub(crate) use descriptors::Rings;
 pub use die_queue::DieQueue;
 use die_queue::{Die, UNKNOWN};
+use energy::EnergyMeter;
 use history::History;
 use log::OpLog;
 pub(crate) use op::{Op, OpKind, Purpose, Report, Stage};
@@ -171,7 +173,9 @@ pub(crate) struct Timeline<T, A = SimBreakdown> {
     watched: bool,
     /// History of die operations, if writes wait for a write cache.
     history: Option<Box<History>>,
-    /// Whether there is any of these three, so that each die operation is recorded.
+    /// The energy meter, if the device accounts for energy.
+    pub(crate) energy: Option<Box<EnergyMeter>>,
+    /// Whether there is any of these four, so that each die operation is recorded.
     writes_down: bool,
     /// The time per cause of every outstanding host page.
     pub(crate) accounts: Vec<A>,
@@ -207,6 +211,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             contents: None,
             watched: false,
             history: timing.keeps_history.then(|| Box::new(History::new(shape.planes))),
+            energy: None,
             writes_down: timing.keeps_history,
             accounts: Vec::new(),
         }

@@ -138,6 +138,7 @@ pub(super) struct OpSummary {
     pub(super) transfers: u16,
     pub(super) writes: u32,
     pub(super) page: Option<NonZeroU32>,
+    pub(super) charge_as: Option<Cause>,
     /// It is the rest of a suspended operation.
     pub(super) is_remainder: bool,
 }
@@ -147,9 +148,9 @@ impl<T> Op<T> {
     /// stay in registers.
     #[inline]
     pub(super) fn summary(&self) -> OpSummary {
-        let Op { kind, purpose, cell_ns, transfers, writes, page, .. } = *self;
+        let Op { kind, purpose, cell_ns, transfers, writes, page, charge_as, .. } = *self;
         let is_remainder = self.stage == Stage::Cells;
-        OpSummary { kind, purpose, cell_ns, transfers, writes, page, is_remainder }
+        OpSummary { kind, purpose, cell_ns, transfers, writes, page, charge_as, is_remainder }
     }
 
     /// Return whether it programs a host page.

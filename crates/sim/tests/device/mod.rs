@@ -7,10 +7,11 @@
 //! (`slc.rs`), map on flash (`map_on_flash.rs`) or in host memory (`host_memory.rs`), zones
 //! (`zones.rs`), suspension (`suspend.rs`), host queues and interrupts (`host_queues.rs`), a
 //! saturating host (`saturated.rs`), multi-plane operations (`planes.rs`), partial transfers
-//! (`parts.rs`), and errors of bad profiles (`refused.rs`).
+//! (`parts.rs`), energy (`energy.rs`), and errors of bad profiles (`refused.rs`).
 
 mod concurrent_merges;
 mod controller;
+mod energy;
 mod host_memory;
 mod host_queues;
 mod idle;
