@@ -77,6 +77,7 @@ def run(
     record: PathName | None = None,
     durability: str | None = None,
     completion: str | None = None,
+    power: str | None = None,
     size: Size | None = None,
     buffered: bool = False,
     data: str = "random",
@@ -132,6 +133,9 @@ def run(
         "flush:N".
     completion : str, optional
         How completions of queued I/Os are detected: "auto", the default; "interrupt" or "polled".
+    power : str, optional
+        Power meter that is sampled during each run: "rapl", "hwmon:CHIP/CHANNEL" or "csv:FILE"; not
+        for a simulated device.
     size : str or int, optional
         For a file: create it, or enlarge it, to this size; for the null device its size [bytes].
     buffered : bool
@@ -188,6 +192,7 @@ def resume(
     destroy: str | None = None,
     record: PathName | None = None,
     max_time: Duration | None = None,
+    power: str | None = None,
     io_timeout: Duration = "60s",
     on_event: OnEvent = ignore,
 ) -> Result:
@@ -205,6 +210,8 @@ def resume(
         The file that records the state of the device.
     max_time : str or int, optional
         Start no run after this time [ns].
+    power : str, optional
+        Power meter for the remaining runs, as for `run`.
     io_timeout : str or int
         Maximum time of an I/O on a real device [ns]; 0: no limit.
     on_event : callable
@@ -303,6 +310,7 @@ def replay(
     queue_depth: int | None = None,
     durability: str | None = None,
     completion: str | None = None,
+    power: str | None = None,
     size: Size | None = None,
     buffered: bool = False,
     data: str = "random",
@@ -333,7 +341,7 @@ def replay(
         I/O follows the one before.
     queue_depth : int, optional
         Maximum number of I/Os in flight; by default 1, in an open loop the limit of the device.
-    durability, completion, size, buffered, data, destroy, io_timeout, on_event
+    durability, completion, power, size, buffered, data, destroy, io_timeout, on_event
         As for `run`.
 
     Returns
@@ -442,6 +450,7 @@ def pattern(
     max_bytes_written: Size | None = None,
     durability: str | None = None,
     completion: str | None = None,
+    power: str | None = None,
     size: Size | None = None,
     buffered: bool = False,
     data: str = "random",
@@ -503,7 +512,7 @@ def pattern(
         Minimum and maximum number of I/Os of a run until convergence.
     max_time, max_bytes_written : str or int, optional
         Maximum time [ns] and amount of written data [bytes] of a run until convergence.
-    durability, completion, size, buffered, data, destroy, io_timeout
+    durability, completion, power, size, buffered, data, destroy, io_timeout
         As for `run`.
 
     Returns

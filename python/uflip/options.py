@@ -232,6 +232,14 @@ COMPLETION = Option(
     parse_text,
 )
 
+POWER = Option(
+    "power",
+    "METER",
+    "Measure the power during each run: rapl, rapl:ZONE, hwmon:CHIP/CHANNEL, or csv:FILE, the "
+    "log of another meter. `uflip info` lists the meters. Not for simulated devices.",
+    parse_text,
+)
+
 PLAN_FILE = Option(
     "plan",
     "FILE",
@@ -337,11 +345,13 @@ _PLAN_SHOWN = replace(
     PLAN_FILE, help="Show the plan in this file, as `uflip run --plan` would execute it."
 )
 
-RUN = (*MICRO_BENCHMARKS, PLAN_FILE, INSIDE, STATE, *TARGET, DURABILITY, COMPLETION, *OPENING)
+RUN = (
+    *MICRO_BENCHMARKS, PLAN_FILE, INSIDE, STATE, *TARGET, DURABILITY, COMPLETION, POWER, *OPENING
+)  # fmt: skip
 """Options of `run`; their fields are those of `uflip.benchmark.BenchmarkRequest`."""
 PLAN = (*MICRO_BENCHMARKS, STATE, *TARGET, SIZE, BUFFERED, DURABILITY, _PLAN_SHOWN)
 """Options of `plan`."""
-RESUME = (DESTROY, RECORD, MAX_TIME, IO_TIMEOUT)
+RESUME = (DESTROY, RECORD, MAX_TIME, POWER, IO_TIMEOUT)
 """Options of `run --resume`: all others follow from the results."""
 COLUMNS_HELP = (
     "Columns of a table, by number from 1 or name: time_us=5,offset=3,size=4,op=2; "
@@ -378,5 +388,5 @@ FIT = (
     ),
 )
 """Options of a replay; their fields are those of `uflip.benchmark.replay.ReplayRequest`."""
-REPLAY = (*FIT, DURABILITY, COMPLETION, *OPENING)
+REPLAY = (*FIT, DURABILITY, COMPLETION, POWER, *OPENING)
 """Options of `replay`."""

@@ -11,7 +11,15 @@ from uflip.benchmark_options import MAX_IOS
 from uflip.data.document import Table
 from uflip.data.locations import DRAWN, LOCATION_PARAMETERS, LocationParameter
 from uflip.errors import UsageError
-from uflip.options import COMPLETION, DURABILITY, OPENING, Option, parse_switch, parse_text
+from uflip.options import (
+    COMPLETION,
+    DURABILITY,
+    OPENING,
+    POWER,
+    Option,
+    parse_switch,
+    parse_text,
+)
 from uflip.spec import (
     BASELINES,
     LOCATIONS,
@@ -109,7 +117,7 @@ STOPPING = (
 """The required precision of the mean, and the budget; see `uflip.spec.until_converged`."""
 STOP_RULE_OPTIONS = {name.removesuffix("_ns"): name for name in STOP}
 """Stopping rules of a run: option -> parameter of `until_converged`."""
-OPENED = (DURABILITY, COMPLETION, *OPENING)
+OPENED = (DURABILITY, COMPLETION, POWER, *OPENING)
 """Options for opening the device of a pattern."""
 
 

@@ -162,7 +162,7 @@ SIMULATOR_IMPORTS: dict[str, set[str]] = {
     "collections": set(),
     "keys": set(),
     "flash": {"collections", "keys"},
-    "timeline": {"collections", "flash"},
+    "timeline": {"collections", "flash", "keys"},
     "pool": {"collections", "flash"},
     "ftl": {"collections", "flash", "keys", "pool"},
     "config": {"flash", "ftl", "keys", "pool", "timeline"},

@@ -402,6 +402,9 @@ def _make(
         if not made and (counters_before.counters or counters_after.counters):
             written = sum(each.bytes_written for each in traces[-len(runs) :])
             about["drive"] = change_of(counters_before, counters_after, written, len(runs))
+        # The samples of a series cover all of its runs.
+        if device.power_record is not None and len(runs) == 1:
+            about["power"] = device.power_record
         made.append(_FinishedRun(run, trace, about))
         history.record_run(trace, device.durability)
     return made, status_after

@@ -52,7 +52,7 @@ class BenchmarkRequest:
         The plan, instead of all of these but the limits.
     record : Path
         Path of the state record.
-    size, buffered, durability, data, destroy, io_timeout_ns, completion
+    size, buffered, durability, data, destroy, io_timeout_ns, completion, power
         As for `uflip.open_device`.
     sacrifice : str
         CHANNEL:LUN:BLOCK of an open-channel device, to be worn out.
@@ -83,6 +83,7 @@ class BenchmarkRequest:
     destroy: str | None = None
     io_timeout_ns: int = IO_TIMEOUT_NS
     completion: str | None = None
+    power: str | None = None
     sacrifice: str | None = None
     inside: bool = False
 
@@ -131,6 +132,7 @@ class BenchmarkRequest:
             data=self.data,
             destroy=self.destroy,
             completion=self.completion,
+            power=self.power,
         )
 
     def inspect(self) -> DeviceInfo:
@@ -152,6 +154,7 @@ class BenchmarkRequest:
             durability=durability,
             io_timeout_ns=self.io_timeout_ns,
             completion=self.completion,
+            power=self.power,
             writable=writable,
         )
         opened.looks_inside = self.inside

@@ -51,12 +51,13 @@ def resume_benchmark(
     destroy: str | None,
     record: Path | None,
     io_timeout_ns: int,
+    power: str | None = None,
     on_event: OnEvent,
 ) -> BenchmarkRun:
     """Open the device of an interrupted benchmark, and find the remainder of its plan."""
     try:
         manifest = writer.manifest
-        opened = _reopen(manifest, device, destroy, io_timeout_ns)
+        opened = _reopen(manifest, device, destroy, io_timeout_ns, power)
         plan = _rebuild_plan(manifest, opened)
         simulated = opened.info.simulated
         state_record = _state_record(manifest, opened.info, record)
@@ -77,7 +78,13 @@ def resume_benchmark(
     )
 
 
-def _reopen(manifest: Manifest, url: str | None, destroy: str | None, io_timeout_ns: int) -> Device:
+def _reopen(
+    manifest: Manifest,
+    url: str | None,
+    destroy: str | None,
+    io_timeout_ns: int,
+    power: str | None,
+) -> Device:
     measured = manifest.device
     check_same_device(manifest, url)
     buffered = measured.buffered
@@ -115,6 +122,7 @@ def _reopen(manifest: Manifest, url: str | None, destroy: str | None, io_timeout
         destroy=destroy,
         brand=brand,
         completion=measured.completion if measured.kind in ("file", "block") else None,
+        power=power,
     )
     _check_medium(measured, device.info)
     return device

@@ -89,6 +89,7 @@ def resume(
     destroy: str | None = None,
     record: Path | None = None,
     io_timeout_ns: int = IO_TIMEOUT_NS,
+    power: str | None = None,
     max_time_ns: int | None = None,
     on_event: OnEvent = ignore,
 ) -> Path:
@@ -100,7 +101,7 @@ def resume(
         Its results.
     device : str, optional
         The device, as a check: the results contain its name.
-    destroy, io_timeout_ns
+    destroy, io_timeout_ns, power
         As for `uflip.open_device`.
     record : Path, optional
         The state record of the device, if not at the default path.
@@ -120,6 +121,7 @@ def resume(
             destroy=destroy,
             record=record,
             io_timeout_ns=io_timeout_ns,
+            power=power,
             on_event=on_event,
         )
         with run.device:

@@ -15,6 +15,7 @@ from uflip.data.device import DeviceInfo
 from uflip.data.document import Table, plain
 from uflip.device.catalogue import inspect_device, report_block
 from uflip.device.counters import CounterReader
+from uflip.device.power import PowerState, power_sources
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import UsageError
 from uflip.escape import escape_line
@@ -54,6 +55,7 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
     if info.real:
         wear = wear_of(info)
         document["wear"] = plain(wear) if as_json else describe_used(wear)
+        document |= _power(info, as_json=as_json)
     counters = _counters(info, document) if info.real or info.simulated else None
     if info.zoned:
         # The others write at random, or overwrite data.
@@ -84,6 +86,28 @@ def _counters(info: DeviceInfo, document: Table) -> DriveCounters | None:
     drive = counters.drive or "the drive"
     document["counters"] = f"unknown: {counters.problem}" if counters.problem else f"of {drive}:"
     return counters
+
+
+def _power(info: DeviceInfo, *, as_json: bool) -> Table:
+    """Return the power meters of this machine, and the power states that the drive declares."""
+    meters = {each.name: each.problem or each.measures for each in power_sources()}
+    meters["csv:FILE"] = "the log of another meter"
+    states = CounterReader(info).power_states()
+    if as_json:
+        return {"power_meters": meters, "power_states": [asdict(each) for each in states]}
+    document: Table = {"power_meters": meters}
+    if states:
+        document["power_states"] = {str(each.number): _state_text(each) for each in states}
+    return document
+
+
+def _state_text(state: PowerState) -> str:
+    powers = (("maximum", state.max_watts), ("active", state.active_watts),
+              ("idle", state.idle_watts))  # fmt: skip
+    texts = [f"{name} {watts:.4g} W" for name, watts in powers if watts is not None]
+    if not state.operational:
+        texts.append(f"not operational, {state.exit_us} µs to leave it")
+    return ", ".join(texts) or "no power declared"
 
 
 def _print_sources(device: str, as_json: bool) -> None:

@@ -128,7 +128,7 @@ open_options = combine_options(add_options(*OPENING), no_cache_option)
 
 def check_target(device: str, opening: "Table", *, write: bool = True) -> None:
     """Check a target and its options before plans and numpy are loaded."""
-    names = ("size", "buffered", "data", "destroy", "completion")
+    names = ("size", "buffered", "data", "destroy", "completion", "power")
     target = {name: opening[name] for name in names if name in opening}
     if write:
         check_target_allowed(device, **target)

@@ -212,7 +212,8 @@ def command(
         return
     if trace_file is not None:
         write_trace(trace, trace_output_path(trace_file, force))
-    document: OneRun = {**describe(trace, info, opened.durability), **drive}
+    described = describe(trace, info, opened.durability, opened.power_record)
+    document: OneRun = {**described, **drive}
     _print_result(document, disturbances, device, as_json=as_json)
 
 
@@ -414,6 +415,10 @@ def print_run(document: OneRun) -> None:
         )
     pairs.append(("time spent on", _causes(document)))
     pairs += _counters(document)
+    if (energy := document.get("energy")) is not None:
+        from uflip.report.energy import energy_facts
+
+        pairs += energy_facts(energy)
     if (change := document.get("drive")) is not None:
         from uflip.report.drive_counters import change_facts
 
@@ -545,12 +550,13 @@ def _causes(document: OneRun) -> str:
 
 
 def _counters(document: OneRun) -> list[tuple[str, str]]:
+    from uflip.data.energy import is_energy
     from uflip.report.labels import counter_name
 
     counters, ratio = document["counters"], document["write_amplification"]
     if counters is None:
         return []
-    counted = {name: value for name, value in counters.items() if value}
+    counted = {name: n for name, n in counters.items() if n and not is_energy(name)}
     text = ", ".join(f"{counter_name(name)} {format_count(n)}" for name, n in counted.items())
     # Unlike the times above: work for an I/O may happen long after it.
     scope = ", of the whole run" if document["ignored"] else ""

@@ -6,6 +6,7 @@
 `locations`       locations of a pattern and their parameters, as Rust reports them
 `device`          properties and capabilities of a device; its zones; a power loss; reports
 `counters`        counters of real drives, and their change during a run
+`energy`          energy of runs: counters, samples of power meters
 `manifest`        everything about a benchmark but the response times
 `ledger`          a line for every file of a result folder, each linked to the one before
 `run`             metadata stored with the numbers of a run; a single run as a document

@@ -15,6 +15,7 @@ from msgspec import Struct
 from uflip.data.counters import CounterChange
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Count, DigestText, DocumentKind, Name, Positive, Table, Text, decode
+from uflip.data.energy import EnergySummary, PowerRecord
 from uflip.data.spec import Pattern
 from uflip.data.summary import StatisticsSummary
 
@@ -44,6 +45,7 @@ class RunMetadata(Struct, frozen=True):
     inside: InsideFile | None = None
     samples: dict[str, list[Count]] | None = None
     drive: CounterChange | None = None
+    power: PowerRecord | None = None
 
 
 class About(TypedDict, total=False):
@@ -55,6 +57,7 @@ class About(TypedDict, total=False):
     disturbed: Mapping[str, int]
     samples: Mapping[str, Sequence[int]]
     drive: CounterChange
+    power: PowerRecord
     samples_only: bool  # nothing else from inside the device is stored
 
 
@@ -139,6 +142,8 @@ class OneRun(DriveChange):
     counters: dict[str, int] | None
     write_amplification: float | None
     ended: StopDocument | None
+    energy: NotRequired[EnergySummary]
+    power: NotRequired[PowerRecord]
     components: NotRequired[dict[str, StatisticsSummary]]
     by_mode: NotRequired[Mapping[str, ModeDocument]]
     disturbed: NotRequired[Mapping[str, int]]

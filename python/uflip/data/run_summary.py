@@ -32,6 +32,7 @@ from uflip.data.document import (
     Text,
     read_if_exists,
 )
+from uflip.data.energy import EnergySummary
 from uflip.data.spec import Spec, spec_hook
 from uflip.data.summary import (
     Component,
@@ -70,6 +71,7 @@ class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     counters: dict[Name, Count] | UnsetType = UNSET
     write_amplification: float | UnsetType | None = UNSET
     drive: CounterChange | UnsetType = UNSET
+    energy: EnergySummary | UnsetType = UNSET
     spec: Spec
 
 

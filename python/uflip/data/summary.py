@@ -13,6 +13,7 @@ from msgspec import Struct
 from uflip.data.counters import CounterChange, DriveSummary
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Count, Instant, Name, Positive, Table, Text
+from uflip.data.energy import EnergySummary
 from uflip.data.manifest import DeviceState, Interference, Phases, SkippedRun
 
 # Findings of uFLIP-OC on an open-channel device: `open_channel` in its summary. Response times are
@@ -252,6 +253,7 @@ class Repetitions(TypedDict):
     counters: NotRequired[dict[str, Count]]
     write_amplification: NotRequired[float | None]
     drive: NotRequired[CounterChange]
+    energy: NotRequired[EnergySummary]
     spec: Table
     together: Together
 

@@ -28,6 +28,7 @@ from uflip.data.counters import Counter, CounterSource, DriveCounters, UnknownCo
 from uflip.data.device import DeviceInfo
 from uflip.data.document import MAX_INTEGER
 from uflip.device.disk import device_number, sysfs_path
+from uflip.device.power import PowerState, nvme_power_states
 from uflip.device.url import parse_url
 
 Query = Callable[[str, str, int, int, int], tuple[bytes, str]]
@@ -166,6 +167,19 @@ class CounterReader:
         if disk.name.startswith("sd"):
             return self._read_ata(shared)
         return DriveCounters(problem=f"{disk.name} is not an NVMe, ATA or eMMC drive")
+
+    def power_states(self) -> list[PowerState]:
+        """Return the power states that an NVMe drive declares; none of other drives."""
+        if self._sysfs is None or not self._path:
+            return []
+        is_partition = (self._sysfs / "partition").exists()
+        disk = self._sysfs.parent if is_partition else self._sysfs
+        if not disk.name.startswith("nvme"):
+            return []
+        try:
+            return nvme_power_states(self._ask("nvme_controller"))
+        except _PageError:
+            return []
 
     def _ask(self, query: str, page: int = 0, specific: int = 0, size: int = 512) -> bytes:
         answer, problem = self._query(self._path, query, page, specific, size)

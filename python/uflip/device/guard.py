@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from uflip import _native
+from uflip.device.power import check_power
 from uflip.device.url import DeviceUrl, parse_url
 from uflip.errors import UsageError, native_errors, unknown_name
 from uflip.units import format_size, parse_size
@@ -33,6 +34,7 @@ def check_options(
     *,
     buffered: bool = False,
     completion: str | None = None,
+    power: str | None = None,
     io_timeout_ns: int = IO_TIMEOUT_NS,
 ) -> int | None:
     """Check options before any device is touched; return the size [bytes]."""
@@ -40,7 +42,9 @@ def check_options(
         raise unknown_name("data", data, DATA, where="--data")
     if completion is not None and completion not in COMPLETIONS:
         raise unknown_name("completion", completion, COMPLETIONS, where="--completion")
-    _check_kinds(target, data, buffered, completion, io_timeout_ns)
+    _check_kinds(target, data, buffered, completion, io_timeout_ns, power=power)
+    if power is not None:
+        check_power(power)
     # The name of the file itself, followed by its content.
     names_file = target.kind == "file" and (destroy or "").startswith(target.name)
     is_own_file = names_file and (destroy or "").removeprefix(target.name)[:1] in ("", "+")
@@ -74,7 +78,13 @@ def check_options(
 
 
 def _check_kinds(
-    target: DeviceUrl, data: str, buffered: bool, completion: str | None, io_timeout_ns: int
+    target: DeviceUrl,
+    data: str,
+    buffered: bool,
+    completion: str | None,
+    io_timeout_ns: int,
+    *,
+    power: str | None,
 ) -> None:
     """Refuse options that have no effect on a device of this kind."""
     files = ("file", "block")
@@ -83,6 +93,7 @@ def _check_kinds(
         ("--data", data != DATA[0], files, "nothing is stored on this device"),
         ("--buffered", buffered, files, "this device has no page cache"),
         ("--completion", completion is not None, files, "the kernel has no queue for this device"),
+        ("--power", power is not None, (*files, "nbd"), "its energy is computed, see `[energy]`"),
         ("--io-timeout", io_timeout_ns != IO_TIMEOUT_NS, (*files, "nbd"), "its I/Os are computed"),
     ):
         if is_set and target.kind not in kinds:
@@ -110,10 +121,13 @@ def check_target_allowed(
     data: str,
     destroy: str | None,
     completion: str | None = None,
+    power: str | None = None,
 ) -> None:
     """Refuse a target that must not be written to, before any other check."""
     target = parse_url(url)
-    check_options(target, size, data, destroy, buffered=buffered, completion=completion)
+    check_options(
+        target, size, data, destroy, buffered=buffered, completion=completion, power=power
+    )
     with native_errors():
         if target.kind == "file":
             _native.check_file(target.name, destroy)

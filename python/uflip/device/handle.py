@@ -26,10 +26,12 @@ from uflip.data.device import (
     read_zones,
 )
 from uflip.data.document import plain
+from uflip.data.energy import PowerRecord
 from uflip.data.spec import Spec, text_of
 from uflip.device.cache import cache_key, cached_device
 from uflip.device.counters import CounterReader
 from uflip.device.identity import TargetStatus
+from uflip.device.power import PowerSampler, measured_with
 from uflip.device.resolve import resolve_state
 from uflip.device.url import check_snapshot_name
 from uflip.errors import InterruptedRun, UsageError, native_errors
@@ -104,6 +106,10 @@ class Device(Saved):
         """Time limit of an I/O on a real device [ns]; 0: none."""
         self._ios: _native.Ios | None = None
         self._counter_reader: CounterReader | None = None
+        self.power: PowerSampler | None = None
+        """Meter that is sampled during each run."""
+        self.power_record: PowerRecord | None = None
+        """The power during the last run; None without a meter."""
         self.looks_inside = False  # whether a device log is recorded with each run
         self._state_name: str | None = None
         """The cache name of its state, while that is known."""
@@ -275,9 +281,13 @@ class Device(Saved):
     ) -> T:
         """Wait for the work of the device; raise `InterruptedRun` after Ctrl-C."""
         try:
-            return run_native(
-                start, on_progress, io_timeout_ns=self.io_timeout_ns, measures=measures
+            result, self.power_record = measured_with(
+                self.power if measures else None,
+                lambda: run_native(
+                    start, on_progress, io_timeout_ns=self.io_timeout_ns, measures=measures
+                ),
             )
+            return result
         except KeyboardInterrupt:
             raise InterruptedRun(
                 "The run was interrupted",

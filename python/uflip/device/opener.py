@@ -18,6 +18,7 @@ from uflip.data.manifest import refuse_results
 from uflip.device.cache import cache_key, cached_device
 from uflip.device.guard import COMPLETIONS, IO_TIMEOUT_NS, check_options
 from uflip.device.handle import Device
+from uflip.device.power import PowerSampler
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url, read_override
 from uflip.errors import DeviceError, InterruptedRun, RefusedError, UsageError, native_errors
 from uflip.native_wait import CREATE_CANCEL_TIMEOUT_S, OnProgress, run_native
@@ -51,6 +52,7 @@ def open_device(
     brand: str | None = None,
     io_timeout_ns: int = IO_TIMEOUT_NS,
     completion: str | None = None,
+    power: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> Device:
     """Open a device for runs.
@@ -82,6 +84,9 @@ def open_device(
     completion : str, optional
         How completions of queued I/Os are detected: "interrupt"; "polled", by a busy processor;
         "auto", the default: polled if the device supports it.
+    power : str, optional
+        Power meter that is sampled during each run: "rapl", "hwmon:CHIP/CHANNEL" or "csv:FILE", see
+        `uflip.device.power`. Not for a simulated device.
     on_progress : callable, optional
         Called about ten times a second while a file is brought to its size, with (writes made,
         writes in total, last response time [ns]); and while a simulated device is made, with bytes
@@ -111,9 +116,34 @@ def open_device(
     target = parse_url(url)
     size_bytes = check_options(
         target, size, data, destroy,
-        buffered=buffered, completion=completion, io_timeout_ns=io_timeout_ns,
+        buffered=buffered, completion=completion, power=power, io_timeout_ns=io_timeout_ns,
     )  # fmt: skip
     durability = durabilities.durability_or_default(durability, buffered=buffered)
+    opened = _open(
+        target, size_bytes, durability, on_progress,
+        buffered=buffered, data=data, writable=writable, destroy=destroy, brand=brand,
+        io_timeout_ns=io_timeout_ns, completion=completion,
+    )  # fmt: skip
+    opened.power = None if power is None else PowerSampler(power)
+    return opened
+
+
+def _open(
+    target: DeviceUrl,
+    size_bytes: int | None,
+    durability: str,
+    on_progress: OnProgress | None,
+    *,
+    buffered: bool,
+    data: str,
+    writable: bool,
+    destroy: str | None,
+    brand: str | None,
+    io_timeout_ns: int,
+    completion: str | None,
+) -> Device:
+    """Open a device of any kind; the options were checked."""
+    url = target.text
     if target.kind == "sim":
         return _open_simulated(target, durability, on_progress)
     if target.kind == "null":

@@ -7,6 +7,7 @@
 `data`        input of figures beyond the summary: the I/Os of the baseline runs
 `figures`     static figures as SVG in the page's light or dark colours
 `drive_counters`  counters of a real drive, in words and as tables
+`energy`      energy of runs, in words and as tables
 `tables`      tables, and key figures: summary, data of the figures, every run, provenance
 `key_row`     key characteristics as a row of the paper's Table 3
 `blocks`      the building blocks of a page, as values

@@ -33,6 +33,7 @@ from uflip.report.blocks import (
 from uflip.report.comparison import describe_verdicts, select_rows, table
 from uflip.report.data import Document, Traces, is_simulated
 from uflip.report.drive_counters import drive_facts, runs_table
+from uflip.report.energy import causes_table, energy_table
 from uflip.report.findings import headline
 from uflip.report.labels import anchor, format_ms, title
 from uflip.report.page import ReportPage, Section, render, render_page
@@ -127,6 +128,12 @@ def summary(document: Document, _traces: Traces) -> Blocks:
     rows = tables.summary_tables(document)
     intro = "The lowest and the highest mean response time of each experiment."
     return [Paragraph(intro), *rows] if rows else []
+
+
+def energy(document: Document, _traces: Traces) -> Blocks:
+    """Return the energy of each experiment, and of the baselines by cause."""
+    each = (energy_table(document, full=True), causes_table(document))
+    return [table for table in each if table is not None]
 
 
 def drive_counters(document: Document, _traces: Traces) -> Blocks:
@@ -509,6 +516,7 @@ SECTIONS: list[tuple[str, str, Body]] = [
     ("baselines", "The baselines, every I/O", baselines),
     ("micro-benchmarks", "The micro-benchmarks", micro_benchmarks),
     ("summary", "Summary", summary),
+    ("energy", "Energy", energy),
     ("drive-counters", "Counters of the drive", drive_counters),
     ("warnings", "Warnings", warnings),
     ("skipped", "Skipped and missing runs", skipped),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from uflip.data.energy import is_energy
 from uflip.data.manifest import Batches, SkippedRun
 from uflip.data.spec import PLURALS
 from uflip.data.summary import (
@@ -185,6 +186,7 @@ def _counters_tables(runs: Sequence[Run]) -> list[Table]:
     rows = [
         [counter_name(name), *(_plain(run["counters"].get(name)) for run in counted)]
         for name in counted[0]["counters"]
+        if not is_energy(name)
     ]
     rows.append(["write amplification", *(_plain(run["write_amplification"]) for run in counted)])
     head = ["device counter, over the whole run", *(run["pattern"] for run in counted)]

@@ -28,6 +28,7 @@ from uflip.microbench.labels import (
 )
 from uflip.report import key_row
 from uflip.report.drive_counters import drive_facts, runs_table
+from uflip.report.energy import energy_table
 from uflip.report.findings import finding, headline
 from uflip.report.labels import format_ms, title
 from uflip.results.summary_document import describe_device
@@ -49,6 +50,7 @@ def render(document: Summary, *, full: bool = False) -> str:
     elif benchmarks:
         blocks.append(_compact(document))
     blocks += [
+        _energy(document, full=full),
         _drive(document, full=full),
         _skipped(document["skipped"]),
         format_warnings(document["warnings"]),
@@ -230,6 +232,11 @@ def _modes(runs: Iterable[Run]) -> list[str]:
     ]
     head = ["", "", "", *_COLUMNS, "IOPS", "MiB/s"]
     return [Table(head, rows, "lllr").text("  ")] if rows else []
+
+
+def _energy(document: Summary, *, full: bool) -> str:
+    table = energy_table(document, full=full)
+    return "" if table is None else f"{table.caption}\n{table.text('  ')}"
 
 
 def _drive(document: Summary, *, full: bool) -> str:

@@ -75,6 +75,12 @@ MEANINGS: dict[str, tuple[str, str]] = {
     "max_ns": ("ns", "longest response time"),
     "mean_ns": ("ns", "mean response time"),
     "std_ns": ("ns", "sample standard deviation"),
+    "energy_source": ("", "simulated, or the power meter"),
+    "joules": ("J", "energy of all repetitions, start-up included"),
+    "joules_error": ("J", "largest error of a meter by the times of its samples"),
+    "mean_watts": ("W", "mean power"),
+    "uj_per_io": ("µJ", "energy per I/O"),
+    "nj_per_byte": ("nJ", "energy per byte of the I/Os"),
     "write_amplification": ("", "bytes programmed over bytes the host wrote, in the run"),
 }
 
@@ -210,6 +216,10 @@ def _summary_row(run: StoredRun, document: ExperimentSummary) -> Mapping[str, ob
         row[f"mean_{cause}"] = mean_ns
     for name, counted in document.get("counters", {}).items():
         row[f"counter_{name}"] = counted
+    if (energy := document.get("energy")) is not None:
+        row["energy_source"], row["joules"] = energy["source"], energy["joules"]
+        row["joules_error"], row["mean_watts"] = energy["error_joules"], energy["mean_watts"]
+        row["uj_per_io"], row["nj_per_byte"] = energy["uj_per_io"], energy["nj_per_byte"]
     if "write_amplification" in document:
         row["write_amplification"] = document["write_amplification"]
     return row

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
+from uflip.data.energy import PowerRecord, summarise_energy
 from uflip.data.run import ModeDocument, OneRun
 from uflip.data.spec import MODES, Mix, Parallel, Pattern, Replay, read_spec
 from uflip.data.summary import StatisticsSummary
@@ -154,7 +155,9 @@ def _common_mode(spec: Pattern) -> int | None:
     return MODES.index(modes.pop()) if len(modes) == 1 else None
 
 
-def describe(trace: _native.Trace, info: DeviceInfo, durability: str) -> OneRun:
+def describe(
+    trace: _native.Trace, info: DeviceInfo, durability: str, power: PowerRecord | None = None
+) -> OneRun:
     """Describe a run as plain data: the output of `uflip pattern --json`.
 
     Returns
@@ -162,8 +165,8 @@ def describe(trace: _native.Trace, info: DeviceInfo, durability: str) -> OneRun:
     OneRun
         device, durability, spec, elapsed_ns, ios, bytes, ignored. Of the measured I/Os:
         ios_per_s, bytes_per_s, statistics, components (of a mix), by_mode (with several modes),
-        causes_ns (mean per I/O). Of the whole run: counters, write_amplification, ended (None, or
-        the end of a run with a stop rule).
+        causes_ns (mean per I/O). Of the whole run: counters, write_amplification, energy and power
+        where they are known, ended (None, or the end of a run with a stop rule).
     """
     measured = statistics_of([trace])
     statistics = measured.statistics
@@ -192,6 +195,14 @@ def describe(trace: _native.Trace, info: DeviceInfo, durability: str) -> OneRun:
         document["components"] = {name: of for name, of in measured.components.items() if of}
     if measured.separate_modes:
         document["by_mode"] = measured.separate_modes
+    energy = summarise_energy(
+        counters, [] if power is None else [power], len(trace), document["bytes"],
+        document["elapsed_ns"],
+    )  # fmt: skip
+    if energy is not None:
+        document["energy"] = energy
+    if power is not None:
+        document["power"] = power
     return document
 
 

@@ -35,6 +35,7 @@ from uflip import _native
 from uflip.data import run_summary
 from uflip.data.counters import CounterChange, combine
 from uflip.data.document import DocumentKind, read_if_exists
+from uflip.data.energy import PowerRecord, summarise_energy
 from uflip.data.manifest import PlanEntry
 from uflip.data.run import About, metadata_of
 from uflip.data.run_summary import PyramidFile, RunSummary, StoredSummary, SummarySource, typed
@@ -253,6 +254,13 @@ class RepetitionPart:
         return metadata_of(self.path, self.trace.metadata_json).drive
 
     @property
+    def power(self) -> PowerRecord | None:
+        """The power that a meter of the host measured; None without one."""
+        if self.about is not None:
+            return self.about.get("power")
+        return metadata_of(self.path, self.trace.metadata_json).power
+
+    @property
     def counters(self) -> dict[str, int] | None:
         """Counters of the device; None where it has no counters."""
         fresh = self.trace.counters_json()
@@ -260,6 +268,10 @@ class RepetitionPart:
             parsed: dict[str, int] = json.loads(fresh)
             return parsed
         return metadata_of(self.path, self.trace.metadata_json).counters
+
+
+def _size_of(trace: _native.Trace) -> int:
+    return sum(int(sizes.sum(dtype="uint64")) for (sizes,) in pieces(trace, ["io_size_bytes"]))
 
 
 def experiment_of(run: StoredRun | PlanEntry) -> tuple[Any, ...]:
@@ -320,11 +332,22 @@ def merge_repetitions(parts: Sequence[RepetitionPart]) -> RunSummary:
     all_counters = [
         counters for counters in (part.counters for part in parts) if counters is not None
     ]
+    counted = None
     if all_counters:
         counted = {name: sum(each[name] for each in all_counters) for name in all_counters[0]}
         written = sum(trace.bytes_written for trace in traces)
         document["counters"] = counted
         document["write_amplification"] = write_amplification(counted, first.page_bytes, written)
+    records = [record for part in parts if (record := part.power) is not None]
+    energy = summarise_energy(
+        counted,
+        records if len(records) == len(parts) else [],
+        sum(len(trace) for trace in traces),
+        sum(_size_of(trace) for trace in traces),
+        sum(trace.elapsed_ns() for trace in traces),
+    )
+    if energy is not None:
+        document["energy"] = energy
     drives = [change for part in parts if (change := part.drive) is not None]
     if (drive := combine(drives)) is not None:
         document["drive"] = drive
