@@ -66,7 +66,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "benchmark", "data", "device", "errors", "options", "pattern_options", "result", "spec",
         "trace", "units",
     },
-    "microbench": {"_native", "benchmark_options", "data", "errors", "spec", "startup", "units"},
+    "microbench": {
+        "_native", "benchmark_options", "data", "durability", "errors", "spec", "startup", "units",
+    },
     "results": {
         "_native", "analysis", "arrow_table", "data", "device", "durability",
         "errors", "flash_waits", "footprint", "safe_files", "signals", "spec", "startup", "stats",

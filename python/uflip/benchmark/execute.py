@@ -73,7 +73,7 @@ from uflip.device.identity import (
     undisturbed_since_open,
 )
 from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
-from uflip.microbench import has_rounds
+from uflip.microbench import has_rounds, own_durability
 from uflip.microbench.experiment import PlannedRun, run_seed
 from uflip.results import ResultsWriter, host_provenance
 from uflip.results.initial_manifest import manifest_of, processor_time
@@ -376,7 +376,15 @@ def _make(
     else:
         (run,) = runs
         spec = calibration.adapted_spec(run)
-        traces = [device.run(spec, on_progress, spool=spool, samples=has_rounds(run))]
+        traces = [
+            device.run(
+                spec,
+                on_progress,
+                spool=spool,
+                samples=has_rounds(run),
+                durability=own_durability(run),
+            )
+        ]
         while (longer := calibration.longer_baseline(run, traces)) is not None:
             history.record_run(traces[-1], device.durability)
             device.idle(pause_ns)
@@ -406,7 +414,7 @@ def _make(
         if device.power_record is not None and len(runs) == 1:
             about["power"] = device.power_record
         made.append(_FinishedRun(run, trace, about))
-        history.record_run(trace, device.durability)
+        history.record_run(trace, own_durability(run) or device.durability)
     return made, status_after
 
 

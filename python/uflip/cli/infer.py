@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from uflip.inference.infer import Inference, InferenceDocument
 
 TOML = ".toml"
-PAUSE_NS = 100_000_000
 LIMITS = tuple(option for option in MICRO_BENCHMARKS if option.name == "max_bytes_written")
 
 EPILOG = """\b
@@ -113,7 +112,7 @@ def _measure(device: str, out: Path | None, options: "Table", *, quiet: bool) ->
     check_target(device, options)
     from uflip.benchmark import BenchmarkRequest, begin
     from uflip.cli.benchmark_progress import BenchmarkProgress
-    from uflip.inference.probes import SUITE, check_device
+    from uflip.inference.probes import PAUSE_NS, SUITE, check_device
     from uflip.microbench import varied_micro_benchmarks
 
     request = BenchmarkRequest(

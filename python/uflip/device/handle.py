@@ -203,6 +203,7 @@ class Device(Saved):
         spool: Path | None = None,
         in_pieces: bool = False,
         samples: bool = False,
+        durability: str | None = None,
     ) -> _native.Trace:
         """Execute one pattern and return the trace of all of its I/Os.
 
@@ -220,6 +221,8 @@ class Device(Saved):
             whole columns must be free before a long run begins.
         samples : bool
             Record a simulated device's log, for `counter_samples`.
+        durability : str, optional
+            Durability of the writes of this run; without it that of the device.
 
         Returns
         -------
@@ -239,7 +242,7 @@ class Device(Saved):
         text = text_of(spec)
         spool_folder = None if spool is None else str(spool)
         inside = self.looks_inside or (samples and self.info.simulated)
-        settings = self.durability, spool_folder, self._ios, inside, in_pieces
+        settings = durability or self.durability, spool_folder, self._ios, inside, in_pieces
         return self._wait_for_result(
             lambda: self._opened().start(text, *settings), on_progress, measures=True
         )

@@ -6,9 +6,13 @@
 `from_result`          the observations of a stored result
 `estimate`             an estimated property, its interval, or why it is not identified
 `structure`            mapping unit, page, dies, channels
+`page_types`           kinds of pages, and reads without their differences
 `times`                command, host link, cells, channel, program
 `channels`             channels and transfers that only simulations show
 `collection`           block, erase time, spare space, victim policy
+`suspension`           programs that stop for a read
+`write_cache`          size and policy of the write cache
+`map_cache`            the part of the map in memory
 `twin`                 a profile whose every key has its source
 `infer`                all of these in order, and the predictive check
 `check`                patterns that no probe uses, on a device and its twin

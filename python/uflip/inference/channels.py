@@ -14,7 +14,8 @@ import numpy as np
 from uflip.device.handle import Device
 from uflip.errors import UnavailableError
 from uflip.inference.estimate import Interval
-from uflip.inference.observations import Floats, Observation, Observations, observation_of
+from uflip.inference.observations import Floats, Observation, Observations
+from uflip.inference.probes import repeat
 from uflip.inference.structure import CONTRAST, DIE_FIRST, ROUND_ROBIN, Structure
 from uflip.inference.times import Times
 from uflip.inference.twin import Twin
@@ -103,6 +104,7 @@ class ReadSimulator:
         large = [size for size in sizes if size > LARGE_READ_PAGES * self.dies * self.page]
         chosen = [bursts[BURST]] if BURST in bursts else []
         chosen += [sizes[min(large, default=max(sizes))]]
+        self._probes = ["read_bursts", "read_size"][-len(chosen) :]
         self.measured = [_beginning(run, count) for run, count in zip(chosen, IOS, strict=False)]
         self._twin = Twin().but(
             page_bytes=self.page,
@@ -114,6 +116,8 @@ class ReadSimulator:
             partial_transfer=times.partial_transfer,
             state="empty",
         )
+        if structure.mapping_unit not in (None, self.page):
+            self._twin = self._twin.but(mapping_unit_bytes=structure.mapping_unit)
         self._write_page = times.write_page
         if times.command_write is not None:
             self._twin = self._twin.but(command_write_ns=round(times.command_write.value))
@@ -141,12 +145,12 @@ class ReadSimulator:
         """Return a division with its errors, relative to the response times."""
         device: Device = self.twin(division).open()
         assert self._filled is not None
-        written = observation_of(self._filled.spec, device.run(self._filled.spec))
+        written = repeat(device, "clear", self._filled.spec)
         errors = []
         if self._write_page is not None:
             errors.append(_differences(written, self._filled))
-        for run in self.measured:
-            simulated = observation_of(run.spec, device.run(run.spec))
+        for probe, run in zip(self._probes, self.measured, strict=True):
+            simulated = repeat(device, probe, run.spec)
             errors.append(_differences(simulated, run))
         return replace(division, errors=np.concatenate(errors))
 
@@ -154,7 +158,13 @@ class ReadSimulator:
 def _beginning(run: Observation, ios: int) -> Observation:
     count = min(ios, len(run.response_ns))
     spec = run.spec.but(io_count=count)
-    return Observation(spec, run.offset_bytes[:count], run.response_ns[:count])
+    return replace(
+        run,
+        spec=spec,
+        offset_bytes=run.offset_bytes[:count],
+        response_ns=run.response_ns[:count],
+        is_write=run.is_write[:count],
+    )
 
 
 def _differences(simulated: Observation, measured: Observation) -> Floats:
@@ -178,6 +188,8 @@ def complete_channels(
     known = structure.page and structure.dies and times.flash and times.link_byte
     if not known or times.command_read is None or structure.dies == 1:
         return structure, times, None
+    if BURST not in observations.by_value("read_bursts", "RR"):
+        return _without_bursts(structure, times)
     simulator = ReadSimulator(observations, structure, times)
     if not simulator.measured or observations.last("clear", "SW") is None:
         return structure, times, None
@@ -194,6 +206,15 @@ def complete_channels(
     if times.transfer is not None:
         return found, times, winner
     return found, replace(times, transfer=_interval(simulator, winner)), winner
+
+
+def _without_bursts(structure: Structure, times: Times) -> tuple[Structure, Times, Division | None]:
+    """Return what pairs of reads alone show: channels whose transfers are visible, or nothing."""
+    if times.transfer is None or structure.channels is None:
+        unknown = replace(structure, channels=None, allocator=None)
+        return unknown, replace(times, transfer=None), None
+    order = structure.allocator or ROUND_ROBIN
+    return structure, times, Division(structure.channels, order, times.transfer.value)
 
 
 def _divisions(simulator: ReadSimulator, structure: Structure, times: Times) -> list[Division]:

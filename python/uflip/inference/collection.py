@@ -14,11 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from uflip.device.handle import Device
 from uflip.errors import UflipError
 from uflip.inference.estimate import Interval
-from uflip.inference.observations import Floats, Observation, Observations, observation_of
+from uflip.inference.observations import Floats, Observation, Observations
+from uflip.inference.probes import repeat
 from uflip.inference.twin import Twin
 
 POLICIES = ("greedy", "cyclic", "random", "d_choices", "cost_benefit")
@@ -30,6 +32,9 @@ LEAST_EVENTS = 4
 LEAST_BLOCK_PAGES = 16
 # Gaps that are equal, in writes, and the share of them that makes a period.
 GAP_TOLERANCE, PERIODIC_SHARE = 1.5, 0.7
+# Share of slow writes that a slow one follows at the period of groups of dies; and the largest
+# share of writes that are slow: with more, any distance is a period.
+COMMON_SHARE, MOST_EVENTS = 0.9, 0.25
 # The pages of a block are at least this share of an irregular period.
 SHORTEST_SHARE = 0.8
 # The erase time of the first simulation [ns]: longer than anything that could hide it.
@@ -74,12 +79,34 @@ def period_of(run: Observation, dies: int, page: int) -> Period | None:
     middle = float(np.median(gaps))
     equal = gaps[np.abs(gaps - middle) <= GAP_TOLERANCE]
     exact = len(equal) >= PERIODIC_SHARE * len(gaps)
+    if not exact and (lag := _common_lag(slow, len(excess) // 2, least_gap)) is not None:
+        # Groups of dies open their blocks at different writes.
+        heights = excess[slow[slow < len(excess) // 2]]
+        middle = float(np.median(heights))
+        spread = float(np.median(np.abs(heights - middle)))
+        return Period(lag, Interval(middle, max(spread, 1.0)), exact=True)
     # Relocated pages use up blocks as well, later in the fill: the first gaps are whole.
     gap = float(np.mean(equal) if exact else np.max(gaps[: LEAST_EVENTS - 1]))
     heights = np.array([excess[each : each + 2].max() for each in starts])
     middle = float(np.median(heights))
     spread = float(np.median(np.abs(heights - middle)))
     return Period(gap, Interval(middle, max(spread, 1.0)), exact)
+
+
+def _common_lag(slow: NDArray[np.int64], end: int, least_gap: float) -> float | None:
+    """Return the least distance at which slow writes of a beginning follow slow ones; or None.
+
+    Later, relocations disturb the order.
+    """
+    early = slow[slow < end]
+    if len(early) < 2 * LEAST_EVENTS or len(early) > MOST_EVENTS * end:
+        return None
+    for lag in range(math.ceil(least_gap), end // LEAST_EVENTS):
+        expected = early[early < end - lag] + lag
+        nearest = early[np.clip(np.searchsorted(early, expected), 0, len(early) - 1)]
+        if len(expected) and np.mean(nearest == expected) >= COMMON_SHARE:
+            return float(lag)
+    return None
 
 
 def block_pages(period: Period, run: Observation, dies: int, page: int) -> int:
@@ -127,7 +154,7 @@ class WriteSimulator:
                 break
             if key.probe in left:
                 left.remove(key.probe)
-                found.append(observation_of(run.spec, device.run(run.spec)))
+                found.append(repeat(device, key.probe, run.spec))
             elif run.spec.parts[0].mode != "read":
                 device.apply(run.spec)
         return found

@@ -1,12 +1,13 @@
 """The inference: estimates of all properties, a twin, and whether the twin predicts the probes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from uflip.inference.channels import SPARE_SHARE, Division, complete_channels
 from uflip.inference.collection import (
+    ROOMY,
     Period,
     Spare,
     WriteSimulator,
@@ -17,10 +18,27 @@ from uflip.inference.collection import (
     spare_of,
 )
 from uflip.inference.estimate import Estimate, Interval
-from uflip.inference.observations import Observation, Observations, RunKey, observation_of
+from uflip.inference.map_cache import (
+    ENTRY_BYTES,
+    MapCache,
+    map_cache_estimates,
+    map_cache_of,
+)
+from uflip.inference.observations import Observation, Observations, RunKey
+from uflip.inference.page_types import (
+    PageTypes,
+    corrected,
+    page_type_estimates,
+    page_types_of,
+)
+from uflip.inference.probes import repeat
 from uflip.inference.structure import Structure, structure_of
+from uflip.inference.suspension import KEYS as SUSPEND_KEYS
+from uflip.inference.suspension import PROBE as SUSPEND_PROBE
+from uflip.inference.suspension import suspend_estimates, suspended
 from uflip.inference.times import Times, dies_of_writes, times_of
 from uflip.inference.twin import Twin, Value
+from uflip.inference.write_cache import EAGER, cache_estimates, write_cache_of
 
 # Spare area of a page in data sheets, as a share of its data, and rates of flash channels of
 # drives since 2009 [bytes/s]: bounds of what no probe separates.
@@ -32,7 +50,20 @@ NARROW = 0.25
 NO_CONFLICTS = "reads at once meet at no regular distance, or the device takes one at a time"
 # Capacities are whole MiB [bytes].
 CAPACITY_ROUNDING = 1 << 20
-LONG = ("fill", "overwrite", "overwrite_part")
+LONG = ("fill", "overwrite", "overwrite_part", "cache_burst", "read_beside_writes")
+# Estimates that a misfit of other probes makes doubtful, too; those that need no model; and the
+# number of misfits from which on the model of the device is wrong.
+NEEDS = {
+    "read_ns": ("read_size", "read_bursts", "read_each"),
+    "program_ns": ("clear", "write_size"),
+    "channel_bytes_per_s": ("read_size", "read_bursts"),
+    "erase_ns": ("fill",),
+    "spare_factor": ("fill", "overwrite"),
+    "gc": ("fill", "overwrite", "overwrite_part"),
+}
+DIRECT = ("page_bytes", "mapping_unit_bytes", "dies", "command_read_ns", "command_write_ns",
+          "link_bytes_per_s", "map_cache_range_bytes", "write_cache_drain_bytes_per_s")  # fmt: skip
+WRONG_MODEL = 3
 # A family does not fit if its twin's median error on a probe is larger.
 MISFIT = 0.25
 
@@ -119,42 +150,62 @@ def infer(observations: Observations) -> Inference:
     -------
     Inference
     """
-    structure = structure_of(observations)
-    times = times_of(observations, structure)
-    if structure.dies is None and (dies := dies_of_writes(observations, structure, times)):
+    types = page_types_of(observations)
+    equal = corrected(observations, types)
+    structure = structure_of(equal)
+    times = times_of(equal, structure)
+    if structure.dies is None and (dies := dies_of_writes(equal, structure, times)):
         structure = replace(structure, page=structure.mapping_unit, dies=dies, of_writes=True)
-    structure, times, division = complete_channels(observations, structure, times)
-    found = {each.key: each for each in _times_estimates(structure, times)}
-    found |= {each.key: each for each in _structure_estimates(structure)}
+    structure, times, division = complete_channels(equal, structure, times)
+    found = _by_key(_times_estimates(structure, times))
+    found |= _by_key(page_type_estimates(types, found["read_ns"]))
+    found |= _by_key(_structure_estimates(structure))
+    mapped = map_cache_of(equal)
+    found |= _by_key(map_cache_estimates(equal, mapped))
     if missing := _missing(found):
-        unknown = _collection_estimates(observations, None, None, None, None)
-        found |= {each.key: each for each in unknown}
-        return Inference(observations, tuple(found.values()), None, missing)
-    twin = _twin_of(observations, found, times, division)
-    simulator = WriteSimulator(observations)
+        found |= _by_key(_collection_estimates(observations, None, None, None, None))
+        found |= _by_key(cache_estimates(observations, structure, None))
+        found |= {key: _no_twin(key, SUSPEND_PROBE) for key in SUSPEND_KEYS}
+        return _refused(observations, found, missing)
+    twin = _twin_of(equal, found, times, division)
+    simulator = WriteSimulator(equal)
     period, twin = _with_block(observations, twin)
-    spare = None
-    erase = None
-    if period is not None:
-        erase = _erase(simulator, twin, period, times)
-        twin = twin if erase is None else twin.but(erase_ns=round(erase.value))
-        spare = spare_of(simulator, twin, regular_fill=period.exact)
+    erase = None if period is None else _erase(simulator, twin, period, times)
+    twin = twin if erase is None else twin.but(erase_ns=round(erase.value))
+    roomy = ROOMY * least_blocks(observations, twin)
+    large = twin.with_capacity(observations.capacity_bytes, roomy)
+    found |= _by_key(suspend_estimates(equal, times, large, simulator))
+    twin = _with_types(_with_map_cache(_with_suspension(twin, found), mapped), types)
+    large = twin.with_capacity(observations.capacity_bytes, roomy)
+    cache, exact = write_cache_of(simulator, large), period is not None and period.exact
+    found |= _by_key(cache_estimates(observations, structure, cache, exact=exact))
+    twin = _with_cache(twin, found)
+    spare = None if period is None else spare_of(simulator, twin, regular_fill=period.exact)
     blocks = least_blocks(observations, twin) + 2 if spare is None else spare.blocks
     twin = twin.with_capacity(observations.capacity_bytes, blocks)
-    if spare is not None:
-        twin = twin.but(gc=spare.policy)
-    unknown = _collection_estimates(observations, twin, period, erase, spare)
-    found |= {each.key: each for each in unknown}
+    twin = twin if spare is None else twin.but(gc=spare.policy)
+    found |= _by_key(_collection_estimates(observations, twin, period, erase, spare))
     reasons = {
         key: f"{each.reason} ({each.probe})"
         for key, each in found.items()
         if not each.is_identified and key in twin.values
     }
     twin = replace(twin, sources=_sources(found, twin), reasons=reasons)
-    return _checked(observations, tuple(found.values()), twin)
+    return _checked(observations, found, twin)
 
 
-def _missing(found: dict[str, Estimate]) -> str:
+Found = dict[str, Estimate]
+
+
+def _by_key(estimates: Iterable[Estimate]) -> Found:
+    return {each.key: each for each in estimates}
+
+
+def _no_twin(key: str, probe: str) -> Estimate:
+    return Estimate.absent(key, probe, "no twin repeats the probe")
+
+
+def _missing(found: Found) -> str:
     """Return why there can be no twin; empty if there can."""
     for key in ("page_bytes", "dies", "program_ns", "command_read_ns"):
         if not found[key].is_identified:
@@ -180,11 +231,6 @@ def _structure_estimates(structure: Structure) -> Iterator[Estimate]:
         yield Estimate("allocator", structure.allocator, probe="read_bursts")
     else:
         yield Estimate.absent("allocator", "read_bursts", "it needs several channels and dies")
-    if structure.mapping_unit is not None:
-        yield Estimate("write_cache_bytes", 0, 0, 0, "write_size")
-    else:
-        why = "no size of writes saves a read: a cache may take them"
-        yield Estimate.absent("write_cache_bytes", "write_size", why)
 
 
 def _times_estimates(structure: Structure, times: Times) -> Iterator[Estimate]:
@@ -251,7 +297,7 @@ def _usual_transfer_ns(page: int) -> float:
 
 def _twin_of(
     observations: Observations,
-    found: dict[str, Estimate],
+    found: Found,
     times: Times,
     division: Division | None,
 ) -> Twin:
@@ -281,6 +327,8 @@ def _twin_of(
     values["read_ns"] = max(round(times.flash.value - transfer), 0)
     if division is not None:
         values["allocator"] = division.allocator
+    if found["mapping_unit_bytes"].is_identified and found["mapping_unit_bytes"].value != page:
+        values["mapping_unit_bytes"] = int(found["mapping_unit_bytes"].number())
     return Twin(values)
 
 
@@ -292,6 +340,47 @@ def _with_block(observations: Observations, twin: Twin) -> tuple[Period | None, 
     if fill is None or period is None:
         return None, twin
     return period, twin.but(pages_per_block=block_pages(period, fill, twin.dies, page))
+
+
+def _with_cache(twin: Twin, found: Found) -> Twin:
+    """Return the twin with its write cache, which drains at once if that is unknown."""
+    size, flush = found["write_cache_bytes"], found["flush"]
+    if not size.is_identified or not size.number():
+        return twin
+    page = int(twin.number("page_bytes"))
+    policy = str(flush.value) if flush.is_identified else EAGER
+    return twin.but(write_cache_bytes=max(int(size.number()), page), flush=policy)
+
+
+def _with_suspension(twin: Twin, found: Found) -> Twin:
+    stop = found["program_suspend_ns"]
+    return suspended(twin, stop.number()) if stop.is_identified else twin
+
+
+def _with_map_cache(twin: Twin, mapped: MapCache | None) -> Twin:
+    """Return the twin with its map on flash, if that is what the reads show."""
+    if mapped is None:
+        return twin
+    values = {key: value for key, value in twin.values.items() if key != "mapping_unit_bytes"}
+    entries = max(round(mapped.covered / twin.number("page_bytes")), 1)
+    return replace(twin, values=values).but(
+        ftl="dftl",
+        mapping_cache_bytes=entries * ENTRY_BYTES,
+        mapping_cache_policy="lru",
+        mapping_batch_update=True,
+    )
+
+
+def _with_types(twin: Twin, types: PageTypes | None) -> Twin:
+    """Return the twin with the kinds of its pages."""
+    if types is None or types.bits is None or types.bits == 1:
+        return twin
+    more = [round(kind.value - types.kinds[0].value) for kind in types.kinds[1:]]
+    read = int(twin.number("read_ns"))
+    values: dict[str, Value] = {"bits_per_cell": types.bits, "read_high_ns": read + more[-1]}
+    if len(more) > 1:
+        values["read_middle_ns"] = read + more[0]
+    return twin.but(**values)
 
 
 def _erase(simulator: WriteSimulator, twin: Twin, period: Period, times: Times) -> Interval | None:
@@ -348,7 +437,7 @@ def _spare_factor(capacity: int, twin: Twin, spare: Spare) -> Estimate:
     return Estimate("spare_factor", value, low, high, "overwrite")
 
 
-def _sources(found: dict[str, Estimate], twin: Twin) -> dict[str, str]:
+def _sources(found: Found, twin: Twin) -> dict[str, str]:
     """Return the source of every inferred key of a twin."""
     sources = {
         key: f"{each.probe}: {describe_interval(each)}"
@@ -374,28 +463,46 @@ def describe_interval(estimate: Estimate) -> str:
     return f"90 % within {estimate.low:.{digits}f} to {estimate.high:.{digits}f}"
 
 
-def _checked(observations: Observations, estimates: tuple[Estimate, ...], twin: Twin) -> Inference:
+def _refused(observations: Observations, found: Found, why: str, *errors: ProbeError) -> Inference:
+    """Return an inference without a twin, and thus without a family."""
+    found |= {"ftl": Estimate.absent("ftl", "all", f"no known family: {why}")}
+    return Inference(observations, tuple(found.values()), None, why, errors)
+
+
+def _checked(observations: Observations, found: Found, twin: Twin) -> Inference:
     """Return the inference with its predictive check; without the twin if no family fits."""
     errors = tuple(probe_errors(observations, twin))
-    worst: dict[str, float] = {}
-    for each in errors:
-        worst.setdefault(each.probe, 0.0)
-    for probe in worst:
-        worst[probe] = float(np.median([abs(e.error) for e in errors if e.probe == probe]))
+    worst = {
+        probe: float(np.median([abs(e.error) for e in errors if e.probe == probe]))
+        for probe in dict.fromkeys(each.probe for each in errors)
+    }
     misfits = [f"{probe} by {error:.0%}" for probe, error in worst.items() if error > MISFIT]
     if misfits:
         why = f"no known family fits: the best twin misses {', '.join(misfits)}"
-        return Inference(observations, estimates, None, why, errors)
-    return Inference(observations, estimates, twin, "", errors)
+        bad = {probe for probe, error in worst.items() if error > MISFIT}
+        found = {key: _withdrawn(each, bad) for key, each in found.items()}
+        return _refused(observations, found, why, *errors)
+    found |= {"ftl": Estimate("ftl", twin.value("ftl"), probe="all")}
+    return Inference(observations, tuple(found.values()), twin, "", errors)
+
+
+def _withdrawn(estimate: Estimate, misfits: set[str]) -> Estimate:
+    """Return an abstention from an estimate that a wrong model of the device made."""
+    needs = NEEDS.get(estimate.key, (estimate.probe,))
+    is_wrong = misfits & set(needs) or len(misfits) >= WRONG_MODEL
+    if not estimate.is_identified or not is_wrong or estimate.key in DIRECT:
+        return estimate
+    why = f"the twin misses {', '.join(sorted(misfits))}: the estimate has no valid model"
+    return Estimate.absent(estimate.key, estimate.probe, why)
 
 
 def probe_errors(observations: Observations, twin: Twin) -> Iterator[ProbeError]:
     """Repeat all probes on a twin, and yield its error on each."""
     device = twin.open()
     for key, measured in observations.runs.items():
-        trace = device.run(measured.spec)
+        simulated = repeat(device, key.probe, measured.spec)
         if measured.spec.parts[0].moves_data:
-            yield _error(key, observation_of(measured.spec, trace), measured)
+            yield _error(key, simulated, measured)
 
 
 def _error(key: RunKey, simulated: Observation, measured: Observation) -> ProbeError:

@@ -11,6 +11,7 @@ from uflip._native import Trace
 from uflip.data.spec import Spec
 
 Floats = NDArray[np.float64]
+WRITE = 1  # in the column `mode` of a trace
 
 
 class RunKey(NamedTuple):
@@ -33,11 +34,14 @@ class Observation:
         Offsets of the I/Os [bytes].
     response_ns : (n,) ndarray of float
         Their response times [ns].
+    is_write : (n,) ndarray of bool
+        Whether they are writes.
     """
 
     spec: Spec
     offset_bytes: NDArray[np.int64]
     response_ns: Floats
+    is_write: NDArray[np.bool_]
 
     @property
     def io_size(self) -> int:
@@ -82,9 +86,10 @@ class Observations:
     def bytes_written(self) -> int:
         """Bytes that the probes wrote."""
         return sum(
-            len(run.response_ns) * run.io_size
+            int(np.sum(run.is_write)) * part.io_bytes
             for run in self.runs.values()
-            if run.spec.parts[0].is_write
+            for part in run.spec.parts
+            if part.is_write
         )
 
 
@@ -94,6 +99,7 @@ def observation_of(spec: Spec, trace: Trace) -> Observation:
         spec,
         np.asarray(trace.column("offset_bytes")).astype(np.int64),
         np.asarray(trace.column("response_time_ns")).astype(np.float64),
+        np.asarray(trace.column("mode")) == WRITE,
     )
 
 

@@ -1,14 +1,17 @@
 """The probes on an open device, one after the other, without a result folder."""
 
 from uflip.data.device import DeviceInfo
+from uflip.data.spec import Spec
 from uflip.device.handle import Device
 from uflip.errors import UsageError
-from uflip.inference.observations import Observations, RunKey, collect
-from uflip.microbench import varied_micro_benchmarks
+from uflip.inference.observations import Observation, Observations, RunKey, observation_of
+from uflip.microbench import MICRO_BENCHMARKS, varied_micro_benchmarks
 from uflip.microbench.experiment import Context
 from uflip.units import format_size
 
 SUITE, SEED = "inside", 1
+# Before each run the device ends what it still does [ns].
+PAUSE_NS = 100_000_000
 MIN_CAPACITY_BYTES = 64 << 20
 
 
@@ -56,8 +59,16 @@ def measure(device: Device, seed: int = SEED) -> Observations:
         for experiment in micro_benchmark.experiments(context)
         for run in experiment.runs
     ]
-    traces = (
-        (RunKey(run.micro_benchmark, run.pattern, run.value), run.spec, device.run(run.spec))
+    runs = {
+        RunKey(run.micro_benchmark, run.pattern, run.value): repeat(
+            device, run.micro_benchmark, run.spec
+        )
         for run in planned
-    )
-    return collect(device.info.capacity_bytes, device.info.sector_bytes, traces)
+    }
+    return Observations(device.info.capacity_bytes, device.info.sector_bytes, runs)
+
+
+def repeat(device: Device, probe: str, spec: Spec) -> Observation:
+    """Make a run of a probe after a pause, as `uflip infer` does."""
+    device.idle(PAUSE_NS)
+    return observation_of(spec, device.run(spec, durability=MICRO_BENCHMARKS[probe].durability))

@@ -76,9 +76,12 @@ def mapping_unit(observations: Observations) -> int | None:
     if not writes or not reads:
         return None
     read_ns = reads[min(reads)].median_ns
-    command = observations.by_value("read_deallocated", "RR")
-    if command:
-        read_ns -= command[min(command)].median_ns
+    command = command_ns(observations)
+    if command is not None:
+        read_ns -= command.value
+    elif observations.by_value("read_deallocated", "RR"):
+        # A map on flash is read first: until it is cached, writes take longer, whatever their size.
+        return None
     sizes = sorted(writes)
     if clean_ns(writes[sizes[0]]) < read_ns + FASTEST_PROGRAM_NS:
         # A cache takes the writes.

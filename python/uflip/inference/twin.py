@@ -72,6 +72,28 @@ ASSUMED: Mapping[str, Mapping[str, tuple[Value, str]]] = {
     },
 }
 KEYS = {key: table for table, keys in ASSUMED.items() for key in keys}
+# Keys that a twin has only if a probe identifies them, with their tables.
+OPTIONAL: Mapping[str, str] = {
+    "planes_per_die": "geometry",
+    "multi_plane": "geometry",
+    "bits_per_cell": "timing",
+    "read_middle_ns": "timing",
+    "read_high_ns": "timing",
+    "program_middle_ns": "timing",
+    "die_queue": "timing",
+    "program_suspend_ns": "suspend",
+    "erase_suspend_ns": "suspend",
+    "suspensions_max": "suspend",
+    "mapping_unit_bytes": "ftl",
+    "mapping_cache_bytes": "mapping",
+    "mapping_cache_policy": "mapping",
+    "mapping_batch_update": "mapping",
+    "slc_blocks": "slc_cache",
+    "slc_blocks_max": "slc_cache",
+    "slc_read_ns": "slc_cache",
+    "slc_program_ns": "slc_cache",
+}
+TABLES = tuple(dict.fromkeys([*ASSUMED, *OPTIONAL.values()]))
 
 
 @dataclass(frozen=True)
@@ -94,7 +116,7 @@ class Twin:
 
     def value(self, key: str) -> Value:
         """Return the value of a key."""
-        return self.values.get(key, ASSUMED[KEYS[key]][key][0])
+        return self.values[key] if key in self.values else ASSUMED[KEYS[key]][key][0]
 
     def number(self, key: str) -> float:
         """Return the value of a key as a number."""
@@ -103,6 +125,17 @@ class Twin:
     def but(self, **values: Value) -> Self:
         """Return a copy with other values."""
         return replace(self, values={**self.values, **values})
+
+    @property
+    def unit_bytes(self) -> int:
+        """Size of a mapping unit [bytes]."""
+        return int(
+            self.number("mapping_unit_bytes" if self.has("mapping_unit_bytes") else "page_bytes")
+        )
+
+    def has(self, key: str) -> bool:
+        """Return whether a value is given."""
+        return key in self.values
 
     @property
     def dies(self) -> int:
@@ -124,13 +157,17 @@ class Twin:
         With `device`, the one that it represents, it is marked as a twin of unknown error.
         """
         lines = [f"description = {_toml(description)}", ""]
-        for table, keys in ASSUMED.items():
-            lines.append(f"[{table}]")
-            lines += [f"{key} = {_toml(self.value(key))}" for key in keys]
-            lines.append("")
+        optional = {key: table for key, table in OPTIONAL.items() if self.has(key)}
+        for table in TABLES:
+            keys = [*ASSUMED.get(table, ()), *(key for key in optional if optional[key] == table)]
+            if keys:
+                lines.append(f"[{table}]")
+                lines += [f"{key} = {_toml(self.value(key))}" for key in keys]
+                lines.append("")
         lines.append("[sources]")
-        for keys in ASSUMED.values():
-            lines += [f"{key} = {self._source(key, reason)}" for key, (_, reason) in keys.items()]
+        for assumed in ASSUMED.values():
+            lines += [f"{key} = {self._source(key, why)}" for key, (_, why) in assumed.items()]
+        lines += [f"{key} = {self._source(key, 'as other keys')}" for key in optional]
         if device is not None:
             lines += ["", errors_table(TwinErrors(device))]
         return "\n".join(lines).rstrip("\n") + "\n"

@@ -39,12 +39,16 @@ from uflip.microbench import (
 )
 from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.inside import (
+    cache_burst,
     clear,
     fill,
     overwrite,
     overwrite_part,
+    read_beside_writes,
     read_bursts,
     read_deallocated,
+    read_each,
+    read_range,
     read_size,
     write_bursts,
     write_size,
@@ -121,11 +125,15 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         zone_wear,
         clear,
         read_size,
+        read_each,
         read_bursts,
         read_deallocated,
         write_size,
         write_bursts,
+        read_beside_writes,
+        cache_burst,
         fill,
+        read_range,
         overwrite,
         overwrite_part,
     )
@@ -179,6 +187,12 @@ def has_rounds(run: PlannedRun) -> bool:
     """Return whether a run is divided into rounds, for rate and write amplification over time."""
     benchmark = MICRO_BENCHMARKS.get(run.micro_benchmark)
     return benchmark is not None and benchmark.rounds and run.spec.writes
+
+
+def own_durability(run: PlannedRun) -> str | None:
+    """Return the durability of the writes of a run, whatever its plan; None: that of the plan."""
+    benchmark = MICRO_BENCHMARKS.get(run.micro_benchmark)
+    return None if benchmark is None else benchmark.durability
 
 
 def has_fixed_order(run: PlannedRun) -> bool:

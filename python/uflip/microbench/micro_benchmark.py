@@ -55,6 +55,8 @@ class MicroBenchmark:
         each prepares the device for the next one, and for no other run.
     overwrites
         Whether each of its runs in a fixed order writes so much that it needs no reset before it.
+    durability
+        Durability of its writes; None: that of the plan.
     rounds
         Whether its runs are divided into rounds, with samples of a simulated device's counters
         (`uflip.results.steady_state`).
@@ -74,4 +76,5 @@ class MicroBenchmark:
     own_length: bool = False
     fixed_order: bool = False
     overwrites: bool = False
+    durability: str | None = None
     rounds: bool = False

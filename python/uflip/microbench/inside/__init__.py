@@ -7,11 +7,15 @@ the estimators. All sizes are fixed in advance, because no property of the devic
 `window`               shared: the parts of the device that short probes use
 `clear`                deallocate everything, write the window in order: a known layout
 `read_size`            random reads by size: partial transfers
+`read_each`            a sector of every 4 KiB, in order: page types
 `read_bursts`          several reads at once: page, dies, channels, cell and channel times
 `read_deallocated`     reads of no data: command, host link
 `write_size`           random writes by size: mapping unit, program time
 `write_bursts`         two writes at once: command
+`read_beside_writes`   reads among writes: suspended programs
+`cache_burst`          bursts that need not be durable: write cache
 `fill`                 write everything in order: block, erase time
+`read_range`           random reads by the size of their range: map cache
 `overwrite`            random writes of more than the spare space: spare factor
 `overwrite_part`       random writes to an eighth: victim policy
 =====================  =======================================================================

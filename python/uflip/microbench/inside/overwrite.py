@@ -17,10 +17,11 @@ a simulated one, so that no steady state is needed.
 **Identifies** the spare space, by the writes until pages move, and with `overwrite_part` the victim
 policy.
 **Interval**: see `uflip.inference.collection`. **Assumes** that the device is a page map, and that
-every die collects for itself. **Abstains** where a write cache hides the writes, and where several
-policies give the same course.
+every die collects for itself. The writes need not be durable: they are many times a write cache.
+**Abstains** where several policies give the same course.
 """
 
+from uflip.durability import CACHED
 from uflip.microbench.experiment import Context, Experiment, IoCounts
 from uflip.microbench.inside.window import Probe
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
@@ -57,6 +58,7 @@ MICRO_BENCHMARK = Probe(
     name=VARYING.micro_benchmark,
     title="Overwrite",
     experiments=experiments,
+    durability=CACHED,  # durable writes of parts of a page would pad it
     question="How much can be overwritten before pages must move?",
     how_to_read="While the line is low there is free space, and no page moves.",
 )

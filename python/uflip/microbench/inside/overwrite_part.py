@@ -17,6 +17,7 @@ block leaves them. **Interval**: none; policies with the same course are listed.
 the device is a page map. **Abstains** where several policies give the same course.
 """
 
+from uflip.durability import CACHED
 from uflip.microbench.experiment import Context, Experiment, IoCounts
 from uflip.microbench.inside.overwrite import DEPTH, IO_SIZE
 from uflip.microbench.inside.window import Probe
@@ -53,6 +54,7 @@ MICRO_BENCHMARK = Probe(
     name=VARYING.micro_benchmark,
     title="Overwrite a part",
     experiments=experiments,
+    durability=CACHED,  # durable writes of parts of a page would pad it
     question="Do pages move that are not written any more?",
     how_to_read="Lower than `overwrite` where cold pages stay in place.",
 )

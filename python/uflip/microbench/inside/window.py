@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from uflip.durability import FUA
 from uflip.microbench.experiment import Context
 from uflip.microbench.micro_benchmark import MicroBenchmark
 
@@ -21,4 +22,12 @@ def deallocated_bytes(context: Context) -> int:
     return MIB if context.info.details.deallocates and context.capacity >= SHARE * MIB else 0
 
 
-Probe = partial(MicroBenchmark, levels=False, suites=("inside",), own_length=True, fixed_order=True)
+# Writes are durable, so that a write cache does not hide the flash.
+Probe = partial(
+    MicroBenchmark,
+    levels=False,
+    suites=("inside",),
+    own_length=True,
+    fixed_order=True,
+    durability=FUA,
+)
