@@ -102,9 +102,8 @@ class ReadSimulator:
         bursts = observations.by_value("read_bursts", "RR")
         sizes = observations.by_value("read_size", "RR")
         large = [size for size in sizes if size > LARGE_READ_PAGES * self.dies * self.page]
-        chosen = [bursts[BURST]] if BURST in bursts else []
-        chosen += [sizes[min(large, default=max(sizes))]]
-        self._probes = ["read_bursts", "read_size"][-len(chosen) :]
+        chosen = [bursts[BURST], sizes[min(large, default=max(sizes))]]
+        self._probes = ["read_bursts", "read_size"]
         self.measured = [_beginning(run, count) for run, count in zip(chosen, IOS, strict=False)]
         self._twin = Twin().but(
             page_bytes=self.page,
@@ -186,13 +185,12 @@ def complete_channels(
     The third value is the best simulation, which a twin uses where others are as good.
     """
     known = structure.page and structure.dies and times.flash and times.link_byte
-    if not known or times.command_read is None or structure.dies == 1:
+    made = observations.by_value("read_size", "RR") and observations.last("clear", "SW")
+    if not known or not made or times.command_read is None or structure.dies == 1:
         return structure, times, None
     if BURST not in observations.by_value("read_bursts", "RR"):
         return _without_bursts(structure, times)
     simulator = ReadSimulator(observations, structure, times)
-    if not simulator.measured or observations.last("clear", "SW") is None:
-        return structure, times, None
     best = sorted(_divisions(simulator, structure, times), key=lambda each: each.error)
     winner = best[0]
     rivals = [each for each in best[1:] if not each.is_worse_than(winner)]
