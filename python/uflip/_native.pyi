@@ -54,6 +54,7 @@ __all__ = [
     "read_metadata",
     "read_numbers",
     "read_quantity",
+    "read_rates",
     "read_recording",
     "read_series",
     "read_specification",
@@ -325,14 +326,24 @@ class Recording:
         first_odd_line (number and text), zero_times, steps_back, averaged_ns."""
     def response_times(self) -> bytes:
         """Return the recorded response times as float64 [ns], in the order of the file."""
+    def device_times(self) -> bytes:
+        """Return the times from the issue to the completion of queued I/Os as float64 [ns]."""
     def measured(self) -> tuple[Trace, str]:
         """Return the recorded measurement as the trace of a run, and its properties (JSON): trims
         and untimed I/Os, which are left out, and end."""
     def without_trims(self) -> Recording:
         """Return the recording without trims, for a device that cannot deallocate; `left_out`
         counts them."""
-    def fit(self, capacity_bytes: int, sector_bytes: int, how: str, speed_ppm: int | None) -> Ios:
-        """Return the I/Os fitted to a device; `how` is refuse, wrap or scale. The recorded times
+    def fit(
+        self,
+        capacity_bytes: int,
+        sector_bytes: int,
+        how: str,
+        speed_ppm: int | None,
+        addresses: tuple[int, int] = ...,
+    ) -> Ios:
+        """Return the I/Os fitted to a device; `how` is refuse, wrap or scale. `addresses` are the
+        scale of all offsets in millionths, and the bytes added to them. The recorded times
         are replayed speed_ppm / 1,000,000 times as fast; with None, each I/O follows the completion
         of the one before."""
 
@@ -368,6 +379,11 @@ def read_recording(
 
 def recognised_format(path: str) -> str | None:
     """Return the format of a file, or None if it has none of `recording_formats`."""
+
+def read_rates(path: str) -> tuple[list[bytes], str] | None:
+    """Read a log of rates or histograms of fio: its columns (uint64: time [ms], direction, value,
+    block size, then of each bin that is not empty row, bin, I/Os; the limits of all bins [ns]), and
+    its properties (JSON). None if the file is another one."""
 
 def read_series(path: str, column: str | None = None, unit: str | None = None) -> tuple[bytes, str]:
     """Return one column of a table as float64 [ns], and how it was understood (JSON): as

@@ -306,6 +306,8 @@ def replay(
     format: str | None = None,  # noqa: A002 - the name of the option
     columns: str | None = None,
     fit: str = "refuse",
+    address_scale: float = 1.0,
+    address_offset: Size = "0",
     speed: float | None = None,
     queue_depth: int | None = None,
     durability: str | None = None,
@@ -336,6 +338,10 @@ def replay(
     fit : str
         Treatment of I/Os beyond the end of the device: "refuse" the trace, "wrap" to the
         beginning, or "scale" all offsets in proportion.
+    address_scale : float
+        Factor of all offsets, before `address_offset` and `fit`.
+    address_offset : int or str
+        Bytes added to all offsets, as 4096 or "-1MiB".
     speed : float, optional
         Speed-up factor of an open loop: 1 submits I/Os at their recorded times. By default each
         I/O follows the one before.

@@ -25,7 +25,14 @@ from uflip.benchmark_options import (
 from uflip.device.guard import COMPLETIONS, DATA
 from uflip.durability import FORMS, durability_or_default
 from uflip.errors import UsageError
-from uflip.units import parse_count, parse_duration, parse_number, parse_path, parse_size
+from uflip.units import (
+    parse_count,
+    parse_duration,
+    parse_number,
+    parse_path,
+    parse_signed_size,
+    parse_size,
+)
 
 if TYPE_CHECKING:
     from uflip.data.document import Table
@@ -372,6 +379,20 @@ FIT = (
         "offsets in proportion.",
         parse_text,
         default="refuse",
+    ),
+    Option(
+        "address_scale",
+        "FACTOR",
+        "Factor of all offsets of the trace, before --address-offset and --fit.",
+        partial(parse_number, most=1e6),
+        default=1.0,
+    ),
+    Option(
+        "address_offset",
+        "SIZE",
+        "Bytes added to all offsets, such as 1GiB, or -1MiB for a partition that began there.",
+        parse_signed_size,
+        default="0",
     ),
     Option(
         "speed",

@@ -38,6 +38,21 @@ def parse_size(value: str | SupportsIndex, where: str = "") -> int:
     return _read("size", value, where)
 
 
+def parse_signed_size(value: str | SupportsIndex, where: str = "") -> int:
+    """Parse a size that can be negative.
+
+    Examples
+    --------
+    >>> parse_signed_size("-1MiB"), parse_signed_size(-512), parse_signed_size("4k")
+    (-1048576, -512, 4096)
+    """
+    if isinstance(value, str) and value.strip().startswith("-"):
+        return -parse_size(value.strip()[1:], where)
+    if isinstance(value, int) and value < 0:
+        return -parse_size(-value, where)
+    return parse_size(value, where)
+
+
 def parse_duration(value: str | SupportsIndex, where: str = "") -> int:
     """Parse a duration.
 

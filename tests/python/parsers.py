@@ -6,15 +6,19 @@ exception, a hang, and a different result of a second read are findings.
 """
 
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from foreign_texts import CONFIGURATIONS, DISKSPD, ELBENCHO, IOSTAT, OCP, SMART
+
 from uflip import durability
 from uflip.analysis.files import read_times
 from uflip.analysis.fio_output import read_fio_output
+from uflip.analysis.tool_results import read_smart_difference, read_tool_result
 from uflip.benchmark.fio_job_file import read_job_file
 from uflip.benchmark.plan_file import read_plan, write_plan
 from uflip.data import ledger, manifest, run, run_summary, state_record
@@ -22,6 +26,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.device.url import parse_url
 from uflip.errors import UflipError
 from uflip.profiles import profile_sources
+from uflip.profiles.simulators import import_profile
 from uflip.units import parse_count, parse_duration, parse_number, parse_size
 
 Target = Callable[[bytes], None]
@@ -102,6 +107,22 @@ def read_results_of_fio(data: bytes) -> None:
         read_fio_output(path)
 
 
+def read_results_of_tools(data: bytes) -> None:
+    with temporary_file(data) as path:
+        read_tool_result(path)
+
+
+def read_smart_logs(data: bytes) -> None:
+    with temporary_file(data) as path:
+        read_smart_difference([path, path])
+
+
+def read_simulators(data: bytes) -> None:
+    """Translate a configuration: the result is TOML."""
+    with temporary_file(data) as path:
+        tomllib.loads(import_profile(path).text(path.name))
+
+
 def read_words(data: bytes) -> None:
     """Parse words of a command line, each with every parser that may receive it."""
     for word in data.decode(errors="replace").split("\n")[:20]:
@@ -131,8 +152,11 @@ TARGETS: dict[str, Target] = {
     "plan": read_plan_file,
     "profile": read_profile,
     "series": read_series,
+    "simulators": read_simulators,
+    "smart": read_smart_logs,
     "state": read_state,
     "summaries": read_summaries,
+    "tools": read_results_of_tools,
     "words": read_words,
 }
 
@@ -174,6 +198,9 @@ def documents(folder: Path) -> dict[str, list[bytes]]:
         "series": [b"time_us\n1\n2\n3.5\n", b"index,response_time_ns,mode\n0,5,read\n1,6,write\n",
                    *(path.read_bytes() for path in runs[:2])],
         "state": [STATE],
+        "simulators": [text.encode() for text in CONFIGURATIONS.values()],
+        "smart": [SMART.format(written=7).encode(), OCP.format(media=9).encode()],
+        "tools": [DISKSPD.encode(), ELBENCHO.encode(), IOSTAT.encode()],
         "summaries": [
             path.read_bytes() for path in sorted(golden.glob("results/summaries/*.json"))
         ],

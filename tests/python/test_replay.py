@@ -351,3 +351,45 @@ def test_fio_waits_are_reproduced(workdir: Path) -> None:
     fio_begins = [int(row[0]) - int(logged[0][0]) for row in logged]
     # fio wakes up late on a busy machine, never early.
     assert all(-5 <= theirs - ours < 2000 for ours, theirs in zip(begins, fio_begins, strict=True))
+
+
+def test_offsets_are_scaled_and_moved(workdir: Path) -> None:
+    """A trace from 1 to 3 MiB, moved to the beginning and then halved."""
+    rows = "".join(f"{n * 1000},h,0,Write,{2**20 + n * 4096},4096,10\n" for n in range(512))
+    Path("trace.csv").write_text(rows)
+
+    def offsets(*options: str) -> list[int]:
+        out = Path("out-" + "".join(options).replace("--", ""))
+        outcome = uflip("replay", "trace.csv", SMALL, *options, "--out", out)
+        assert outcome.code == 0, outcome.err
+        trace = Results.load(out).runs[0].trace()
+        return [int(each) for each in np.asarray(trace.column("offset_bytes"))]
+
+    assert offsets("--address-offset=-1MiB") == [n * 4096 for n in range(512)]
+    halved = offsets("--address-scale=0.5", "--address-offset=4k")
+    assert halved == [4096 + (2**20 + n * 4096) // 2 // 512 * 512 for n in range(512)]
+    refused = uflip("replay", "trace.csv", SMALL, "--address-offset=-2MiB", "--out", "no")
+    assert "below 0" in refused.err
+    assert "--address-offset" in refused.err
+
+
+def test_response_times_of_the_trace_are_beside_the_measured_ones(workdir: Path) -> None:
+    events = []
+    for number in range(40):
+        at = number / 1000
+        events += [
+            f"8,0 0 1 {at:.9f} 9 Q R {number * 8} + 8 [a]",
+            f"8,0 0 1 {at + 0.0001:.9f} 9 D R {number * 8} + 8 [a]",
+            f"8,0 0 1 {at + 0.0004:.9f} 9 C R {number * 8} + 8 [0]",
+        ]
+    Path("trace.txt").write_text("\n".join(events))
+    outcome = uflip("replay", "trace.txt", SMALL, "--out", "out")
+    assert outcome.code == 0, outcome.err
+    table = {line.split("  ")[0]: line for line in outcome.out.splitlines()}
+    assert "400 µs" in table["trace, Q2C"]
+    assert "300 µs" in table["trace, D2C"]
+    assert "measured here" in table
+    shown = uflip("show", "trace.txt").out
+    assert "of these D2C    mean 300 µs" in shown
+    document = json.loads(uflip("replay", "trace.txt", SMALL, "--out", "o2", "--json").out)
+    assert document["recorded_ns"]["D2C"]["p50"] == 300_000

@@ -16,6 +16,7 @@ import click
 import pytest
 import stored
 from command_line import Outcome, uflip
+from foreign_texts import FEMU
 
 from uflip.cli.main import VERBS
 from uflip.device.catalogue import inspect_device
@@ -77,6 +78,7 @@ PATHS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str]
     ("sweep", "--out"): ((*SWEEP, "-o"), "", ()),
     ("sweep", "--csv"): ((*SWEEP, "--csv"), "", ()),
     ("show", "results"): READ,
+    ("show", "others"): READ,
     ("hints", "results"): READ,
     ("infer", "target"): (("infer",), "file:", (*BUFFERED, "-q", "--out", "out")),
     ("infer", "twin"): READ,
@@ -131,6 +133,8 @@ PATHS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str]
     ("reproduce", "--out"): (("reproduce", "ofc-fig5a", "-o"), "", ()),
     ("profile check", "path"): READ,
     ("profile export", "device"): READ,
+    ("profile import", "configuration"): READ,
+    ("profile import", "path"): (("profile", "import", "run.sh"), "", ()),
     ("profile new", "device"): READ,
     ("profile new", "path"): (("profile", "new", "sim:demo"), "", ()),
     ("info", "device"): READ,
@@ -201,6 +205,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         assert uflip("site", "backup", "s", "b").code == 0
         Path("writes.iolog").write_text("fio version 2 iolog\na write 0 4096\n")
         Path("latency.log").write_text("1, 1000, 1, 4096, 0\n")
+        Path("run.sh").write_text(FEMU)
         Path("thesis").write_bytes(THESIS)
         os.truncate("thesis", CAPACITY)  # a served device would take a file of this size
         Path("chapters").mkdir()

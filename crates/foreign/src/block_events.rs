@@ -49,6 +49,8 @@ pub(crate) struct EventCollector {
     queued: Begun,
     issued: Begun,
     completions: u64,
+    /// The time from the issue to the completion of each queued I/O [ns].
+    device_times: Vec<u64>,
 }
 
 impl Begun {
@@ -69,12 +71,18 @@ impl Begun {
         Ok(())
     }
 
-    /// Complete all outstanding I/Os in the range of a completion: requests are merged.
-    fn complete(&mut self, lines: &LineReader<'_>, event: Event<'_>) -> Result<(), LineError> {
+    /// Complete all outstanding I/Os in the range of a completion: requests are merged. Return their
+    /// number, and the longest response time [ns].
+    fn complete(
+        &mut self,
+        lines: &LineReader<'_>,
+        event: Event<'_>,
+    ) -> Result<(usize, u64), LineError> {
         let source = self.recorded.source(lines, event.device)?;
         let end = event.offset.saturating_add(event.size.max(1));
         let range = (source, event.offset)..(source, end);
         let done: Vec<(u32, u64)> = self.outstanding.range(range).map(|(key, _)| *key).collect();
+        let (mut completed, mut longest) = (0, 0);
         for key in done {
             let Some(index) = self.outstanding.remove(&key) else { continue };
             let io = &mut self.recorded.ios[index];
@@ -84,14 +92,17 @@ impl Begun {
             }
             self.recorded.zero_times += u64::from(at == io.at);
             io.response_ns = (at - io.at).clamp(1, crate::recorded::MAX_RESPONSE_NS);
+            completed += 1;
+            longest = io.response_ns.max(longest);
         }
-        Ok(())
+        Ok((completed, longest))
     }
 }
 
 impl EventCollector {
     pub(crate) fn new() -> EventCollector {
-        EventCollector { queued: Begun::new(), issued: Begun::new(), completions: 0 }
+        let (queued, issued) = (Begun::new(), Begun::new());
+        EventCollector { queued, issued, completions: 0, device_times: Vec::new() }
     }
 
     pub(crate) fn add(
@@ -104,8 +115,12 @@ impl EventCollector {
             Action::Issued => self.issued.begin(lines, event),
             Action::Completed => {
                 self.completions += 1;
-                self.queued.complete(lines, event)?;
-                self.issued.complete(lines, event)
+                let (completed, _) = self.queued.complete(lines, event)?;
+                let (issued, longest) = self.issued.complete(lines, event)?;
+                if issued > 0 {
+                    self.device_times.extend(std::iter::repeat_n(longest, completed));
+                }
+                Ok(())
             }
         }
     }
@@ -131,6 +146,9 @@ impl EventCollector {
         };
         let mut recorded = begun.recorded;
         recorded.assumptions.notes.push(format!("I/Os begin with the {events} events"));
+        if begin == Begin::Queued {
+            recorded.device_times = self.device_times;
+        }
         if self.completions > 0 {
             recorded.assumptions.quantity = quantity.to_owned();
         }

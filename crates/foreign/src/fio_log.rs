@@ -43,7 +43,7 @@ const MAX_DEPTH: f64 = 512.0;
 
 /// The quantity of a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Quantity {
+pub(crate) enum Quantity {
     Time(&'static str),
     Bandwidth,
     Iops,
@@ -51,36 +51,32 @@ enum Quantity {
     Unknown,
 }
 
-/// Return the quantity that the name of a log contains, as "job_clat.1.log" does.
-fn quantity_of_name(name: &str) -> Quantity {
-    let words = words(name);
-    let has = |word: &str| words.iter().any(|each| each == word);
-    if has("hist") {
-        return Quantity::Histogram;
-    }
-    if has("bw") || has("bandwidth") {
-        return Quantity::Bandwidth;
-    }
-    if has("iops") {
-        return Quantity::Iops;
-    }
-    let times = ["clat", "slat", "lat", "latency"];
-    let found = times.iter().find(|time| has(time));
-    found.map_or(Quantity::Unknown, |time| Quantity::Time(time))
+/// Return the quantity that the name of a log contains last, as "iops-test_clat.1.log" does.
+pub(crate) fn quantity_of_name(name: &str) -> Quantity {
+    let quantity = |word: &str| match word {
+        "hist" => Some(Quantity::Histogram),
+        "bw" | "bandwidth" => Some(Quantity::Bandwidth),
+        "iops" => Some(Quantity::Iops),
+        _ => {
+            let times = ["clat", "slat", "lat", "latency"];
+            times.into_iter().find(|time| *time == word).map(Quantity::Time)
+        }
+    };
+    words(name).iter().rev().find_map(|word| quantity(word)).unwrap_or(Quantity::Unknown)
 }
 
 /// One line of a log of single values.
-struct LogLine<'a> {
-    time_ms: u64,
-    value: u64,
+pub(crate) struct LogLine<'a> {
+    pub(crate) time_ms: u64,
+    pub(crate) value: u64,
     /// Whether the line has a mean and a maximum.
     has_maximum: bool,
-    direction: u64,
-    size: u64,
+    pub(crate) direction: u64,
+    pub(crate) size: u64,
     tail: &'a [&'a str],
 }
 
-fn log_line<'a>(fields: &'a [&'a str]) -> Option<LogLine<'a>> {
+pub(crate) fn log_line<'a>(fields: &'a [&'a str]) -> Option<LogLine<'a>> {
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
     let (time_ms, value) = (number(0)?, number(1)?);
     let direction = number(2)?;
@@ -109,13 +105,13 @@ fn is_tail(tail: &[&str]) -> bool {
     })
 }
 
-fn is_histogram(fields: &[&str]) -> bool {
+pub(crate) fn is_histogram(fields: &[&str]) -> bool {
     fields.len() >= HISTOGRAM_FIELDS
         && fields.iter().all(|field| field.parse::<u64>().is_ok())
         && matches!(fields[1], "0" | "1" | "2")
 }
 
-fn fields(line: &str) -> Vec<&str> {
+pub(crate) fn fields(line: &str) -> Vec<&str> {
     line.split(',').map(str::trim).collect()
 }
 
@@ -420,8 +416,8 @@ fn quantity_error(quantity: Quantity, sample: &Sample) -> LineError {
     let action = if quantity == Quantity::Unknown {
         "give --unit ns (fio 3) or --unit us (fio 2) if the values are response times"
     } else {
-        "name the log of response times beside it: *_lat.*.log, *_clat.*.log or *_slat.*.log \
-         (write_lat_log)"
+        "print it with `uflip show`; response times are in the log beside it: *_lat.*.log, \
+         *_clat.*.log or *_slat.*.log (write_lat_log)"
     };
     LineError::of_file(got, "a log of response times").action(action)
 }

@@ -8,6 +8,7 @@
 //!  scale      0 ────●────────▶ capacity                          offset × capacity / end
 //! ```
 //!
+//! Before that, `Placement` may scale and move all offsets, as for a partition that lies elsewhere.
 //! An I/O that does not cover whole sectors is widened. A trim longer than the largest I/O, such as
 //! that of mkfs, is split at the same instant. Nothing else changes, and all changes are counted.
 
@@ -45,6 +46,52 @@ impl Fit {
     }
 }
 
+/// The addresses of a replay: offset × scale + offset, then the rule for those beyond the capacity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placement {
+    /// The treatment of I/Os beyond the capacity of the device.
+    pub rule: Fit,
+    /// The factor of all offsets, in millionths.
+    pub scale_ppm: u64,
+    /// The bytes added to all offsets.
+    pub offset: i64,
+}
+
+impl From<Fit> for Placement {
+    fn from(rule: Fit) -> Placement {
+        Placement { rule, scale_ppm: PPM, offset: 0 }
+    }
+}
+
+impl Placement {
+    /// Return an I/O at its new offset; `None` if that is negative or too large.
+    fn place(self, io: &RecordedIo) -> Option<RecordedIo> {
+        let scaled = u128::from(io.offset) * u128::from(self.scale_ppm) / u128::from(PPM);
+        let offset = u64::try_from(scaled).ok()?.checked_add_signed(self.offset)?;
+        offset.checked_add(io.size)?;
+        let mut placed = *io;
+        placed.offset = offset;
+        Some(placed)
+    }
+
+    /// Return the end of the highest I/O at its new offset [bytes].
+    fn end(self, recorded: &RecordedTrace) -> Result<u64> {
+        let mut end = 0;
+        for (number, io) in recorded.ios.iter().enumerate() {
+            let placed = self.place(io).ok_or_else(|| {
+                Error::usage("An offset of the trace would be below 0, or too large")
+                    .at("--address-offset, --address-scale")
+                    .got(format!("I/O {number} at byte {}", io.offset))
+                    .action("give another offset")
+            })?;
+            end = end.max(placed.offset + placed.size);
+        }
+        Ok(end)
+    }
+}
+
+const PPM: u64 = 1_000_000;
+
 /// A list of I/Os, and the changes made for it.
 #[derive(Debug)]
 pub struct Fitted {
@@ -65,14 +112,16 @@ pub struct Fitted {
 /// times; otherwise each follows the previous one of the file.
 ///
 /// # Errors
-/// Zone commands; an I/O beyond the device or longer than it; times that are required and not
+/// Zone commands; an offset below 0; an I/O beyond the device or longer than it; times that are required and not
 /// recorded.
 pub fn fit(
     recorded: &RecordedTrace,
     (capacity, sector): (u64, u64),
-    rule: Fit,
+    placement: impl Into<Placement>,
     speed_ppm: Option<u64>,
 ) -> Result<Fitted> {
+    let placement: Placement = placement.into();
+    let rule = placement.rule;
     check_modes(recorded)?;
     if !recorded.has_offsets {
         return Err(Error::usage("The trace does not contain offsets")
@@ -81,7 +130,7 @@ pub fn fit(
             .action("record them: log_offset=1 in a job of fio"));
     }
     let capacity = capacity / sector * sector;
-    let end = recorded.end();
+    let end = placement.end(recorded)?;
     if rule == Fit::Refuse && end > capacity {
         return Err(Error::usage("The trace was recorded on a larger device")
             .at("--fit")
@@ -97,8 +146,9 @@ pub fn fit(
     let mut ios = Vec::with_capacity(recorded.ios.len());
     let mut instants = Vec::with_capacity(times.len());
     for number in order {
-        let io = &recorded.ios[number];
-        let (offset, size) = fit_extent(io, rule, capacity, sector, end);
+        // `end` has checked all of them.
+        let Some(io) = placement.place(&recorded.ios[number]) else { continue };
+        let (offset, size) = fit_extent(&io, rule, capacity, sector, end);
         if size > capacity {
             return Err(Error::usage("An I/O of the trace is longer than the device")
                 .at(format!("I/O {number} of the trace"))

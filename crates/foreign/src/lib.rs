@@ -21,6 +21,7 @@ mod columns;
 mod fields;
 mod fio;
 mod fio_log;
+mod fio_rates;
 mod fit;
 mod lines;
 mod measured;
@@ -31,13 +32,14 @@ mod tables;
 mod vscsi;
 
 pub use fields::unit_of_name;
-pub use fit::{Fit, Fitted, fit};
+pub use fio_rates::RateLog;
+pub use fit::{Fit, Fitted, Placement, fit};
 pub use lines::OddLines;
 pub use measured::MeasuredRun;
 pub use recorded::{Assumptions, RecordedIo, RecordedTrace};
 pub use series::Series;
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::path::Path;
 
 use uflip_core::{Error, ErrorKind, Result};
@@ -189,10 +191,26 @@ pub fn read_all(paths: &[&Path], options: &ReadOptions) -> Result<RecordedTrace>
         return read(first, options);
     }
     let location = first.display().to_string();
+    let is_binary = match &options.format {
+        Some(name) => name.starts_with("blktrace"),
+        None => recognised_format(first)? == Some("blktrace"),
+    };
+    if is_binary {
+        // An I/O may begin in the file of one CPU, and end in that of another.
+        let mut chained = open(first)?;
+        for path in others {
+            chained = Box::new(chained.chain(open(path)?));
+        }
+        return read_from(&mut chained, &location, options);
+    }
     let mut whole: Option<RecordedTrace> = None;
+    let mut ends = Vec::with_capacity(paths.len());
     for path in paths {
         let location = path.display().to_string();
         let read = read_unfinished(&mut open(path)?, &location, options)?;
+        let mut read = read;
+        read.count_steps_back();
+        ends.push(read.ios.len() + ends.last().copied().unwrap_or(0));
         match &mut whole {
             None => whole = Some(read),
             Some(whole) if whole.format == read.format => whole.append(read).map_err(|got| {
@@ -205,7 +223,9 @@ pub fn read_all(paths: &[&Path], options: &ReadOptions) -> Result<RecordedTrace>
             }
         }
     }
-    finished(whole.unwrap_or_default(), &location)
+    let mut whole = whole.unwrap_or_default();
+    whole.merge(&ends);
+    finished(whole, &location)
 }
 
 /// Read one column of a table as response times, with the unit [ns] or that of its name.
@@ -231,6 +251,24 @@ pub fn read_series_from(
     check_text(&sample, location)?;
     let mut lines = LineReader::new(&mut again);
     series::read(&sample, &mut lines, column, unit).map_err(|error| format_error(location, error))
+}
+
+/// Read a log of rates or histograms of fio; `None` if the file is another one.
+///
+/// # Errors
+/// A file that cannot be read, or has mostly odd lines.
+pub fn read_rates(path: &Path) -> Result<Option<RateLog>> {
+    read_rates_from(&mut open(path)?, &path.display().to_string())
+}
+
+/// Read a log of rates or histograms from `input`; errors name `location`.
+///
+/// # Errors
+/// As [`read_rates`].
+pub fn read_rates_from(input: &mut dyn BufRead, location: &str) -> Result<Option<RateLog>> {
+    let (sample, mut again) = sample_of(input, location)?;
+    let log = fio_rates::read(&sample, &mut LineReader::new(&mut again));
+    log.map_err(|error| format_error(location, error))
 }
 
 /// Read a column of whole numbers.
@@ -282,7 +320,9 @@ pub fn read_from(
     location: &str,
     options: &ReadOptions,
 ) -> Result<RecordedTrace> {
-    finished(read_unfinished(input, location, options)?, location)
+    let mut recorded = read_unfinished(input, location, options)?;
+    recorded.count_steps_back();
+    finished(recorded, location)
 }
 
 fn finished(mut recorded: RecordedTrace, location: &str) -> Result<RecordedTrace> {

@@ -64,6 +64,8 @@ pub struct RecordedTrace {
     pub has_offsets: bool,
     /// Whether times are measured in steps longer than most I/Os: only the response times are exact.
     pub has_coarse_times: bool,
+    /// Of I/Os that begin when they are queued, the times from their issue to their completion [ns].
+    pub device_times: Vec<u64>,
     /// Each "I/O" is the average of all in this time [ns], as fio's log_avg_msec makes them.
     pub averaged_ns: Option<u64>,
     /// The times of `ios` that are smaller than the one before.
@@ -190,12 +192,43 @@ impl RecordedTrace {
         self.has_offsets &= other.has_offsets;
         self.has_coarse_times |= other.has_coarse_times;
         self.steps_back += other.steps_back;
+        self.device_times.extend(other.device_times);
         self.odd.count += other.odd.count;
         self.odd.first = self.odd.first.take().or(other.odd.first);
         for (operation, count) in other.left_out {
             *self.left_out.entry(operation).or_default() += count;
         }
         Ok(())
+    }
+
+    /// Count the times that are smaller than the one before.
+    pub(crate) fn count_steps_back(&mut self) {
+        let falls = self.ios.windows(2).filter(|pair| pair[1].at < pair[0].at);
+        self.steps_back += falls.count() as u64;
+    }
+
+    /// Merge the I/Os of several files by time, where `ends` are the ends of the files in `ios`. Those
+    /// of one file keep their order. Without times, the files follow each other.
+    pub(crate) fn merge(&mut self, ends: &[usize]) {
+        if !self.has_times {
+            return;
+        }
+        let mut latest = Vec::with_capacity(self.ios.len());
+        let mut begin = 0;
+        for end in ends {
+            let mut last = 0;
+            latest.extend(self.ios[begin..*end].iter().map(|io| {
+                last = io.at.max(last);
+                last
+            }));
+            begin = *end;
+        }
+        if latest.is_sorted() {
+            return;
+        }
+        let mut order: Vec<usize> = (0..self.ios.len()).collect();
+        order.sort_by_key(|index| latest[*index]);
+        self.ios = order.into_iter().map(|index| self.ios[index]).collect();
     }
 
     /// Count times from the first I/O, and place several files side by side. The order stays.
@@ -207,8 +240,6 @@ impl RecordedTrace {
             let end = &mut ends[io.source as usize];
             *end = (io.offset + io.size).max(*end);
         }
-        self.steps_back +=
-            self.ios.windows(2).filter(|pair| pair[1].at < pair[0].at).count() as u64;
         let mut begin = 0u64;
         let begins: Vec<u64> = ends
             .iter()

@@ -5,7 +5,10 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use uflip_core::{Bytes, ErrorKind, Io, Mode};
-use uflip_foreign::{Fit, ReadOptions, RecordedTrace, fit, read, read_from, read_series_from};
+use uflip_foreign::{
+    Fit, Placement, ReadOptions, RecordedTrace, fit, read, read_all, read_from, read_rates_from,
+    read_series_from,
+};
 
 fn data(name: &str) -> RecordedTrace {
     read(&path(name), &ReadOptions::default()).unwrap()
@@ -632,4 +635,70 @@ fn packed_files_and_files_of_one_trace_are_read() {
     let other = path("fio-3.33.iolog");
     let error = uflip_foreign::read_all(&[&packed, &other], &ReadOptions::default()).unwrap_err();
     assert!(error.to_string().contains("one format"), "{error}");
+}
+
+#[test]
+fn offsets_are_scaled_and_moved_before_the_trace_is_fitted() {
+    let text = "0.5 0 0 8 1\n1.5 0 2048 8 0\n";
+    let recorded = parse_as(text, "trace", &in_format("disksim")).unwrap();
+    let place = |scale_ppm, offset, rule| {
+        let fitted = fit(&recorded, (1 << 20, 512), Placement { rule, scale_ppm, offset }, None);
+        fitted.map(|fitted| {
+            let offsets: Vec<u64> = fitted.list.ios().map(|io| io.offset.0).collect();
+            (offsets, fitted.moved)
+        })
+    };
+    // 2048 sectors are 1 MiB: half of it, plus 4 KiB.
+    assert_eq!(place(500_000, 4096, Fit::Refuse).unwrap(), (vec![4096, (1 << 19) + 4096], 0));
+    assert_eq!(place(1_000_000, 0, Fit::Wrap).unwrap(), (vec![0, 0], 1));
+    let below = place(1_000_000, -4096, Fit::Wrap).unwrap_err().to_string();
+    assert!(below.contains("I/O 0 at byte 0"), "{below}");
+    let beyond = place(1_000_000, 0, Fit::Refuse).unwrap_err().to_string();
+    assert!(beyond.contains("larger device"), "{beyond}");
+}
+
+#[test]
+fn queued_ios_have_the_time_in_the_device_beside_their_response_time() {
+    let text = "8,0 0 1 0.000000000 9 Q R 8 + 8 [a]\n8,0 0 2 0.000001000 9 Q R 16 + 8 [a]\n\
+                8,0 0 3 0.000005000 9 D R 8 + 16 [a]\n8,0 0 4 0.000105000 9 C R 8 + 16 [0]\n";
+    let recorded = parse(text).unwrap();
+    let response: Vec<u64> = recorded.ios.iter().map(|io| io.response_ns).collect();
+    assert_eq!(response, [105_000, 104_000]);
+    assert_eq!(recorded.device_times, [100_000, 100_000]);
+}
+
+#[test]
+fn files_of_one_trace_are_merged_by_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    // Times of the first file go back: its own order stays.
+    let first = write("a", "1,R,0,4096,100\n1,R,4096,4096,300\n1,R,8192,4096,200\n");
+    let second = write("b", "1,W,0,4096,250\n1,W,4096,4096,400\n");
+    let read = read_all(&[&first, &second], &ReadOptions::default()).unwrap();
+    let order: Vec<(u64, u64)> = read.ios.iter().map(|io| (io.at / 1000, io.offset)).collect();
+    assert_eq!(order, [(0, 0), (150, 0), (200, 4096), (100, 8192), (300, 4096)]);
+    assert_eq!(read.steps_back, 1);
+}
+
+#[test]
+fn rate_logs_are_columns() {
+    let log =
+        |name: &str, text: &str| read_rates_from(&mut Cursor::new(text.as_bytes()), name).unwrap();
+    let rates = log("a_bw.1.log", "500, 1208, 0, 0, 0\r\n1003, 1168, 1, 0, 0\r\n").unwrap();
+    assert_eq!((rates.quantity, &rates.time_ms), ("bw", &vec![500, 1003]));
+    assert_eq!((rates.value, rates.direction), (vec![1208, 1168], vec![0, 1]));
+    let mut bins = vec!["0"; 1856];
+    (bins[130], bins[1855]) = ("7", "2");
+    let row = format!("505, 1, 4096, {}\n", bins.join(", "));
+    let histogram = log("a_clat_hist.1.log", &row.repeat(3)).unwrap();
+    assert_eq!((histogram.quantity, histogram.value), ("hist", vec![9; 3]));
+    assert_eq!(histogram.bin[..2], [130, 1855]);
+    assert_eq!(histogram.bin_limits_ns[130], 132);
+    // The last quantity of a name counts.
+    assert!(log("iops-test_clat.1.log", "1, 5000, 0, 4096\n").is_none());
+    assert!(log("notes_bw.txt", "a text\n").is_none());
 }

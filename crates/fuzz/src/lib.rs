@@ -37,6 +37,7 @@ pub const TARGETS: &[(&str, FuzzTarget)] = &[
     ("nbd-server", nbd_server),
     ("fio-log", fio_log),
     ("columns", columns),
+    ("fio-rates", fio_rates),
     ("series", series),
 ];
 
@@ -170,6 +171,17 @@ pub fn recording(data: &[u8]) -> bool {
 /// Read a log of fio, whose quantity is in the name of the file.
 pub fn fio_log(data: &[u8]) -> bool {
     check_recording(data, "job_lat.1.log", &ReadOptions::default())
+}
+
+/// Read a log of rates or histograms of fio: its columns have one length.
+pub fn fio_rates(data: &[u8]) -> bool {
+    let read = uflip_foreign::read_rates_from(&mut std::io::Cursor::new(data), "job_bw.1.log");
+    let Ok(Some(log)) = read else { return false };
+    let rows = log.time_ms.len();
+    assert!([&log.direction, &log.value, &log.size].iter().all(|column| column.len() == rows));
+    assert!(log.direction.iter().all(|direction| *direction <= 2));
+    assert!(log.bin.iter().all(|bin| *bin as usize + 1 < log.bin_limits_ns.len()));
+    true
 }
 
 /// Read a table: after its first line, which names the columns as `--columns` does.

@@ -187,3 +187,8 @@ fn tables_with_named_columns_are_read_or_refused() {
 fn columns_of_tables_are_read_or_refused() {
     replay("series");
 }
+
+#[test]
+fn rate_logs_of_fio_are_read_or_refused() {
+    replay("fio-rates");
+}

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use uflip_core::{Bytes, Error, ErrorKind, Mode, Result, SECTOR_BYTES_MIN};
 use uflip_engine::{Columns, IoList, PatternSpec};
-use uflip_foreign::{Fit, Fitted, MeasuredRun, ReadOptions, RecordedTrace};
+use uflip_foreign::{Fit, Fitted, MeasuredRun, Placement, ReadOptions, RecordedTrace};
 
 use crate::columns::Column;
 use crate::error::raise;
@@ -83,6 +83,11 @@ impl Recording {
         f64_bytes(py, ios.map(|io| io.response_ns as f64))
     }
 
+    /// Return the times from the issue to the completion of queued I/Os: float64 values [ns].
+    fn device_times<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        f64_bytes(py, self.recorded.device_times.iter().map(|time| *time as f64))
+    }
+
     /// Return the recorded measurement as the trace of a run, and its properties (JSON).
     fn measured(&self, py: Python<'_>) -> PyResult<(PyTrace, String)> {
         let run = py.detach(|| {
@@ -103,6 +108,7 @@ impl Recording {
         Recording { recorded: self.recorded.without_trims() }
     }
 
+    #[pyo3(signature = (capacity_bytes, sector_bytes, how, speed_ppm, addresses=(1_000_000, 0)))]
     fn fit(
         &self,
         py: Python<'_>,
@@ -110,10 +116,12 @@ impl Recording {
         sector_bytes: u64,
         how: &str,
         speed_ppm: Option<u64>,
+        addresses: (u64, i64),
     ) -> PyResult<Ios> {
+        let (scale_ppm, offset) = addresses;
         let fitted = py.detach(|| {
-            let how = Fit::by_name(how)?;
-            uflip_foreign::fit(&self.recorded, (capacity_bytes, sector_bytes), how, speed_ppm)
+            let placement = Placement { rule: Fit::by_name(how)?, scale_ppm, offset };
+            uflip_foreign::fit(&self.recorded, (capacity_bytes, sector_bytes), placement, speed_ppm)
         });
         let Fitted { list, widened, moved, split, sorted } =
             fitted.map_err(|error| raise(&error))?;
@@ -224,6 +232,35 @@ pub fn read_series<'py>(
         "notes": notes,
     });
     Ok((f64_bytes(py, series.values.into_iter()), about.to_string()))
+}
+
+/// Read a log of rates or histograms of fio: its columns as uint64 values, and its properties (JSON).
+/// None if the file is another one.
+#[pyfunction]
+pub fn read_rates<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+) -> PyResult<Option<(Vec<Bound<'py, PyBytes>>, String)>> {
+    let log = py.detach(|| uflip_foreign::read_rates(&path)).map_err(|error| raise(&error))?;
+    let Some(log) = log else { return Ok(None) };
+    let columns = [
+        &log.time_ms,
+        &log.direction,
+        &log.value,
+        &log.size,
+        &log.bin_row,
+        &log.bin,
+        &log.bin_ios,
+        &log.bin_limits_ns,
+    ];
+    let bytes = |column: &Vec<u64>| {
+        let bytes: Vec<u8> = column.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        PyBytes::new(py, &bytes)
+    };
+    let about = serde_json::json!({
+        "quantity": log.quantity, "odd_lines": log.odd.count, "first_odd_line": log.odd.first,
+    });
+    Ok(Some((columns.into_iter().map(bytes).collect(), about.to_string())))
 }
 
 fn f64_bytes<'py>(py: Python<'py>, values: impl Iterator<Item = f64>) -> Bound<'py, PyBytes> {

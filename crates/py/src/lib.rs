@@ -42,7 +42,7 @@ mod _native {
     };
     #[pymodule_export]
     use crate::ios::{
-        Ios, Recording, read_numbers, read_recording, read_series, recognised_format,
+        Ios, Recording, read_numbers, read_rates, read_recording, read_series, recognised_format,
         recording_formats, unit_of_name,
     };
     #[pymodule_export]

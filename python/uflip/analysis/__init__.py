@@ -7,6 +7,8 @@ whether it is long enough. This package returns its results as frozen values.
 `series`      response times in, `Analysis` out; the length at which a stop rule would end a run
 `files`       response times of a CSV or Parquet column, a log or trace, a stored run
 `fio_output`  percentiles and rates that fio computed (JSON, terse)
+`rate_logs`   logs of rates and histograms of fio, over time
+`tool_results`  results of diskspd, elbencho and iostat; SMART logs
 ============  ============================================================
 """
 

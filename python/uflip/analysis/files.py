@@ -379,3 +379,12 @@ def _unit_of_name(path: Path, name: str) -> float:
             action="give the unit with --unit",
         )
     return float(unit_ns)
+
+
+def statistics_of(times: bytes) -> dict[str, float] | None:
+    """Return the mean and percentiles of response times (float64 [ns]); None without any."""
+    values = np.frombuffer(times)
+    if not len(values):
+        return None
+    p50, p99 = np.percentile(values, [50, 99]).tolist()
+    return {"mean": float(values.mean()), "p50": p50, "p99": p99}

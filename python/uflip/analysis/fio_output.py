@@ -18,7 +18,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from uflip.data.document import DocumentKind, Table, read_text
+from uflip.data.document import DocumentKind, Table
+from uflip.data.foreign_text import read_foreign_text, start_of_text
 from uflip.errors import UsageError
 
 KIND = DocumentKind(
@@ -91,17 +92,13 @@ class FioOutput(Struct, frozen=True, kw_only=True):
 
 def is_fio_output(path: Path) -> bool:
     """Return whether a file begins like the output of fio."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            start = file.read(4096)
-    except OSError:
-        return False
+    start = start_of_text(path, KIND)
     return bool(_TERSE.search(start)) or '"fio version"' in start
 
 
 def read_fio_output(path: Path) -> FioOutput:
     """Read the output of fio; lines of messages before it are skipped."""
-    text = read_text(path, KIND)
+    text = read_foreign_text(path, KIND)
     if '"fio version"' in text:
         return _read_json(path, text)
     rows = [line.split(";") for line in text.splitlines() if _TERSE.match(line)]

@@ -1,6 +1,6 @@
 """Progress events of a benchmark: opening, state, runs and jobs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from uflip.benchmark.estimate import PlanEstimate
@@ -138,9 +138,18 @@ class JobsBegin:
 
 @dataclass(frozen=True)
 class TraceRead:
-    """A trace was read; `description` is the way it was understood."""
+    """A trace was read.
+
+    Attributes
+    ----------
+    description : str
+        The way it was understood.
+    recorded : dict of str to bytes
+        The response times in it by their name, such as Q2C and D2C: float64 [ns].
+    """
 
     description: str
+    recorded: Mapping[str, bytes]
 
 
 BenchmarkEvent = (

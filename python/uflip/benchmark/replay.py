@@ -81,6 +81,10 @@ class ReplayRequest:
         A map of its columns, as `time_us=5,offset=3,size=4,op=2`.
     fit : str
         One of `FITS`: the treatment of I/Os beyond the end of the device.
+    address_scale : float
+        Factor of all offsets, before `address_offset`.
+    address_offset : int
+        Bytes added to all offsets; it can be negative.
     speed : float or None
         Open loop: I/Os arrive at their recorded times, accelerated by this factor. None, a closed
         loop: each follows the one before.
@@ -92,6 +96,8 @@ class ReplayRequest:
     format: str | None = None
     columns: str | None = None
     fit: str = FITS[0]
+    address_scale: float = 1
+    address_offset: int = 0
     speed: float | None = None
     queue_depth: int | None = None
 
@@ -131,7 +137,8 @@ def replay(
         request.check()
     folder = Path("results") / folder_name(request.device) if out is None else out
     check_out(folder)
-    on_event(TraceRead(SeriesSource.parse(recording.summary_json()).describe()))
+    source = SeriesSource.parse(recording.summary_json())
+    on_event(TraceRead(source.describe(), _recorded_times(recording, source)))
     info = request.inspect()
     recording, summary = _supported_ios(recording, summary, info, replay_request.trace)
     ios = _fit_recording(recording, replay_request, info)
@@ -152,6 +159,14 @@ def replay(
             device, plan, folder, initial_state, record=record, command=command
         ).carry_out(None, on_event)
     return folder
+
+
+def _recorded_times(recording: _native.Recording, source: SeriesSource) -> dict[str, bytes]:
+    """Return the response times in a trace by their name."""
+    if source.averaged_ns is not None:
+        return {}
+    name = source.quantity or "response time"
+    return {name: recording.response_times(), "D2C": recording.device_times()}
 
 
 def resume(
@@ -222,7 +237,7 @@ def _check_same_ios(
         return ios
     raise UsageError(
         "The trace or its options differ from the first start",
-        where="TRACE, --fit, --speed, --queue-depth",
+        where="TRACE, --fit, --address-scale, --address-offset, --speed, --queue-depth",
         got=ios.spec_json(replay_request.queue_depth or depth),
         allowed=text_of(spec),
         action="give the trace and the options of the first start",
@@ -282,8 +297,23 @@ def _fit_recording(
             action="choose another speed",
         )
     ppm = None if speed is None else round(speed * _MILLION)
+    capacity, sector = info.capacity_bytes, info.sector_bytes
     with native_errors():
-        return recording.fit(info.capacity_bytes, info.sector_bytes, replay_request.fit, ppm)
+        return recording.fit(capacity, sector, replay_request.fit, ppm, _addresses(replay_request))
+
+
+def _addresses(replay_request: ReplayRequest) -> tuple[int, int]:
+    """Return the scale of all offsets in millionths, and the bytes added to them."""
+    scale = replay_request.address_scale
+    if not 1 / _MILLION <= scale <= _MILLION:
+        raise UsageError(
+            "The offsets of a trace cannot be scaled by this factor",
+            where="--address-scale",
+            got=f"{scale:g}",
+            allowed=f"{1 / _MILLION:g} to {_MILLION}",
+            action="choose another factor",
+        )
+    return round(scale * _MILLION), replay_request.address_offset
 
 
 def _warnings(summary: Recorded, ios: _native.Ios) -> tuple[WarningSummary, ...]:
@@ -387,7 +417,7 @@ def read_recording(path: Path, options: ReadOptions) -> _native.Recording:
         The I/Os, in the order of the file.
     """
     try:
-        return _read_native(_files_of(path), options)
+        return read_recordings(_files_of(path), options)
     except UflipError:
         rows = None if options.format not in (None, TABLE_FORMAT) else _rows_of_parquet(path)
         if rows is None:
@@ -396,7 +426,7 @@ def read_recording(path: Path, options: ReadOptions) -> _native.Recording:
         converted = Path(folder) / "trace.csv"
         with converted.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows(rows)
-        return _read_native([converted], ReadOptions())
+        return read_recordings([converted], ReadOptions())
 
 
 def _files_of(path: Path) -> list[Path]:
@@ -414,7 +444,8 @@ def _files_of(path: Path) -> list[Path]:
     return files
 
 
-def _read_native(paths: list[Path], options: ReadOptions) -> _native.Recording:
+def read_recordings(paths: Sequence[Path], options: ReadOptions) -> _native.Recording:
+    """Read the files of one trace, merged by time; none of them a table in Parquet."""
     with native_errors():
         return _native.read_recording(
             [str(path) for path in paths],

@@ -6,7 +6,13 @@ import click
 import msgspec
 
 from uflip import _native
-from uflip.cli.options import ANY_PATH, device_argument, force_option, json_option
+from uflip.cli.options import (
+    ANY_PATH,
+    device_argument,
+    force_option,
+    json_option,
+    read_size,
+)
 from uflip.cli.terminal import echo, echo_json
 from uflip.data.document import DocumentKind, read_text
 from uflip.device.catalogue import HEAD, profile_text
@@ -27,6 +33,7 @@ Examples:
   uflip profile export sim:demo              a device as TOML, complete, with its sources
   uflip profile new sim:demo mine.toml       the same with comments, as a file to start from
   uflip profile check mine.toml              list all faults, by line
+  uflip profile import ssdconfig.xml mqsim.toml    a configuration of MQSim as a profile
   uflip run sim:mine.toml --scale quick
 
 \b
@@ -43,7 +50,7 @@ class Fault(msgspec.Struct, frozen=True):
     allowed: str
 
 
-@click.group("profile", epilog=EPILOG, subcommand_metavar="new|export|check ...")
+@click.group("profile", epilog=EPILOG, subcommand_metavar="new|import|export|check ...")
 def command() -> None:
     """Create, print and check profiles: simulated devices of your own."""
 
@@ -73,6 +80,41 @@ def new(device: str, path: Path, force: bool) -> None:
     )
 
 
+@command.command("import")
+@click.argument("configuration", metavar="CONFIGURATION", type=ANY_PATH)
+@click.argument("path", metavar="FILE.toml", type=ANY_PATH)
+@click.option("--model", metavar="NAME", help="SSD of NVMeVirt's file, such as SAMSUNG_970PRO.")
+@click.option(
+    "--capacity",
+    metavar="SIZE",
+    callback=read_size,
+    help="Memory that NVMeVirt reserves.  [default: 16GiB]",
+)
+@force_option
+def import_configuration(
+    configuration: Path, path: Path, model: str | None, capacity: int | None, force: bool
+) -> None:
+    """Translate the CONFIGURATION of another simulator into a profile.
+
+    CONFIGURATION is MQSim's ssdconfig.xml, a script or command line with FEMU's options, NVMeVirt's
+    ssd_config.h, or a .cfg of SimpleSSD.
+    """
+    from uflip.profiles.simulators import import_profile
+    from uflip.results import outputs
+
+    outputs.check_ending(path, "profile", "FILE", (TOML,))
+    output = outputs.check(path, outputs.PROFILE, "FILE", force=force)
+    imported = import_profile(configuration, model, capacity)
+    text = imported.text(configuration.name)
+    outputs.write(output, text.encode())
+    echo(f"{path} is written, from a configuration of {imported.simulator}")
+    for assumption in imported.assumptions:
+        echo(f"  assumed: {assumption}")
+    if imported.unused:
+        echo("  without a counterpart: " + ", ".join(imported.unused))
+    _print_faults(str(path), _faults_of(text, str(path)))
+
+
 @command.command("check")
 @click.argument("path", metavar="FILE.toml")
 @json_option
@@ -87,8 +129,7 @@ def check(path: str, as_json: bool) -> None:
             action="give the whole name; built-in profiles need no check",
         )
     text = read_text(Path(path), CHECKED)
-    with native_errors():
-        faults = msgspec.json.decode(_native.profile_faults(text, path), type=list[Fault])
+    faults = _faults_of(text, path)
     if as_json:
         echo_json({"profile": path, "faults": faults})
         raise click.exceptions.Exit(UsageError.exit_code if faults else 0)
@@ -100,6 +141,11 @@ def check(path: str, as_json: bool) -> None:
             got=f"{len(faults)} fault" + "s" * (len(faults) > 1),
             action="correct them, and check again; docs/reference/profiles.md explains every key",
         )
+
+
+def _faults_of(text: str, path: str) -> list[Fault]:
+    with native_errors():
+        return msgspec.json.decode(_native.profile_faults(text, path), type=list[Fault])
 
 
 def _print_faults(path: str, faults: list[Fault]) -> None:

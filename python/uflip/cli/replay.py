@@ -1,10 +1,13 @@
 """`uflip replay`: replay the I/Os of a trace on any device."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
+from uflip.analysis.files import statistics_of
 from uflip.cli.completion import propose_devices
 from uflip.cli.options import (
     ANY_PATH,
@@ -16,7 +19,9 @@ from uflip.cli.options import (
     quiet_option,
 )
 from uflip.cli.show import show_results
+from uflip.cli.terminal import echo, echo_table
 from uflip.options import FIT, REPLAY
+from uflip.units import format_duration_ns
 
 EPILOG = """\b
 Examples:
@@ -69,6 +74,7 @@ def command(
     opens the device for reading only.
     """
     from uflip.benchmark import BenchmarkRequest, replay
+    from uflip.benchmark.events import BenchmarkEvent, TraceRead
     from uflip.cli.benchmark_progress import BenchmarkProgress
 
     fit = {option.field: options.pop(option.field) for option in FIT}
@@ -78,8 +84,8 @@ def command(
         options.pop("data")  # its default looks like a given value; it follows from the results
         check_resume_options(
             {"out": out} | options,
-            "--resume FOLDER, with DEVICE, --format, --fit, --speed, "
-            "--queue-depth, --destroy, --io-timeout, --quiet, --json",
+            "--resume FOLDER, with DEVICE, --format, --fit, --address-scale, --address-offset, "
+            "--speed, --queue-depth, --destroy, --io-timeout, --quiet, --json",
         )
         with BenchmarkProgress(quiet=quiet or as_json) as progress:
             replay.resume(
@@ -95,6 +101,39 @@ def command(
     if device is None:
         raise no_device("replay")
     request = BenchmarkRequest(device=device, **options)
+    recorded: dict[str, bytes] = {}
     with BenchmarkProgress(quiet=quiet or as_json) as progress:
-        folder = replay.replay(request, replay_request, out, progress)
-    show_results(folder, quiet=quiet, as_json=as_json, hints=False)
+
+        def on_event(event: BenchmarkEvent) -> None:
+            if isinstance(event, TraceRead):
+                recorded.update(event.recorded)
+            progress(event)
+
+        folder = replay.replay(request, replay_request, out, on_event)
+    statistics = {name: found for name, each in recorded.items() if (found := statistics_of(each))}
+    show_results(
+        folder, quiet=quiet, as_json=as_json, hints=False, more={"recorded_ns": statistics}
+    )
+    if statistics and not as_json:
+        _echo_recorded(statistics, folder)
+
+
+def _echo_recorded(recorded: Mapping[str, Mapping[str, float]], folder: Path) -> None:
+    """Print the response times in the trace beside the measured ones."""
+    from uflip.results import Results
+
+    trace = Results.load(folder).runs[0].trace()
+    times = np.asarray(trace.column("response_time_ns")).astype(np.float64)
+    measured = statistics_of(times.tobytes())
+    rows = {f"trace, {name}": each for name, each in recorded.items()}
+    if measured:
+        rows["measured here"] = measured
+    columns = ("mean", "p50", "p99")
+    echo("")
+    echo_table(
+        ("response times", *columns),
+        [
+            (name, *(format_duration_ns(each[column]) for column in columns))
+            for name, each in rows.items()
+        ],
+    )

@@ -17,5 +17,6 @@
 `multi_device`    the devices of one benchmark, and their folders
 `twin`            errors of the twin of a device
 `sweep`           the design and the points of a sweep
+`foreign_text`    the text of a small file of another program
 ================  ============================================================================
 """

@@ -1,0 +1,75 @@
+"""Rows over time, printed: as text, CSV or JSON."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec.structs import astuple
+
+from uflip.cli.terminal import echo, echo_json, echo_table
+from uflip.errors import UsageError
+from uflip.units import format_count, format_duration_ns
+
+if TYPE_CHECKING:
+    from uflip.results.time_rows import TimeRow
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """The options of rows over time."""
+
+    every: int | None
+    as_csv: bool
+    as_json: bool
+
+    def interval(self) -> int:
+        """Return the interval of the rows [ns]."""
+        if self.every:
+            return self.every
+        raise UsageError(
+            "The interval of the rows is missing",
+            where="--every",
+            got="0" if self.every == 0 else "--csv alone",
+            allowed="a duration above 0, such as 1s",
+            action="give --every 1s",
+        )
+
+
+def echo_time_rows(runs: "Mapping[str, list[TimeRow]]", options: RowOptions) -> None:
+    """Print runs over time as text, CSV or JSON."""
+    from uflip.results.time_rows import COLUMNS
+
+    if options.as_json:
+        rows_by_run = [{"run": run, "rows": rows} for run, rows in runs.items()]
+        echo_json({"every_ns": options.every, "runs": rows_by_run})
+        return
+    if options.as_csv:
+        echo_csv(("run", *COLUMNS), ((run, *astuple(row)) for run in runs for row in runs[run]))
+        return
+    head = ("from", "I/Os", "IOPS", "MB/s", "in flight", "p50", "p99", "p99.9")
+    for run, rows in runs.items():
+        echo(run, bold=True)
+        echo_table(head, [_row_cells(row) for row in rows])
+
+
+def echo_csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    echo(text.getvalue(), newline=False)
+
+
+def _row_cells(row: "TimeRow") -> tuple[str, ...]:
+    times = (row.p50_ns, row.p99_ns, row.p999_ns)
+    return (
+        format_duration_ns(row.start_ns),
+        format_count(row.ios),
+        f"{row.ios_per_s:,.0f}",
+        f"{row.bytes_per_s / 1e6:,.1f}",
+        f"{row.in_flight:.2f}",
+        *("" if each is None else format_duration_ns(each) for each in times),
+    )

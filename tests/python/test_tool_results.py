@@ -1,0 +1,133 @@
+"""Results of other programs: small files whose numbers are computed by hand."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from command_line import uflip
+from foreign_texts import DISKSPD, ELBENCHO, IOSTAT, OCP, SMART
+
+from uflip.analysis.tool_results import read_smart_difference, read_tool_result, tool_of
+from uflip.errors import UsageError
+
+
+def test_diskspd_adds_the_targets_of_all_threads(tmp_path: Path) -> None:
+    path = tmp_path / "out.xml"
+    path.write_text(DISKSPD)
+    result = read_tool_result(path)
+    assert result.tool == "diskspd 2.1.0"
+    read, write = result.rows
+    assert (read.direction, read.ios_per_s, read.bytes_per_s) == ("read", 2000, 8_192_000)
+    assert (write.ios_per_s, write.bytes_per_s) == (100, 409_600)
+    assert (read.mean_ns, write.mean_ns) == (250_000, 500_000)
+    assert write.percentiles == {"50": 400_000, "99.9": 4_000_000}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_files_of_windows_are_read(encoding: str, tmp_path: Path) -> None:
+    """PowerShell writes UTF-16."""
+    path = tmp_path / "out.xml"
+    path.write_bytes(DISKSPD.replace("\n", "\r\n").encode(encoding))
+    assert read_tool_result(path).rows[0].ios_per_s == 2000
+
+
+def test_elbencho_has_the_rates_of_the_last_thread(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv.gz"
+    path.write_bytes(gzip.compress(ELBENCHO.encode()))
+    assert tool_of(path) == "elbencho"
+    write, read = read_tool_result(path).rows
+    # 11 MiB in 2 s are known better than 5 MiB/s, which is rounded down.
+    assert (write.ios_per_s, write.bytes_per_s) == (1500, 11 * 2**20 / 2)
+    assert (read.direction, read.bytes_per_s) == ("read", 31 * 2**20)
+    assert (write.mean_ns, read.mean_ns) == (640_000, 120_000)
+
+
+def test_iostat_leaves_out_the_report_since_boot(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text(IOSTAT)
+    result = read_tool_result(path)
+    read, write = result.rows
+    assert (read.name, read.ios_per_s, read.bytes_per_s) == ("sda", 200, 800 * 1024)
+    # 100 reads of 1 ms and 300 of 2 ms; all writes are in the second report.
+    assert read.mean_ns == pytest.approx((100 * 1 + 300 * 2) / 400 * 1e6)
+    assert (write.ios_per_s, write.mean_ns) == (5, 5e6)
+    assert read.in_flight == pytest.approx(0.4)
+    assert "mean of 2 reports" in uflip("show", path).out
+
+
+def test_write_amplification_follows_from_smart_logs(tmp_path: Path) -> None:
+    texts = {
+        "a.json": SMART.format(written=1000),
+        "b.json": SMART.format(written=3000).replace('"data_units_read": 1000',
+                                                     '"data_units_read": 1500'),
+        "c.json": OCP.format(media=10**9),
+        "d.json": OCP.format(media=10**9 + 3 * 2000 * 512_000),
+    }  # fmt: skip
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    a, b, c, d = (tmp_path / name for name in texts)
+    found = read_smart_difference([a, b, c, d])
+    assert found.host_bytes_written == 2000 * 512_000
+    assert found.host_bytes_read == 500 * 512_000
+    assert found.media_bytes_written == 3 * 2000 * 512_000
+    assert found.write_amplification == pytest.approx((3 * 2000 / 2001, 3 * 2000 / 1999))
+    assert read_smart_difference([a, b]).write_amplification is None
+    outcome = uflip("show", a, b, c, d)
+    assert "write amplification  2.999 to 3.002" in outcome.out
+    document = json.loads(uflip("show", a, b, "--json").out)
+    assert document["host_bytes_written"] == 2000 * 512_000
+    with pytest.raises(UsageError, match="decreased"):
+        read_smart_difference([b, a])
+    assert "before and after" in uflip("show", a).err
+
+
+def test_smartctl_and_intel_s_log_are_read(tmp_path: Path) -> None:
+    def log(units: int, serial: str, nand: int) -> str:
+        return json.dumps(
+            {
+                "serial_number": serial,
+                "nvme_smart_health_information_log": {
+                    "data_units_read": 1, "data_units_written": units, "host_writes": units},
+                "Device stats": {"nand_bytes_written": {"normalized": 100, "raw": nand}},
+            }
+        )  # fmt: skip
+
+    paths = [tmp_path / name for name in ("a", "b", "c")]
+    for path, text in zip(paths, (log(0, "X", 5), log(65536, "X", 2005), log(9, "Y", 9)),
+                          strict=True):  # fmt: skip
+        path.write_text(text)
+    found = read_smart_difference(paths[:2])
+    assert found.write_commands == 65536
+    assert found.media_bytes_written == 2000 * 32 * 2**20
+    low, high = found.write_amplification or (0, 0)
+    assert low < 2000 / 1000 * (32 * 2**20 * 1000) / (65536 * 512_000) < high
+    with pytest.raises(UsageError, match="several drives"):
+        read_smart_difference([paths[0], paths[2]])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (DISKSPD.replace("<TestTimeSeconds>10.00", "<TestTimeSeconds>0"), "not a time"),
+        (DISKSPD.replace("</Results>", ""), "ParseError"),
+        (DISKSPD.replace("<Results>", '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY x "y">]>'
+                         "<Results>", 1), "document type"),
+        (ELBENCHO.replace("1500", "many"), "ValueError"),
+        (IOSTAT.replace('"r/s"', '"tps"'), "iostat -x"),
+        (IOSTAT[:-40], "DecodeError"),
+    ],
+)  # fmt: skip
+def test_damaged_results_are_refused(text: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text(text)
+    with pytest.raises(UsageError) as error:
+        read_tool_result(path)
+    assert reason in str(error.value)
+
+
+def test_results_have_no_rows_over_time(tmp_path: Path) -> None:
+    path = tmp_path / "out.xml"
+    path.write_text(DISKSPD)
+    assert "no values over time" in uflip("show", path, "--every", "1s").err
+    assert "one file" in uflip("show", path, path).err
