@@ -22,6 +22,7 @@ from uflip.data import manifest
 from uflip.data import summary as summary_types
 from uflip.data.device import DeviceInfo
 from uflip.data.document import MAX_RUNS, MAX_WARNINGS, plain, read_document
+from uflip.data.energy import is_energy
 from uflip.data.manifest import Manifest
 from uflip.data.spec import PLURALS
 from uflip.data.summary import ExperimentSummary, Summary, WarningSummary
@@ -37,6 +38,7 @@ from uflip.oc.figures import TOP_PERCENTILE
 from uflip.oc.result_dir import OpenChannelResult
 from uflip.report.comparison import sentences
 from uflip.report.drive_counters import change_facts, drive_facts
+from uflip.report.energy import energy_facts
 from uflip.report.figures.axes import positions_of
 from uflip.report.findings import finding, headline
 from uflip.report.key_row import COLUMNS, cells, has_characteristics, note, numbers
@@ -379,9 +381,18 @@ def run(opened: OpenResults, key: str, name: str) -> api_types.RunView:
         "repetitions": document["repetitions"],
         "causes": [cause_name(each) for each in spent],
         "spent_ns": [{"words": cause_name(each), "ns": ns} for each, ns in spent.items()],
-        "counters": {counter_name(each): n for each, n in (document.get("counters") or {}).items()},
+        "counters": {
+            counter_name(each): n
+            for each, n in (document.get("counters") or {}).items()
+            if not is_energy(each)
+        },
         "write_amplification": document.get("write_amplification"),
-        "drive": [] if isinstance(change, UnsetType) else _labelled(change_facts(change)),
+        "drive": _labelled(
+            [
+                *([] if isinstance(change, UnsetType) else change_facts(change)),
+                *([] if (energy := document.get("energy")) is None else energy_facts(energy)),
+            ]
+        ),
         "spec": document["spec"],
         "has_inside": opened_run.run.meta.inside is not None,
         "previous": order[at - 1] if at else None,
