@@ -86,5 +86,7 @@ def _page(results: Results) -> str:
         return page_of(OpenChannelResult(results))
     from uflip.report.data import baseline_traces
     from uflip.report.html import build_page
+    from uflip.results.stored_inference import read_inference
 
-    return build_page(pattern_summary(results), baseline_traces(results))
+    inference = read_inference(results)
+    return build_page(pattern_summary(results), baseline_traces(results), inference)

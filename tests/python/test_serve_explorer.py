@@ -98,6 +98,19 @@ def test_page_shows_served_device(browser: "Browser", working: Client) -> None:
             "() => document.querySelectorAll('table')[2].querySelector('tbody tr')"
             ".children[2].textContent === '401'"
         )
+        # The charts show the last seconds, with the values of the statistics.
+        charts = page.get_by_role("region", name="The last minutes").first
+        assert charts.locator("h3").count() == 4
+        with page.expect_download() as waiting:
+            charts.get_by_role("button", name="CSV").click()
+        lines = waiting.value.path().read_text(encoding="utf-8").splitlines()
+        assert lines[0] == "seconds,iops,p99_ns,write_amplification,free_blocks"
+        seconds, *_, free = zip(*(line.split(",") for line in lines[1:]), strict=True)
+        assert len(lines) > 2
+        assert seconds[-1] == "0"
+        assert free[-1] == str(
+            api(server, "served")["servers"][0]["exports"][0]["flash"]["free_blocks"]
+        )
         check_in_all_themes(page, "served")
         watched.context.close()
         assert watched.console_messages == []

@@ -92,7 +92,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "result_views": {"data", "oc", "report", "results"},
     "web": {
         "_native", "data", "durability", "errors", "extras", "hints", "microbench", "oc",
-        "play", "report",
+        "play", "profiles", "report",
         "result_views", "results", "stats", "sweeping", "units",
     },
     "site": {

@@ -89,7 +89,14 @@ def test_api_types_match_answers(tmp_path: Path) -> None:
     requests = {path.removeprefix("/token/api/") for path in paths if "/api/" in path}
     stage.close()
     # Pictures are arrays, described in api.ts; actions answer with what `played` has.
-    assert requests - typed == {"window", "addresses", "gantt", "play/begin", "play/stop"}
+    assert requests - typed == {
+        "window",
+        "addresses",
+        "gantt",
+        "play/begin",
+        "play/remedy",
+        "play/stop",
+    }
     assert typed <= requests
 
 

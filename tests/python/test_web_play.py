@@ -170,6 +170,54 @@ def test_stopped_run_replaces_no_result(stage: Stage, monkeypatch: pytest.Monkey
     assert first.folder.exists()
 
 
+def test_zoned_device_has_its_patterns_and_micro_benchmarks(server: Serving) -> None:
+    zoned, usual = form("zns", {}), form("demo", {})
+    assert [each["name"] for each in zoned["patterns"]] == ["SR", "RR", "SW"]
+    assert [each["name"] for each in usual["patterns"]] == ["SR", "RR", "SW", "RW"]
+    names = {each["name"] for each in zoned["benchmarks"]}
+    assert "zone_append" in names
+    assert "locality" not in names
+    for wrong in ({"pattern": "RW"}, {"benchmark": "locality"}):
+        status, document = post(server, "begin", RW | {"device": "zns", "keys": {}} | wrong)
+        assert status == 400, document
+    options = {"io_size": "64KiB", "io_count": "50"}
+    zone_writes = {"device": "zns", "keys": {}, "pattern": "SW", "options": options}
+    post(server, "begin", RW | zone_writes)
+    assert wait_for_last_run(server)["state"] == "done"
+
+
+def test_card_runs_the_device_before_and_after_its_change(
+    browser: "Browser", server: Serving
+) -> None:
+    watched = MonitoredPage(browser)
+    page = watched.page
+    page.goto(f"{server.url}#/play/demo")
+    page.locator(".try", has_text="More spare space").click()
+    page.get_by_text("now: sim:demo?spare_factor=0.4").wait_for(timeout=60_000)
+    rows = page.get_by_role("region", name="Response times and device counters")
+    amplification = rows.locator("tr", has_text="write amplification").locator("td")
+    before, now = map(float, amplification.all_inner_texts()[:2])
+    assert 1 < now < before, "a collection of emptier blocks copies fewer pages"
+    assert page.get_by_role("slider", name="spare factor").get_attribute("aria-valuetext") == (
+        "40.0 % of the flash"
+    )
+    # A slider changes the key of the form, and with it the command.
+    slider = page.get_by_role("slider", name="spare factor")
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    page.get_by_text("sim:demo?spare_factor=0.3'").wait_for()
+    assert page.get_by_role("textbox", name="spare_factor").input_value() == "0.3"
+    assert page.get_by_role("slider").count() == 3
+    check_in_all_themes(page, "play")
+    page.locator(".play .bar select").first.select_option("zns")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('select')].some(s => s.textContent.includes('Zone'))"
+    )
+    assert page.get_by_role("slider", name="spare factor").count() == 0, "zones have no spare"
+    watched.context.close()
+    assert watched.console_messages == []
+
+
 # Bounds
 
 

@@ -279,6 +279,15 @@ export interface Hint {
   decided_by: string;
 }
 
+/** The inferred properties; empty until `command` was run. */
+export interface InsideView {
+  properties: PropertyView[];
+  check: string;
+  why_no_twin: string;
+  bytes_written: number;
+  command: string;
+}
+
 /** One I/O; its columns are those of its log, of a block device or an open-channel device. */
 export interface Io {
   number: number;
@@ -427,6 +436,18 @@ export interface PlayedRuns {
   played: PlayedRun[];
 }
 
+/** A property of the device: its value and interval in words, its probe, and its meaning. */
+export interface PropertyView {
+  key: string;
+  meaning: string;
+  value: string;
+  interval: string;
+  identified: boolean;
+  probe: string;
+  title: string;
+  reason: string;
+}
+
 /** Causes of the response times of a range, and of its slowest hundredth. */
 export interface RangeCauses {
   count: number;
@@ -448,7 +469,7 @@ export interface RecentTimes {
   span_ns: number;
 }
 
-/** Changes that act on the causes of an I/O, and the unchanged device; or the reason for an empty list. */
+/** Changes of a device that act on the causes of an I/O; or the reason for an empty list. */
 export interface Remedies {
   device: string;
   remedies: Remedy[];
@@ -531,6 +552,7 @@ export interface ResultView {
   missing: number;
   skipped: number;
   drive: LabelledText[];
+  inside: InsideView | null;
   runs: NamedRun[];
 }
 

@@ -5,6 +5,7 @@ import { errorNotice, fill, h } from "./dom";
 import { help } from "./keys";
 import { leave, read, type Route } from "./route";
 import * as compare from "./compare";
+import * as inside from "./inside_page";
 import * as play from "./play";
 import * as result from "./result";
 import * as results from "./results";
@@ -13,7 +14,7 @@ import * as served from "./served";
 import * as sweep from "./sweep";
 
 type View = (main: HTMLElement, route: Route) => Promise<void>;
-const VIEWS: Record<string, View> = { results: results.show, result: result.show, run: run.show, compare: compare.show, play: play.show, served: served.show, sweep: sweep.show };
+const VIEWS: Record<string, View> = { results: results.show, result: result.show, run: run.show, inside: inside.show, compare: compare.show, play: play.show, served: served.show, sweep: sweep.show };
 
 // Views of the server: a results site runs nothing, and has pages of its own around these.
 const views = (document.body.dataset.views ?? "").split(" ");

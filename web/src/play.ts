@@ -5,7 +5,7 @@ import type { ExperimentPoint, Form, KeyRow, MicroBenchmarkView, PlayedRun, RunV
 import { fetchJson, fetchPicture, postAction, type Picture } from "./api";
 import { color, debounce, errorNotice, facts, fill, h, table, type Child } from "./dom";
 import { link, onLeave, read, type Route } from "./route";
-import { count, duration, linearTicks, logTicks, threeDigits, tickOf, withSpacing, tickDuration } from "./format";
+import { bytes, count, duration, linearTicks, logTicks, threeDigits, tickOf, withSpacing, tickDuration } from "./format";
 import { paint } from "./paint";
 import { Plot } from "./plot";
 import { hue, HUES } from "./result";
@@ -22,6 +22,31 @@ const OPTION_WORDS: Record<string, string> = {
 };
 
 type Words = Record<string, string>;
+
+interface Slider { key: string; title: string; steps: number[]; parse(text: string): number | undefined; words(value: number): string }
+
+const plain = (text: string) => (Number.isFinite(Number(text)) ? Number(text) : undefined);
+const SIZES: Record<string, number> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 };
+function size(text: string): number | undefined {
+  const [, number, unit] = /^([\d.,]+) ?([KMG]?i?B)?$/.exec(text) ?? [];
+  return number === undefined ? undefined : Number(number.replaceAll(",", "")) * (SIZES[unit ?? "B"] ?? 1);
+}
+const SLIDERS: Slider[] = [
+  { key: "spare_factor", title: "spare factor", steps: [0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5], parse: plain, words: (value) => `${threeDigits(value * 100)} % of the flash` },
+  { key: "write_cache_bytes", title: "write cache", steps: [0, ...Array.from({ length: 14 }, (_, i) => 2 ** (15 + i))], parse: size, words: (value) => (value ? bytes(value) : "none") },
+  { key: "dies_per_channel", title: "dies per channel", steps: [1, 2, 4, 8, 16], parse: plain, words: count },
+];
+
+interface Experiment { title: string; text: string; device: string; keys: Words; pattern: string; options: Words }
+
+/** Guided experiments: a click runs the device as it is, and with a change. */
+const EXPERIMENTS: Experiment[] = [
+  { title: "More spare space", text: "Random writes with 15 % and 40 % of the flash as spare: fewer of them wait for a collection, which copies fewer pages.", device: "demo", keys: { spare_factor: "0.4" }, pattern: "RW", options: {} },
+  { title: "A write cache", text: "Random writes without a cache, and with 4 MiB: the first ones take microseconds, until it is full.", device: "demo", keys: { write_cache_bytes: "4MiB" }, pattern: "RW", options: {} },
+  { title: "Another victim policy", text: "Collect the block with the fewest valid pages instead of the oldest.", device: "demo", keys: { gc: "greedy" }, pattern: "RW", options: {} },
+  { title: "Fewer dies", text: "Random writes of eight processes on eight dies, and on four: they wait for each other.", device: "demo", keys: { dies_per_channel: "1", blocks_per_die: "4820" }, pattern: "RW", options: { parallel_degree: "8" } },
+  { title: "A zone on one die or on eight", text: "Sequential writes of 64 KiB to a zoned drive whose zones span one die, and eight.", device: "zns", keys: { dies_per_zone: "8", zone_bytes: "768MiB" }, pattern: "SW", options: { io_size: "64KiB", io_count: "2000" } },
+];
 
 export async function show(main: HTMLElement, route: Route): Promise<void> {
   const view = new PlayView(main, route);
@@ -48,8 +73,11 @@ class PlayView {
   private readonly run = h("button", { type: "button", class: "main", onclick: () => void this.begin() }, "Run");
   private readonly stop = h("button", { type: "button", hidden: true, onclick: () => void postAction("play/stop").then(() => this.poll()) }, "Stop");
   private readonly progress = h("div", { role: "status" });
+  private readonly sliders = h("div", { class: "sliders" });
   private readonly results = h("section", { class: "played", "aria-label": "Results of the runs" });
   private readonly changed: () => void;
+  private readonly select = h("select");
+  private readonly what = h("select");
 
   constructor(private readonly main: HTMLElement, { parts, query }: Route) {
     this.device = parts[0] || "demo";
@@ -66,28 +94,29 @@ class PlayView {
 
   async mount(): Promise<void> {
     await this.request(true);
-    const device = h("select", { onchange: () => {
-      this.device = device.value;
+    this.select.addEventListener("change", () => {
+      this.device = this.select.value;
       for (const name of Object.keys(this.changes)) delete this.changes[name];
       void this.request(true);
-    } }, this.form!.devices.map((each) => h("option", { value: each.name }, each.name)));
-    device.value = this.device;
-    const what = h("select", { onchange: () => {
-      this.benchmark = what.value;
+    });
+    fill(this.select, this.form!.devices.map((each) => h("option", { value: each.name }, each.name)));
+    this.select.value = this.device;
+    this.what.addEventListener("change", () => {
+      this.benchmark = this.what.value;
       this.drawOptions();
       this.updateQuery();
-    } }, this.form!.benchmarks.map((each) => h("option", { value: each.name }, each.title)));
-    what.value = this.benchmark;
+    });
     fill(this.main,
       h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, "Play")),
       h("h1", {}, "Play ", h("span", { class: "thin" }, "with a simulated device")),
       h("p", { class: "quiet" }, "Change the device, run something on it, and see old and new in the same axes. Results are listed until the explorer ends."),
+      h("section", { class: "cards", "aria-label": "Try this" }, EXPERIMENTS.map((each) => h("button", { type: "button", class: "try", onclick: () => void this.attempt(each) }, h("b", {}, each.title), h("span", {}, each.text)))),
       h("div", { class: "playing" },
         h("form", { class: "play", id: "play", "aria-label": "The device, and the benchmark", onsubmit: (event: Event) => { event.preventDefault(); void this.begin(); } },
-          h("div", { class: "bar" }, h("label", {}, "Device ", device), h("label", {}, "Run ", what)),
+          h("div", { class: "bar" }, h("label", {}, "Device ", this.select), h("label", {}, "Run ", this.what)),
           this.options_,
           h("div", { class: "bar" }, this.run, this.stop, h("button", { type: "button", onclick: () => this.reset() }, "As in the profile")),
-          this.progress, this.message,
+          this.sliders, this.progress, this.message,
           h("p", { class: "quiet" }, "The same on a command line: ", this.command)),
         this.results, this.tables));
     this.drawOptions();
@@ -113,6 +142,8 @@ class PlayView {
     const same = !anew && names(this.form) === names(form);
     this.form = form;
     if (!same) this.drawTables();
+    if (!same) this.drawSliders();
+    this.drawChoices();
     fill(this.message, form.problem ? problemOf(form.problem) : facts(form.facts));
     this.mark();
     this.showCommand();
@@ -138,6 +169,58 @@ class PlayView {
     const url = this.form?.url ?? `sim:${this.device}`;
     const quoted = /[?&]/.test(url) ? `'${url}'` : url;
     fill(this.command, this.benchmark === "pattern" ? `uflip pattern ${quoted} --pattern ${this.pattern}${options}` : `uflip run ${quoted} --scale quick --only ${this.benchmark}`);
+  }
+
+  /** The device, and what it can run: a zoned device has other patterns and micro-benchmarks. */
+  private drawChoices(): void {
+    const { benchmarks, patterns } = this.form!;
+    fill(this.what, benchmarks.map((each) => h("option", { value: each.name }, each.title)));
+    if (!benchmarks.some((each) => each.name === this.benchmark)) this.benchmark = "pattern";
+    if (!patterns.some((each) => each.name === this.pattern)) this.pattern = patterns.at(-1)!.name;
+    this.what.value = this.benchmark;
+    this.select.value = this.device;
+    this.drawOptions();
+    this.updateQuery();
+  }
+
+  /** The keys that matter most as sliders; those that the device lacks are left out. */
+  private drawSliders(): void {
+    const rows = this.form!.tables.flatMap((each) => each.keys);
+    fill(this.sliders, SLIDERS.flatMap((slider) => {
+      const row = rows.find((each) => each.name === slider.key);
+      const current = row && slider.parse(this.changes[slider.key] ?? row.value);
+      if (!row || current === undefined || (slider.key === "spare_factor" && !current)) return [];
+      const { steps } = slider;
+      const nearest = steps.reduce((best, value, i) => (Math.abs(value - current) < Math.abs(steps[best]! - current) ? i : best), 0);
+      const words = h("output", {}, slider.words(current));
+      const input = h("input", { type: "range", min: 0, max: steps.length - 1, step: 1, "aria-label": slider.title, form: "play", oninput: () => {
+        const value = steps[Number(input.value)]!;
+        this.changes[slider.key] = String(value);
+        words.textContent = slider.words(value);
+        input.setAttribute("aria-valuetext", slider.words(value));
+        const field = this.tables.querySelector<HTMLInputElement>(`[data-key="${slider.key}"]`);
+        if (field) field.value = String(value);
+        this.changed();
+      } });
+      input.value = String(nearest);
+      input.setAttribute("aria-valuetext", slider.words(current));
+      return [h("label", {}, h("span", {}, slider.title), input, words)];
+    }));
+  }
+
+  /** Runs an experiment: the device of the profile, and then with the change. */
+  private async attempt({ device, keys, pattern, options }: Experiment): Promise<void> {
+    if (this.run.disabled) return;
+    [this.device, this.benchmark, this.pattern] = [device, "pattern", pattern];
+    Object.assign(this.options, FIRST, options);
+    for (const change of [{}, keys]) {
+      for (const name of Object.keys(this.changes)) delete this.changes[name];
+      Object.assign(this.changes, change);
+      await this.request(true);
+      const number = await this.begin();
+      while (number !== null && this.run.disabled && !this.removed) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      if (this.removed || !this.runs.some((each) => each.number === number)) return;
+    }
   }
 
   private reset(): void {
@@ -205,18 +288,21 @@ class PlayView {
       input.classList.toggle("changed", this.changes[input.dataset.key ?? ""] !== undefined);
   }
 
-  private async begin(): Promise<void> {
+  /** Starts a run; returns its number, or null if it was refused. */
+  private async begin(): Promise<number | null> {
     const options = Object.fromEntries(Object.entries(this.options).filter(([, value]) => value));
+    let begun: PlayedRun;
     const selection = this.benchmark === "pattern" ? { pattern: this.pattern, options } : {};
     try {
-      await postAction("play/begin", { device: this.device, keys: this.changes, benchmark: this.benchmark, ...selection });
+      begun = await postAction("play/begin", { device: this.device, keys: this.changes, benchmark: this.benchmark, ...selection });
       [this.now, this.before] = [null, null];
       fill(this.message, facts(this.form!.facts));
     } catch (error) {
       fill(this.message, errorNotice(error));
-      return;
+      return null;
     }
     await this.poll();
+    return begun.number;
   }
 
   /** Requests the list of runs, repeatedly while one is in progress. */

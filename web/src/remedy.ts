@@ -1,4 +1,4 @@
-// What would have avoided a slow I/O: the same I/Os on the simulator, with a change of the device that
+// Changes that would have avoided a slow I/O: the same I/Os on the simulator, with a change of the device that
 // acts on the causes of the I/O, beside the device as it was.
 
 import type { Io, PlayedRun, Remedies, RunView, Spread } from "./api_types";

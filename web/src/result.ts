@@ -29,6 +29,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     result.baselines.length ? h("section", { class: "tiles", "aria-label": "Baselines" }, result.baselines.map((each) => tile(key, each))) : null,
     doubts(key, result.warnings, "these numbers"),
     provenance(result),
+    result.inside ? h("p", {}, h("a", { class: "more", href: link("inside", [key]) }, "What is inside this device →")) : null,
     result.drive.length ? h("section", {}, h("h2", {}, "Counters of the drive"), facts(result.drive.map(({ label, text }) => [label, text]))) : null,
     result.cells ? h("section", {}, h("h2", {}, "Key characteristics"),
       table(result.columns, [result.cells], "As a row of uFLIP's Table 3", 0),
@@ -81,7 +82,7 @@ export function doubts(key: string, warnings: WarningView[], about: string): HTM
 
 interface Point { at: number; mean: number; low: number; high: number; pattern: string; of: ExperimentPoint }
 
-function extent(result: ResultView): { low: number; high: number } {
+export function extent(result: ResultView): { low: number; high: number } {
   let [low, high] = [Infinity, 0];
   for (const benchmark of result.benchmarks)
     for (const { points } of benchmark.patterns)
@@ -98,7 +99,7 @@ function huesOf(patterns: Pattern[]): (pattern: string) => string {
   return (pattern) => (HUES[pattern] ? hue(pattern) : distinctColour(others.indexOf(pattern)));
 }
 
-function multiple(key: string, result: ResultView, benchmark: MicroBenchmarkView, range: { low: number; high: number }): HTMLElement {
+export function multiple(key: string, result: ResultView, benchmark: MicroBenchmarkView, range: { low: number; high: number }): HTMLElement {
   const patterns = benchmark.patterns;
   const tone = huesOf(patterns);
   const shape = (pattern: string) => shapeOf(pattern, patterns.findIndex((each) => each.pattern === pattern));

@@ -4,30 +4,49 @@
 import type { ExportNow, Servers } from "./api_types";
 import { fetchJson } from "./api";
 import { errorNotice, facts, fill, h, table, type Child } from "./dom";
+import { History } from "./history";
 import { onLeave } from "./route";
 import { bytes, count, duration, percent, threeDigits } from "./format";
 
 const POLL_MS = 1000;
 const MERGES = ["switch_merges", "partial_merges", "full_merges"];
 
+// They stay while the page is open, also in other views.
+const histories = new Map<string, History>();
+
 export async function show(main: HTMLElement): Promise<void> {
+  const charts = h("div", {});
   const list = h("div", {});
+  const mounted = new Set<History>();
   fill(main,
     h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, "Served")),
     h("h1", {}, "Served ", h("span", { class: "thin" }, "at this moment")),
-    h("p", { class: "quiet" }, "Response times and I/Os are those of the last whole second, from the complete request to the sent reply; rates of collections and merges are those since the last update."),
-    list);
+    h("p", { class: "quiet" }, "Response times and I/Os are those of the last whole second, from the complete request to the sent reply; rates of collections and merges, and the charted write amplification, are those since the last update. The charts begin when the page is opened."),
+    charts, list);
   let before: Servers | null = null;
   let timer = 0;
   let removed = false;
   onLeave(() => {
     removed = true;
     clearTimeout(timer);
+    for (const each of mounted) each.remove();
   });
+  const record = (server: ServerNow): void => {
+    if ("error" in server) return;
+    for (const each of server.exports) {
+      const key = `${server.socket} ${each.name}`;
+      const history = histories.get(key) ?? new History(each.name);
+      histories.set(key, history);
+      if (!mounted.has(history)) charts.append(history.mount());
+      mounted.add(history);
+      history.add(each, server.elapsed_ns / 1e9);
+    }
+  };
   const poll = async (): Promise<void> => {
     try {
       const now = await fetchJson("served");
       if (removed) return;
+      for (const server of now.servers) record(server);
       fill(list, now.servers.map((server, i) => serverOf(server, before?.servers[i])));
       before = now;
     } catch (error) {

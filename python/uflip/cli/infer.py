@@ -21,8 +21,8 @@ from uflip.units import format_duration_ns, format_size
 
 if TYPE_CHECKING:
     from uflip.data.document import Table
+    from uflip.data.inference import StoredInference
     from uflip.inference.check import PatternError
-    from uflip.inference.estimate import Estimate
     from uflip.inference.infer import Inference, InferenceDocument
 
 TOML = ".toml"
@@ -87,8 +87,9 @@ def command(
         return
     from uflip.inference.channels import check_library
     from uflip.inference.from_result import read_observations
-    from uflip.inference.infer import infer
+    from uflip.inference.infer import infer, stored
     from uflip.results import Results, outputs
+    from uflip.results.stored_inference import store_inference
 
     check_library()
     output = None
@@ -97,7 +98,10 @@ def command(
         output = outputs.check(twin_out, outputs.PROFILE, "-o", force=force)
     is_result = Path(target).is_dir()
     folder = Path(target) if is_result else _measure(target, out, options, quiet=quiet or as_json)
-    found = infer(read_observations(Results.load(folder)))
+    results = Results.load(folder)
+    found = infer(read_observations(results))
+    document = stored(found, results)
+    store_inference(results, document)
     if output is not None and found.twin is not None:
         device = target if not is_result else Results.load(folder).manifest.device.url
         text = found.twin.text(f"twin of {target}, by uflip infer", device)
@@ -105,7 +109,7 @@ def command(
     if as_json:
         echo_json(_document(found, folder, twin_out))
     else:
-        _print(found, folder, twin_out)
+        _print(found, document, folder, twin_out)
 
 
 def _measure(device: str, out: Path | None, options: "Table", *, quiet: bool) -> Path:
@@ -193,10 +197,14 @@ def _document(found: "Inference", folder: Path, written: Path | None) -> "Infere
     )
 
 
-def _print(found: "Inference", folder: Path, twin_out: Path | None) -> None:
+def _print(
+    found: "Inference", document: "StoredInference", folder: Path, twin_out: Path | None
+) -> None:
+    from uflip.report.inside import interval_text, value_text
+
     rows = [
-        (each.key, _value(each), _interval(each), each.probe, each.reason)
-        for each in found.estimates
+        (each.key, value_text(each), interval_text(each), each.probe, each.reason)
+        for each in document.properties
     ]
     echo_table(("property", "value", "90 % interval", "probe", "reason"), rows, left=5)
     echo()
@@ -207,27 +215,3 @@ def _print(found: "Inference", folder: Path, twin_out: Path | None) -> None:
         echo(f"Write the twin: uflip infer {folder} -o twin.toml")
     else:
         echo(f"The twin is in {twin_out}: uflip pattern sim:{twin_out} --pattern RW")
-
-
-def _value(estimate: "Estimate") -> str:
-    return "not identified" if estimate.value is None else _format(estimate.key, estimate.value)
-
-
-def _interval(estimate: "Estimate") -> str:
-    if estimate.low is None or estimate.high is None:
-        return ""
-    if estimate.low == estimate.high:
-        return "exact"
-    return f"{_format(estimate.key, estimate.low)} to {_format(estimate.key, estimate.high)}"
-
-
-def _format(key: str, value: float | str) -> str:
-    if isinstance(value, str):
-        return value
-    if key.endswith("_ns"):
-        return format_duration_ns(value)
-    if key.endswith("_bytes_per_s"):
-        return f"{value / 1e6:,.1f} MB/s"
-    if key.endswith("_bytes"):
-        return format_size(int(value))
-    return f"{value:.4f}" if isinstance(value, float) and value < 1 else str(value)

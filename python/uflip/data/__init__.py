@@ -11,6 +11,7 @@
 `ledger`          a line for every file of a result folder, each linked to the one before
 `run`             metadata stored with the numbers of a run; a single run as a document
 `run_summary`     cached statistics of runs
+`inference`       cached properties of a device, as `uflip infer` found them
 `summary`         a result folder as one document: `uflip show --json`
 `plan`            the keys of a plan file
 `state_record`    the state of a device after its last run

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from uflip import _native
+from uflip.data.inference import Property, StoredInference, TwinError
 from uflip.inference.channels import SPARE_SHARE, Division, complete_channels
 from uflip.inference.collection import (
     ROOMY,
@@ -39,6 +41,8 @@ from uflip.inference.suspension import suspend_estimates, suspended
 from uflip.inference.times import Times, dies_of_writes, times_of
 from uflip.inference.twin import Twin, Value
 from uflip.inference.write_cache import EAGER, cache_estimates, write_cache_of
+from uflip.results import Results
+from uflip.results.stored_inference import sources_of
 
 # Spare area of a page in data sheets, as a share of its data, and rates of flash channels of
 # drives since 2009 [bytes/s]: bounds of what no probe separates.
@@ -136,6 +140,18 @@ class InferenceDocument:
     written_to: str | None
     why_no_twin: str
     errors: tuple[ProbeError, ...]
+
+
+def stored(found: Inference, results: Results) -> StoredInference:
+    """Return an inference as the folder of its runs stores it."""
+    return StoredInference(
+        _native.__version__,
+        sources_of(results),
+        tuple(Property(**vars(each)) for each in found.estimates),
+        found.observations.bytes_written,
+        found.why_no_twin,
+        tuple(TwinError(**vars(each)) for each in found.errors),
+    )
 
 
 def infer(observations: Observations) -> Inference:

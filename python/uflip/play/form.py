@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NotRequired, TypedDict
 
 from uflip import _native
+from uflip.benchmark_options import SUITE
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Totals
 from uflip.data.twin import twin_text
@@ -30,11 +31,12 @@ from uflip.device.url import DeviceUrl, parse_url, with_overrides
 from uflip.errors import UsageError, unknown_name
 from uflip.microbench import varied_micro_benchmarks
 from uflip.microbench.labels import PATTERN_NAMES
-from uflip.profiles import random_access_names
+from uflip.profiles import profile_names
 from uflip.profiles.keys import Key, known_keys
 from uflip.spec import BASELINES, Spec, baseline
 from uflip.units import format_count, format_size
 
+ZONES = "zones"
 PATTERN = "pattern"
 """The run that is not a micro-benchmark."""
 OPTIONS = (
@@ -72,12 +74,15 @@ class PlayRequest:
         The pattern, complete; None for a micro-benchmark.
     label : str
         SR, RR, SW or RW; empty for a micro-benchmark.
+    suite : str
+        The suite of the micro-benchmark.
     """
 
     url: str
     benchmark: str
     spec: Spec | None = None
     label: str = ""
+    suite: str = SUITE
 
 
 Twins = Mapping[str, Path]
@@ -87,7 +92,7 @@ NO_TWINS: Twins = {}
 
 def device_of(device: str, changes: Mapping[str, str], twins: Twins = NO_TWINS) -> DeviceUrl:
     """Return the URL of a simulated device with some keys changed."""
-    names = [*twins, *random_access_names()]
+    names = [*twins, *profile_names("block")]
     if device not in names:
         raise unknown_name("device", device, names, where="device")
     return parse_url(with_overrides(f"sim:{twins.get(device, device)}", changes))
@@ -98,7 +103,7 @@ def named_twins(paths: Sequence[Path]) -> Twins:
     twins: dict[str, Path] = {}
     for path in paths:
         inspect_sim(parse_url(f"sim:{path}"))
-        if path.stem in (*twins, *random_access_names()):
+        if path.stem in (*twins, *profile_names("block")):
             raise UsageError(
                 "Two devices of the explorer have the same name",
                 where="--twin",
@@ -126,20 +131,29 @@ def parse_request(document: object, twins: Twins = NO_TWINS) -> PlayRequest:
     check_flash(info)
     benchmark = text_field(document, "benchmark")
     if benchmark != PATTERN:
-        if benchmark not in varied_micro_benchmarks():
-            raise unknown_name(
-                "micro-benchmark", benchmark, [PATTERN, *varied_micro_benchmarks()], where="run"
-            )
-        return PlayRequest(target.text, benchmark)
+        known = varied_micro_benchmarks(_suite(info))
+        if benchmark not in known:
+            raise unknown_name("micro-benchmark", benchmark, [PATTERN, *known], where="run")
+        return PlayRequest(target.text, benchmark, suite=_suite(info))
     label, options = text_field(document, "pattern"), _text_fields(document, "options")
-    if label not in BASELINES:
-        raise unknown_name("pattern", label, BASELINES, where="pattern")
+    if label not in _patterns(info):
+        raise unknown_name("pattern", label, _patterns(info), where="pattern")
     for name in options:
         if name not in OPTIONS:
             raise unknown_name("parameter", name, OPTIONS, where="options")
     complete = resolve(baseline(label, **options), info)
     check_length(complete.totals)
     return PlayRequest(target.text, PATTERN, complete.spec, label)
+
+
+def _suite(info: DeviceInfo) -> str:
+    """Return the suite whose micro-benchmarks a device supports."""
+    return ZONES if info.zoned else SUITE
+
+
+def _patterns(info: DeviceInfo) -> list[str]:
+    """Return the patterns that a device supports: a zone is written in order."""
+    return [name for name in BASELINES if not (info.zoned and name == "RW")]
 
 
 def check_flash(info: DeviceInfo) -> None:
@@ -271,23 +285,23 @@ def form(device: str, changes: Mapping[str, str], twins: Twins = NO_TWINS) -> Fo
         "url": target.text,
         "devices": [
             {"name": name, "description": _description(device_of(name, {}, twins))}
-            for name in (*twins, *random_access_names())
+            for name in (*twins, *profile_names("block"))
         ],
         "facts": _facts(info),
         "tables": _tables(info, plain),
         "others": _others(info),
-        "patterns": [{"name": name, "words": words} for name, words in PATTERN_NAMES.items()],
+        "patterns": [{"name": name, "words": PATTERN_NAMES[name]} for name in _patterns(info)],
         "options": OPTIONS,
         "benchmarks": [
             {"name": PATTERN, "title": "One pattern", "question": "What does it cost?"},
-            *_benchmarks(),
+            *_benchmarks(_suite(info)),
         ],
         "limits": LIMITS,
     }
 
 
-def _benchmarks() -> Iterator[Runnable]:
-    for name, micro_benchmark in varied_micro_benchmarks().items():
+def _benchmarks(suite: str) -> Iterator[Runnable]:
+    for name, micro_benchmark in varied_micro_benchmarks(suite).items():
         yield {"name": name, "title": micro_benchmark.title, "question": micro_benchmark.question}
 
 

@@ -67,7 +67,11 @@ def play(play_request: PlayRequest, folder: Path, reporter: "ProgressPrinter") -
     """Make a result folder for a request."""
     if play_request.benchmark != PATTERN:
         request = BenchmarkRequest(
-            device=play_request.url, scale="quick", only=[play_request.benchmark], inside=True
+            device=play_request.url,
+            scale="quick",
+            only=[play_request.benchmark],
+            suite=play_request.suite,
+            inside=True,
         )
         begin(request, folder, reporter)
         return

@@ -1,4 +1,4 @@
-"""What would have avoided a slow I/O: changes of the simulated device, to run the same I/Os on.
+"""Changes of a simulated device that would have avoided a slow I/O, to run the same I/Os on.
 
 A remedy is offered if it acts on a cause of the I/O, and if the device accepts the changed keys.
 The host's capacity stays: more spare space means more flash, not a smaller device.

@@ -9,6 +9,7 @@
 `drive_counters`  counters of a real drive, in words and as tables
 `energy`      energy of runs, in words and as tables
 `tables`      tables, and key figures: summary, data of the figures, every run, provenance
+`inside`      the inferred properties of a device
 `key_row`     key characteristics as a row of the paper's Table 3
 `blocks`      the building blocks of a page, as values
 `page`        the layout, and the templates that make HTML of blocks

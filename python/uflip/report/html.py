@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from uflip.data.document import plain
+from uflip.data.inference import StoredInference
 from uflip.data.manifest import Interference, PhasesOfPattern
 from uflip.data.summary import ExperimentSummary, RepetitionSummary, Summary
 from uflip.data.summary import WarningSummary as Doubt
@@ -35,6 +36,7 @@ from uflip.report.data import Document, Traces, is_simulated
 from uflip.report.drive_counters import drive_facts, runs_table
 from uflip.report.energy import causes_table, energy_table
 from uflip.report.findings import headline
+from uflip.report.inside import inside
 from uflip.report.labels import anchor, format_ms, title
 from uflip.report.page import ReportPage, Section, render, render_page
 from uflip.report.tables import scale_note, tiles
@@ -530,8 +532,8 @@ SOURCE = (
 )
 
 
-def build_page(document: Document, traces: Traces) -> str:
-    """Return the page of a summary and the I/Os of the baselines."""
+def build_page(document: Document, traces: Traces, inference: StoredInference | None = None) -> str:
+    """Return the page of a summary, the I/Os of the baselines, and the inference if it was made."""
     device = describe_device(document["device"])
     runs = f"{document['runs_finished']} of {document['runs_planned']} runs"
     finished = document["status"] == "complete"
@@ -548,7 +550,10 @@ def build_page(document: Document, traces: Traces) -> str:
         unfinished=None if finished else (document["status"], runs),
         warnings=len(document["warnings"]),
         abstract=headline(document),
-        sections=[Section(at, heading, body(document, traces)) for at, heading, body in SECTIONS],
+        sections=[
+            Section("inside", "What is inside", inside(inference)),
+            *(Section(at, heading, body(document, traces)) for at, heading, body in SECTIONS),
+        ],
     )
     return render_page(page)
 

@@ -14,6 +14,7 @@
 `run_statistics`        statistics and throughput of a run, by mode
 `time_rows`             a run over time: rates, percentiles, I/Os in flight
 `run_summary`           the summary of a run and its repetitions, and its cache
+`stored_inference`      the inference of a folder, cached for its runs
 `pyramid`               response times, aggregated at every scale
 `statistics/`           the interval of a run and of an experiment, the verdict between two
 `steady_state`          steady state of random writes (SNIA)

@@ -214,6 +214,29 @@ class LabelledText(TypedDict):
     text: str
 
 
+class PropertyView(TypedDict):
+    """A property of the device: its value and interval in words, its probe, and its meaning."""
+
+    key: str
+    meaning: str
+    value: str
+    interval: str
+    identified: bool
+    probe: str
+    title: str
+    reason: str
+
+
+class InsideView(TypedDict):
+    """The inferred properties; empty until `command` was run."""
+
+    properties: list[PropertyView]
+    check: str
+    why_no_twin: str
+    bytes_written: int
+    command: str
+
+
 class ResultView(RunCountsView):
     """A result: its numbers, its micro-benchmarks, its warnings, its runs."""
 
@@ -240,6 +263,7 @@ class ResultView(RunCountsView):
     missing: int
     skipped: int
     drive: list[LabelledText]
+    inside: InsideView | None
     runs: list[NamedRun]
 
 

@@ -29,18 +29,20 @@ from uflip.data.summary import ExperimentSummary, Summary, WarningSummary
 from uflip.durability import describe_durability
 from uflip.errors import UflipError, UsageError
 from uflip.hints import advise
-from uflip.microbench import MICRO_BENCHMARKS
+from uflip.microbench import MICRO_BENCHMARKS, varied_micro_benchmarks
 from uflip.microbench.labels import PATTERN_NAMES, by_pattern, format_value, parameter_name
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import ResponseSeries
 from uflip.oc.figures import TOP_PERCENTILE
 from uflip.oc.result_dir import OpenChannelResult
+from uflip.profiles.keys import known_keys
 from uflip.report.comparison import sentences
 from uflip.report.drive_counters import change_facts, drive_facts
 from uflip.report.energy import energy_facts
 from uflip.report.figures.axes import positions_of
 from uflip.report.findings import finding, headline
+from uflip.report.inside import check_text, interval_text, value_text
 from uflip.report.key_row import COLUMNS, cells, has_characteristics, note, numbers
 from uflip.report.labels import axis_words, counter_name, title
 from uflip.result_views import summary
@@ -49,6 +51,7 @@ from uflip.results.causes import cause_name
 from uflip.results.comparison import compare
 from uflip.results.reader import repeated
 from uflip.results.statistics import VERDICTS
+from uflip.results.stored_inference import read_inference
 from uflip.results.summary_document import describe_device, experiments_of
 from uflip.web import api_io_types, api_types
 from uflip.web.open_results import Latest, OpenResults, ResultFolder, refuse_names, stamp_of
@@ -243,7 +246,36 @@ def result(opened: OpenResults, key: str) -> api_types.ResultView:
         "missing": len(document["missing"]),
         "skipped": len(document["skipped"]),
         "drive": _labelled(drive_facts(document)),
+        "inside": _inside(results),
         "runs": [_named(run) for run in results.runs],
+    }
+
+
+def _inside(results: Results) -> api_types.InsideView | None:
+    """Return what is inside the device; None if the result has no run of a probe."""
+    probes = varied_micro_benchmarks("inside")
+    if results.is_open_channel or not any(run.micro_benchmark in probes for run in results.runs):
+        return None
+    found = read_inference(results)
+    keys = {key: of.meaning for table in known_keys("block").values() for key, of in table.items()}
+    return {
+        "properties": [
+            {
+                "key": each.key,
+                "meaning": keys.get(each.key, "").replace("`", ""),
+                "value": value_text(each),
+                "interval": interval_text(each),
+                "identified": each.value is not None,
+                "probe": each.probe,
+                "title": title(each.probe),
+                "reason": each.reason,
+            }
+            for each in (found.properties if found else ())
+        ],
+        "check": check_text(found.errors) if found else "",
+        "why_no_twin": found.why_no_twin if found else "",
+        "bytes_written": found.bytes_written if found else 0,
+        "command": f"uflip infer {results.path.name}",
     }
 
 
