@@ -1,14 +1,19 @@
 """`uflip reproduce drives`: tables, workloads, simulated lines, and the fit of constants."""
 
+import json
 import random
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import uflip
 
+from uflip import reproduce
+from uflip.device.opener import open_device
 from uflip.errors import ResultsError
 from uflip.models import write_amplification as theory
 from uflip.reproduce import figure
@@ -24,6 +29,7 @@ from uflip.reproduce.drives.comparison import (
     usual_cost,
 )
 from uflip.reproduce.drives.drive_model import Constants
+from uflip.reproduce.drives.drive_profile import drive_profile
 from uflip.reproduce.drives.fit import POLICIES, calibration_rows, fit, policy_errors, policy_name
 from uflip.reproduce.drives.knees import Knee, find_knees, predict_knee
 from uflip.reproduce.drives.line_device import (
@@ -49,6 +55,7 @@ from uflip.reproduce.drives.tables import (
 from uflip.reproduce.drives.workload import Workload, is_calibration, workload_of
 from uflip.reproduce.drives.write_waits import MeasuredWrite, WriteWaits, fit_waits
 from uflip.reproduce.reproduction import ReproductionOutcome
+from uflip.spec import baseline
 
 UNIFORM, SEQUENTIAL = Workload("uniform"), Workload("sequential")
 HELD_LINES = 2
@@ -496,6 +503,81 @@ def test_all_rows_are_printed_and_drawn(tmp_path: Path) -> None:
     outcome = ReproductionOutcome(REPRODUCTION, [known, unknown], printed)
     figure.write(outcome, tmp_path / "drives.png")
     assert (tmp_path / "drives.png").stat().st_size > 1000
+
+
+# Profiles
+
+
+def made_up_drive(name: str, constants: Constants) -> SimulatedDrive:
+    return SimulatedDrive(name, 894.0, constants, (), {}, LOADED, ())
+
+
+def write_profile(folder: Path, constants: Constants) -> str:
+    path = folder / "drive.toml"
+    path.write_text(drive_profile(made_up_drive("drive", constants)))
+    assert uflip("profile", "check", path).code == 0
+    return f"sim:{path}"
+
+
+def test_profile_writes_at_the_rate_of_its_drive(tmp_path: Path) -> None:
+    """Greedy collection with a spare factor of 0.2025; each relocated page costs 1.6 times."""
+    drive = Constants(1400.0, 1121.0, 1.6, 2.2, 1400.0, None, "greedy", False)
+    url = write_profile(tmp_path, drive)
+    lines, pages = RANDOM_LINES, 1024
+    expected = theory.greedy(
+        spare_factor=theory.pool_spare_factor(
+            physical_blocks=lines, pages_per_block=pages,
+            logical_pages=round(lines * pages * 894 / 1121), held_blocks=HELD_LINES,
+        ),
+        pages_per_block=pages,
+    )  # fmt: skip
+    with open_device(url) as device:
+        write = baseline("RW", io_size=4096, queue_depth=32, io_count=1_200_000)
+        device.run(write)
+        before = device.counters()
+        trace = device.run(baseline("RW", io_size=4096, queue_depth=32, io_count=400_000, seed=2))
+        after = device.counters()
+        reads = device.run(baseline("RR", io_size=4096, io_count=200))
+    change = {name: after[name] - before[name] for name in after}
+    amplification = change["pages_programmed"] / change["host_pages_written"]
+    assert amplification == pytest.approx(expected, rel=0.02)
+    submitted, times = (
+        np.asarray(trace.column(name)) for name in ("submit_ns", "response_time_ns")
+    )
+    mib_s = 400_000 / 256 / ((submitted + times).max() - submitted.min()) * 1e9
+    assert mib_s == pytest.approx(drive.rate(UNIFORM, amplification), rel=0.02)
+    assert np.asarray(reads.column("response_time_ns")).min() == pytest.approx(
+        1e3 * LOADED.read_us, rel=0.06
+    )
+
+
+def test_limit_of_random_writes_is_that_of_the_profile(tmp_path: Path) -> None:
+    url = write_profile(tmp_path, Constants(1439.0, 1105.0, 1.47, 5.8, 1439.0, 279.0))
+    document = json.loads(
+        uflip("pattern", url, "--pattern", "RW", "--io-size", "4k", "--queue-depth", 32,
+              "--io-count", 50_000, "--json").out
+    )  # fmt: skip
+    assert document["bytes_per_s"] / (1 << 20) == pytest.approx(279, rel=0.01)
+
+
+def test_profiles_are_written_into_a_new_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drives = [
+        made_up_drive("first", Constants(1400.0, 1121.0, 1.6, 2.2, 1400.0)),
+        SimulatedDrive("without constants", 50.0, None, (), {}, None, ()),
+    ]
+    made_up = replace(REPRODUCTION, measure=lambda _: drives)
+    monkeypatch.setitem(reproduce.REPRODUCTIONS, "drives", made_up)
+    outcome = uflip("reproduce", "drives", "--profiles", tmp_path / "new")
+    assert outcome.code == 0, outcome.err
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["first.toml"]
+    again = uflip("reproduce", "drives", "--profiles", tmp_path / "new")
+    assert again.code == ResultsError.exit_code
+    assert "unused name" in again.err
+    other = uflip("reproduce", "ofc-fig7", "--profiles", tmp_path / "other")
+    assert other.code == 2
+    assert "--profiles needs drives" in other.err
 
 
 def test_drive_without_calibration_rows_has_no_constants() -> None:

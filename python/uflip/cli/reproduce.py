@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from uflip.reproduce import Reproduction, ReproductionOutcome, ReproductionRow
+    from uflip.reproduce.drives.comparison import SimulatedDrive
 
 EPILOG = """\b
 Examples:
@@ -36,13 +37,14 @@ Examples:
   uflip reproduce ofc-throughput --json
   uflip reproduce uflip-table3 --refit kingston-dti --leave column
   uflip reproduce uflip-table3 --ablate kingston-dti
-  uflip reproduce drives --data tables/
+  uflip reproduce drives --data tables/ --profiles drives/
 
 \b
 A miss is not an error: it is printed with the reason, and nothing is tuned to hide it.
 """
 
 WIDTH = 96
+PROFILE_FOLDER = "folder of profiles"
 HEADS = ("what", "kind", "published", "ours", "deviation", "tolerance", "within", "")
 MAX_NAMED_CONSTANTS = 4
 """Maximum number of fitted constants named in a note; --json has all."""
@@ -100,12 +102,20 @@ def _propose_reproductions(
     help="drives only: also fit and predict the drives in these tables (throughput.csv, wear.csv, "
     "response.csv).",
 )
+@click.option(
+    "--profiles",
+    metavar="FOLDER",
+    type=ANY_PATH,
+    help="drives only: write each fitted drive as a simulated device, DRIVE.toml, into a new "
+    "folder.",
+)
 @executor_options
 @quiet_option
 @json_option
 def command(
     *,
     data: Path | None,
+    profiles: Path | None,
     reproduction_id: str | None,
     out: Path | None,
     force: bool,
@@ -144,17 +154,20 @@ def command(
         matplotlib_chart.check_name(out, force=force)
         matplotlib_chart.check_library()
     reproduction = _with_tables(REPRODUCTIONS[reproduction_id], data)
+    _check_profiles(reproduction_id, profiles)
     with executor, display(reproduction.steps, quiet=quiet or as_json) as sink:
         sink.draw(0, reproduction.title)
         outcome = carry_out(reproduction, with_time_left(sink, reproduction.steps))
+    _write_profiles(outcome, profiles)
     if out is not None:
         figure.write(outcome, out, force=force)
     if as_json:
         echo_json(_document(outcome, out))
         return
     _print(outcome)
-    if out is not None and not quiet:
-        echo(f"\n{out}")
+    for written in (out, profiles):
+        if written is not None and not quiet:
+            echo(f"\n{written}")
 
 
 def _with_tables(reproduction: "Reproduction[Any]", folder: Path | None) -> "Reproduction[Any]":
@@ -174,6 +187,35 @@ def _with_tables(reproduction: "Reproduction[Any]", folder: Path | None) -> "Rep
 
     steps = len(read_drives(BUILT_IN, folder))
     return replace(reproduction, steps=steps, measure=partial(compare_drives, folder=folder))
+
+
+def _check_profiles(reproduction_id: str, folder: Path | None) -> None:
+    """Reject a folder of profiles before anything is measured."""
+    if folder is None:
+        return
+    from uflip.results import outputs
+
+    if reproduction_id != "drives":
+        raise UsageError(
+            "--profiles needs drives",
+            where="--profiles",
+            got=reproduction_id,
+            allowed="uflip reproduce drives --profiles FOLDER",
+            action="omit --profiles, or reproduce drives",
+        )
+    outputs.check_new_folder(folder, PROFILE_FOLDER, "--profiles")
+
+
+def _write_profiles(outcome: "ReproductionOutcome", folder: Path | None) -> None:
+    if folder is None:
+        return
+    drives: list[SimulatedDrive] = outcome.data
+    from uflip.reproduce.drives.drive_profile import drive_profiles
+    from uflip.results import outputs
+
+    with outputs.new_folder(folder, PROFILE_FOLDER, "--profiles") as temporary:
+        for name, text in drive_profiles(drives):
+            (temporary / f"{name}.toml").write_text(text, "utf-8")
 
 
 def _check_table3(

@@ -287,6 +287,7 @@ WIDTH = 100
 _SIZES = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 _DURATIONS = (("s", 10**9), ("ms", 10**6), ("us", 10**3))
 
+NO_SOURCES: Mapping[str, ConstantSource] = {}
 HEAD = """\
 # A simulated device, made from {url}.
 #
@@ -298,7 +299,13 @@ HEAD = """\
 """
 
 
-def profile_text(url: str, *, comments: bool = False) -> str:
+def profile_text(
+    url: str,
+    *,
+    comments: bool = False,
+    description: str | None = None,
+    sources: Mapping[str, ConstantSource] = NO_SOURCES,
+) -> str:
     """Return the profile of a simulated device: every key, including omitted ones.
 
     Parameters
@@ -307,6 +314,10 @@ def profile_text(url: str, *, comments: bool = False) -> str:
         A simulated device; its overrides are written into the profile.
     comments : bool
         Add a comment to each key with its meaning and its allowed values.
+    description : str, optional
+        Another description.
+    sources : mapping of str to ConstantSource
+        Sources of overrides; without one an override is a guess.
 
     Returns
     -------
@@ -328,6 +339,8 @@ def profile_text(url: str, *, comments: bool = False) -> str:
             action="name a profile to start from",
         )
     profile = inspect_sim(target, any_interface=True).profile_table
+    if description is not None:
+        profile = {**profile, "description": description}
     key_tables = known_keys(profile.get("interface", "block"))
     top = [f"{name} = {_value(name, profile[name])}" for name in ("interface", "description")
            if name in profile]  # fmt: skip
@@ -336,7 +349,7 @@ def profile_text(url: str, *, comments: bool = False) -> str:
     keys = [
         key for name in key_tables for key in key_tables[name] if key in (profile.get(name) or {})
     ]
-    return "\n".join([*top, "", *tables, _sources(keys, target)])
+    return "\n".join([*top, "", *tables, _sources(keys, target, sources)])
 
 
 def _table(name: str, values: Mapping[str, object], keys: Mapping[str, Key], comments: bool) -> str:
@@ -390,11 +403,13 @@ def _value(key: str, value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _sources(keys: list[str], target: DeviceUrl) -> str:
+def _sources(keys: list[str], target: DeviceUrl, given: Mapping[str, ConstantSource]) -> str:
     sources, overrides = profile_sources(target.name), dict(target.overrides)
     lines = ["[sources]"]
     for key in keys:
-        if key in overrides:
+        if key in given:
+            source = given[key]
+        elif key in overrides:
             source = ConstantSource("guess", f"set by {target.text}")
         else:
             source = sources.get(key) or ConstantSource("off", "omitted: the default applies")

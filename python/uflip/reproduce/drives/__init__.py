@@ -8,5 +8,6 @@
 `loaded_response`  response times under load, by a closed form
 `write_waits`   waits of writes for space in the write buffer, by a closed form
 `knees`         offered rates at which writes begin to wait
+`drive_profile`  a fitted drive as the profile of a simulated device
 `comparison`    all rows: fitted or predicted, deviation, and two null models beside them
 """
