@@ -23,7 +23,10 @@ ERRORS = TwinErrors(
     "sim:demo",
     (TwinPattern("reads", 0.02, -0.1), TwinPattern("writes", -0.04, 0.3), TwinPattern("x", 0, 0)),
 )
-KNOWN = "its error on 3 other patterns: mean 2.0 % (at most 4.0 %), p99 10.0 % (at most 30.0 %)"
+KNOWN = (
+    "its error on 3 patterns that no probe used: mean 2.0 % (at most 4.0 %), p99 10.0 % "
+    "(at most 30.0 %)"
+)
 UNKNOWN = "its error is unknown"
 SMALL = Twin({"blocks_per_die": 64, "pages_per_block": 64, "state": "empty"})
 

@@ -50,8 +50,8 @@ def twin_text(errors: TwinErrors) -> str:
     >>> twin_text(TwinErrors("sim:demo"))
     'a twin of sim:demo; its error is unknown'
     >>> twin_text(TwinErrors("sim:demo", (TwinPattern("random writes", -0.02, 0.1),)))
-    'a twin of sim:demo; its error on 1 other pattern: mean 2.0 % (at most 2.0 %), p99 10.0 % \
-(at most 10.0 %)'
+    'a twin of sim:demo; its error on 1 pattern that no probe used: mean 2.0 % (at most 2.0 %), \
+p99 10.0 % (at most 10.0 %)'
     """
     if not errors.patterns:
         return f"a twin of {errors.device}; its error is unknown"
@@ -62,7 +62,7 @@ def twin_text(errors: TwinErrors) -> str:
         for name in ("mean", "p99")
     )
     count = len(errors.patterns)
-    patterns = f"{count} other pattern{'s' if count > 1 else ''}"
+    patterns = f"{count} pattern{'s' if count > 1 else ''} that no probe used"
     return f"a twin of {errors.device}; its error on {patterns}: {parts}"
 
 
