@@ -95,3 +95,18 @@ def test_other_verbs_name_the_one_for_it(workdir: Path) -> None:
         outcome = uflip(*arguments)
         assert outcome.code in (2, 5)
         assert "uflip show a.json" in outcome.err
+
+
+def test_a_table_with_semicolons_is_not_terse(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("3;233316;0;4096;0\n3;11397;1;4096;0\n")
+    assert not is_fio_output(path)
+
+
+@needs_fio
+def test_the_last_report_of_a_status_interval_counts(workdir: Path) -> None:
+    every = ("--status-interval=1", "--time_based", "--runtime=2", "--rate_iops=100")
+    output = run_fio("out.json", "--output-format=json", *every)
+    assert "reports" in output.format
+    last = json.loads("{" + Path("out.json").read_text().rpartition("\n{")[2])
+    assert output.summaries[0].ios == last["jobs"][0]["read"]["total_ios"]

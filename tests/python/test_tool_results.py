@@ -131,3 +131,11 @@ def test_results_have_no_rows_over_time(tmp_path: Path) -> None:
     path.write_text(DISKSPD)
     assert "no values over time" in uflip("show", path, "--every", "1s").err
     assert "one file" in uflip("show", path, path).err
+
+
+def test_counters_beyond_128_bits_are_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(OCP.format(media=10**300))
+    assert tool_of(path) is None
+    path.write_text('{"data_units_written": 1e999}')
+    assert tool_of(path) is None

@@ -29,9 +29,10 @@ DIRECTIONS = ("read", "write", "trim")
 _DAMAGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 _NS = {"_ns": 1, "": 1000}  # fio 3 names the unit; fio 2 had microseconds
 _US_NS = 1000
+_REPORT = re.compile(r"^\{", re.MULTILINE)
 _KIB = 1024
 _MS_NS = 1_000_000
-_TERSE = re.compile(r"^(?P<version>[2-5]);", re.MULTILINE)
+_TERSE = re.compile(r"^(?P<version>[2-5]);(?:[^;\n]*;){40}", re.MULTILINE)
 _TERSE_FIELDS = {2: (4, 41), 3: (5, 41), 4: (5, 41), 5: (5, 47)}
 """Terse version -> the field at which the reads begin, and the fields of a direction."""
 
@@ -112,15 +113,19 @@ def read_fio_output(path: Path) -> FioOutput:
 
 def _read_json(path: Path, text: str) -> FioOutput:
     try:
-        start = text[text.index("{") : text.rindex("}") + 1]
-        document = msgspec.json.decode(start, type=Table)
+        # Only the outermost braces begin a line; `--status-interval` writes a report each time.
+        starts = [found.start() for found in _REPORT.finditer(text)] or [text.index("{")]
+        report = text[starts[-1] : text.rindex("}") + 1]
+        document = msgspec.json.decode(report, type=Table)
         jobs = document.get("jobs") or document["client_stats"]
         summaries = tuple(each for job in jobs for each in _json_job(job))
     except (msgspec.DecodeError, *_DAMAGED) as error:
         got = f"{type(error).__name__}: {error}"
         raise KIND.unreadable(path, got, "the JSON of one run of fio") from error
     return FioOutput(
-        format="fio json", version=str(document.get("fio version", "")), summaries=summaries
+        format="fio json" if len(starts) == 1 else f"fio json (the last of {len(starts)} reports)",
+        version=str(document.get("fio version", "")),
+        summaries=summaries,
     )
 
 

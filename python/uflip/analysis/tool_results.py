@@ -36,6 +36,8 @@ _US_NS = 1000
 _KIB, _MIB = 1 << 10, 1 << 20
 _NVME_UNIT = 512_000
 _INTEL_UNIT = 32 << 20
+_COUNTER_END = 1 << 128
+_MAX_DIGITS = 40
 _DAMAGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError)
 
 
@@ -348,13 +350,20 @@ def _whole(value: object) -> int | None:
     """Return a counter: a number, its digits as text, or two halves of 64 bits."""
     if isinstance(value, dict) and {"hi", "lo"} <= value.keys():
         high, low = _whole(value["hi"]), _whole(value["lo"])
-        return None if high is None or low is None else (high << 64) + low
+        return None if high is None or low is None else _bounded((high << 64) + low)
     if isinstance(value, str):
         digits = value.replace(",", "").strip()
-        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 40 else None
+        is_number = digits.isascii() and digits.isdigit() and len(digits) < _MAX_DIGITS
+        return _bounded(int(digits)) if is_number else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if math.isfinite(value) and 0 <= value < 1 << 128 else None
+    # Not-a-number and infinity are above no bound, or above each.
+    return _bounded(int(value)) if 0 <= value < _COUNTER_END else None
+
+
+def _bounded(value: int) -> int | None:
+    """Return a counter of 128 bits; None if it has more."""
+    return value if value < _COUNTER_END else None
 
 
 def _positive(text: str | None, *, or_zero: bool = False) -> float:
