@@ -208,6 +208,10 @@ def test_card_runs_the_device_before_and_after_its_change(
     page.get_by_text("sim:demo?spare_factor=0.3'").wait_for()
     assert page.get_by_role("textbox", name="spare_factor").input_value() == "0.3"
     assert page.get_by_role("slider").count() == 3
+    # A field moves its slider.
+    page.get_by_role("textbox", name="spare_factor").fill("0.2")
+    page.get_by_text("sim:demo?spare_factor=0.2'").wait_for()
+    assert slider.get_attribute("aria-valuetext") == "20.0 % of the flash"
     check_in_all_themes(page, "play")
     page.locator(".play .bar select").first.select_option("zns")
     page.wait_for_function(

@@ -29,9 +29,9 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
   fill(main, head,
     h("p", { class: "abstract" }, `${identified} of ${properties.length} properties are identified from response times alone. ${check}`),
     inside.why_no_twin ? h("p", { class: "notice" }, `No twin: ${inside.why_no_twin}.`) : null,
-    table(["Property", "Value", "90 % interval", "Meaning", "Probe", "How, or why not"], properties.map((each): Child[] => [
+    h("div", { class: "properties" }, table(["Property", "Value", "90 % interval", "Meaning", "Probe", "How, or why not"], properties.map((each): Child[] => [
       each.key, each.identified ? h("b", {}, each.value) : h("span", { class: "quiet" }, each.value), each.interval, each.meaning, h("a", { href: "#", onclick: (event: Event) => jump(event, each.probe) }, each.title), each.reason,
-    ]), "Properties of the device", 6),
+    ]), "Properties of the device", 6)),
     h("p", { class: "quiet" }, `The probes wrote ${bytes(inside.bytes_written)}.`, " ", h("button", { type: "button", onclick: () => saveCsv(`${name}-inside`, ["property", "value", "interval", "probe", "reason"], properties.map((each) => [each.key, each.identified ? each.value : null, each.interval, each.probe, each.reason])) }, "Save CSV")),
     h("h2", {}, "The evidence"),
     h("p", { class: "quiet" }, "Mean response time of each run of a probe, with its interval; the properties are those that the probe identified. Click a point to see its run."),

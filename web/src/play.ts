@@ -142,7 +142,7 @@ class PlayView {
     const same = !anew && names(this.form) === names(form);
     this.form = form;
     if (!same) this.drawTables();
-    if (!same) this.drawSliders();
+    if (!same || !this.sliders.contains(document.activeElement)) this.drawSliders(); // not one that is being moved
     this.drawChoices();
     fill(this.message, form.problem ? problemOf(form.problem) : facts(form.facts));
     this.mark();

@@ -251,6 +251,13 @@ def result(opened: OpenResults, key: str) -> api_types.ResultView:
     }
 
 
+DERIVED = {
+    "dies": "dies of all channels, which work at the same time",
+    "superblock_bytes": "data of the blocks that are erased together",
+}
+"""Meanings of inferred properties that are not keys of a profile."""
+
+
 def _inside(results: Results) -> api_types.InsideView | None:
     """Return what is inside the device; None if the result has no run of a probe."""
     probes = varied_micro_benchmarks("inside")
@@ -262,7 +269,7 @@ def _inside(results: Results) -> api_types.InsideView | None:
         "properties": [
             {
                 "key": each.key,
-                "meaning": keys.get(each.key, "").replace("`", ""),
+                "meaning": (DERIVED | keys).get(each.key, "").replace("`", ""),
                 "value": value_text(each),
                 "interval": interval_text(each),
                 "identified": each.value is not None,
