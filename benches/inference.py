@@ -5,7 +5,8 @@
     python benches/inference.py --devices 20 --seed 7 --tier 2
 
 Tier 1 are page maps without caches. Devices of tier 2 have the features of `FEATURES` as well, each
-with its probability.
+with its probability. Those of tier 3 have an FTL that merges: no searched family fits them, and the
+report counts how many are refused.
 
 Every device is drawn from the ranges of `PRIORS`, each with its source. The probes run on it as on
 any device, through patterns and response times only; then the estimates are compared with the
@@ -72,6 +73,14 @@ FEATURES: dict[str, tuple[float, str]] = {
     "slc_cache": (0.2, "AnandTech on drives with TLC flash, 2013 to 2018"),
 }
 """Feature of tier 2 -> its probability, and the source."""
+
+MERGING = {
+    "bast": "Kim et al. (2002)",
+    "fast": "Lee et al. (2007)",
+    "superblock": "Jung et al. (2010)",
+}
+"""FTL of tier 3 -> its source. A log has `LOG_BLOCKS` blocks."""
+LOG_BLOCKS = (8, 64)
 
 CAPACITY_MIB = (192, 384)
 # Real drives have hundreds of blocks on a die; with fewer, chance decides the course of collection.
@@ -147,6 +156,11 @@ def draw(chance: random.Random, tier: int = 1) -> Truth:
         truth["blocks_per_die"] = round(capacity / (1 - truth["spare_factor"]) / row)
         if tier == 2:
             truth |= draw_features(truth, chance)
+        if tier == 3:
+            truth |= {
+                "ftl": chance.choice(list(MERGING)),
+                "log_blocks": chance.randint(*LOG_BLOCKS),
+            }
         spare_blocks = truth["blocks_per_die"] * truth["spare_factor"] - truth.get("slc_blocks", 0)
         truth["seed"] = chance.randrange(2, 1 << 31)
         if truth["blocks_per_die"] >= FEWEST_BLOCKS and spare_blocks > 3.5:
@@ -159,10 +173,14 @@ def url_of(truth: Truth) -> str:
     keys |= {
         "spare_bytes": round(truth["spare_share"] * truth["page_bytes"]),
         "program_high_ns": truth["program_ns"],
-        "idle_free_blocks": 0,
         "state": "random",
     }
-    return "sim:demo?" + "&".join(f"{key}={text(value)}" for key, value in keys.items())
+    base = "fast-1gb" if truth.get("ftl") in MERGING else "demo"
+    if base == "demo":
+        keys["idle_free_blocks"] = 0
+    else:
+        del keys["gc"]
+    return f"sim:{base}?" + "&".join(f"{key}={text(value)}" for key, value in keys.items())
 
 
 def text(value: Any) -> str:
@@ -361,7 +379,7 @@ def document(devices: list[Graded]) -> list[dict[str, Any]]:
 def main() -> None:
     """Draw the devices, grade the inference, and print the report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tier", type=int, choices=(1, 2), default=1, help="kind of devices")
+    parser.add_argument("--tier", type=int, choices=(1, 2, 3), default=1, help="kind of devices")
     parser.add_argument("--devices", type=int, default=100, help="number of devices")
     parser.add_argument("--seed", type=int, default=1, help="seed of the draws")
     parser.add_argument(
@@ -382,7 +400,7 @@ def main() -> None:
                 devices.append(grade(truth, options.noise))
             except UflipError as error:
                 # The features of a device may need more spare space: then it is drawn again.
-                if "spare factor" not in error.what:
+                if "spare" not in error.what:
                     print(f"not graded: {error.what}: {error.got}; {url_of(truth)}")
     if options.json:
         options.json.write_text(json.dumps(document(devices), default=str) + "\n")

@@ -65,9 +65,10 @@ NEEDS = {
     "spare_factor": ("fill", "overwrite"),
     "gc": ("fill", "overwrite", "overwrite_part"),
 }
-DIRECT = ("page_bytes", "mapping_unit_bytes", "dies", "command_read_ns", "command_write_ns",
-          "link_bytes_per_s", "map_cache_range_bytes", "write_cache_drain_bytes_per_s")  # fmt: skip
-WRONG_MODEL = 3
+DIRECT = ("mapping_unit_bytes", "command_read_ns", "command_write_ns", "link_bytes_per_s",
+          "map_cache_range_bytes", "write_cache_drain_bytes_per_s")  # fmt: skip
+LAYOUT = ("page_bytes", "dies")
+WRONG_MODEL, NO_LAYOUT = 3, 6
 # A family does not fit if its twin's median error on a probe is larger.
 MISFIT = 0.25
 
@@ -297,8 +298,8 @@ def _cell_time(key: str, whole: Interval | None, times: Times, page: int, probe:
         return Estimate.absent(key, probe, why)
     if times.transfer is not None:
         return (whole - times.transfer).estimate(key, probe)
-    low = whole.value - page * (1 + SPARE_SHARES[1]) / CHANNEL_RATES[0] * 1e9
-    high = whole.value - page / CHANNEL_RATES[1] * 1e9
+    low = whole.value - whole.half - page * (1 + SPARE_SHARES[1]) / CHANNEL_RATES[0] * 1e9
+    high = whole.value + whole.half - page / CHANNEL_RATES[1] * 1e9
     value = whole.value - _usual_transfer_ns(page)
     if high - low > 2 * NARROW * value:
         why = "it cannot be separated from the transfer, which takes a large part"
@@ -505,8 +506,13 @@ def _checked(observations: Observations, found: Found, twin: Twin) -> Inference:
 def _withdrawn(estimate: Estimate, misfits: set[str]) -> Estimate:
     """Return an abstention from an estimate that a wrong model of the device made."""
     needs = NEEDS.get(estimate.key, (estimate.probe,))
-    is_wrong = misfits & set(needs) or len(misfits) >= WRONG_MODEL
-    if not estimate.is_identified or not is_wrong or estimate.key in DIRECT:
+    is_wrong = bool(misfits & set(needs)) or len(misfits) >= WRONG_MODEL
+    if estimate.key in DIRECT:
+        is_wrong = False
+    if estimate.key in LAYOUT:
+        # The layout of data in order holds for many families, but not if most probes are missed.
+        is_wrong = "read_bursts" in misfits or len(misfits) >= NO_LAYOUT
+    if not estimate.is_identified or not is_wrong:
         return estimate
     why = f"the twin misses {', '.join(sorted(misfits))}: the estimate has no valid model"
     return Estimate.absent(estimate.key, estimate.probe, why)

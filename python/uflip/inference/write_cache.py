@@ -36,9 +36,10 @@ MARGIN, WIDEST = 0.15, 2
 # Cached writes are faster than durable ones by this factor.
 CACHED_FACTOR = 0.8
 # Bursts are compared by the writes around the cliff, one by one, and as a whole in parts. A setting
-# fits if its error is below the first value, and is a rival if its error is not larger than that of
-# the best by the factor and the difference.
-AROUND, PARTS, FITTING, RIVAL_FACTOR, RIVAL_DIFFERENCE = 16, 64, 0.3, 1.5, 0.01
+# fits if its error is below the first value, roughly below the second, and is a rival if its error
+# is not larger than that of the best by the factor and the difference.
+AROUND, PARTS = 16, 64
+FITTING, ROUGHLY_FITTING, RIVAL_FACTOR, RIVAL_DIFFERENCE = 0.3, 0.6, 1.5, 0.01
 
 
 @dataclass(frozen=True)
@@ -177,13 +178,17 @@ def write_cache_of(simulator: WriteSimulator, twin: Twin) -> WriteCache | None:
     if without > RIVAL_DIFFERENCE:
         found += [each for flush in (EAGER, WHEN_NEEDED) for each in _sizes(search, flush)]
     best = min(found, key=lambda each: each.error)
-    if best.error > FITTING:
+    if best.error > ROUGHLY_FITTING:
         return None
     limit = RIVAL_FACTOR * best.error + RIVAL_DIFFERENCE
+    # A rough fit does not decide when the cache drains.
+    limit = math.inf if best.error > FITTING else limit
     rivals = [each for each in found if each.size and each.error <= limit]
     if not best.size or len(rivals) < 2:
         return best
     low, high = min(each.low for each in rivals), max(each.high for each in rivals)
+    if best.error > FITTING and high > WIDEST * low:
+        return None
     return WriteCache(best.size, low, high, "", best.error)
 
 
@@ -241,7 +246,8 @@ def cache_estimates(
     if found is None:
         yield _bounded(observations, structure, runs)
     else:
-        margin = 0.0 if exact or not found.size else MARGIN
+        is_exact = exact and found.error <= FITTING
+        margin = 0.0 if is_exact or not found.size else MARGIN
         low, high = (1 - margin) * found.low, (1 + margin) * found.high
         yield Estimate("write_cache_bytes", found.size, low, high, PROBE)
     if found is not None and found.size and found.flush:
