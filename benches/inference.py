@@ -95,7 +95,7 @@ NUMBERS = ("spare_factor", "read_ns", "program_ns", "erase_ns", "channel_bytes_p
            "link_bytes_per_s", "command_read_ns", "command_write_ns")  # fmt: skip
 
 EXACT_2 = ("flush", "page_kinds", "suspends_programs", "ftl")
-NUMBERS_2 = ("read_middle_ns", "read_high_ns", "program_suspend_ns")
+NUMBERS_2 = ("read_middle_ns", "read_high_ns", "program_suspend_ns", "map_cache_range_bytes")
 
 Truth = dict[str, Any]
 
@@ -224,6 +224,9 @@ class Graded:
             return self.truth["dies"] * self.truth["planes_per_die"]
         if key == "suspends_programs":
             return "yes" if "program_suspend_ns" in self.truth else "no"
+        if key == "map_cache_range_bytes" and "mapping_cache_bytes" in self.truth:
+            # An entry in memory takes 8 bytes.
+            return self.truth["mapping_cache_bytes"] // 8 * self.truth["page_bytes"]
         if key == "page_kinds":
             return self.truth.get("bits_per_cell", 1)
         return self.truth.get(key, ABSENT.get(key))

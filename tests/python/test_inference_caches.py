@@ -3,6 +3,9 @@
 Expected values are the parameters of devices, or closed forms of response times.
 """
 
+from collections import OrderedDict
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -16,6 +19,7 @@ from uflip.inference.observations import Observation, Observations, RunKey
 from uflip.inference.page_types import corrected, page_types_of
 from uflip.inference.suspension import suspends
 from uflip.inference.write_cache import bounds, cliff_of
+from uflip.microbench.inside.read_range import IOS
 from uflip.spec import Spec, baseline, basic
 
 MIB = 1 << 20
@@ -138,19 +142,25 @@ def test_suspension_follows_from_the_longest_waits(longest_ns: int, found: bool)
 
 
 def ranges_of(cached_bytes: int) -> Observations:
-    """Return random reads of which a share, by the closed form, takes one more read."""
+    """Return random reads that take one more read where a simple LRU list lacks their page."""
     chance = np.random.default_rng(3)
     runs = {}
     for size in (MIB, 4 * MIB, 16 * MIB, 64 * MIB):
-        spec: Spec = baseline("RR", io_size=4096, io_count=4096, target_size=size)
-        misses = chance.random(4096) < 1 - cached_bytes / size
-        run = Observation(spec, np.zeros(4096, dtype=np.int64), 80_000.0 + 60_000 * misses,
-                          np.zeros(4096, dtype=bool))  # fmt: skip
-        runs[RunKey("read_range", "RR", size)] = run
+        cached: OrderedDict[int, None] = OrderedDict()
+        times = np.full(IOS, 80_000.0)
+        for n, page in enumerate(chance.integers(0, size // 4096, IOS)):
+            times[n] += 0 if int(page) in cached else 60_000
+            cached[int(page)] = None
+            cached.move_to_end(int(page))
+            if len(cached) > cached_bytes // 4096:
+                cached.popitem(last=False)
+        spec: Spec = baseline("RR", io_size=4096, io_count=IOS, target_size=size)
+        zeros = np.zeros(IOS, dtype=np.int64)
+        runs[RunKey("read_range", "RR", size)] = Observation(spec, zeros, times, zeros > 0)
     return Observations(64 * MIB, SECTOR, runs)
 
 
-@pytest.mark.parametrize("cached_mib", [2, 6, 20])
+@pytest.mark.parametrize("cached_mib", [2, 4, 8])
 def test_map_cache_follows_from_the_share_of_slow_reads(cached_mib: int) -> None:
     found = map_cache_of(ranges_of(cached_mib * MIB))
     assert found is not None
@@ -159,4 +169,9 @@ def test_map_cache_follows_from_the_share_of_slow_reads(cached_mib: int) -> None
 
 
 def test_map_in_memory_is_no_map_cache() -> None:
-    assert map_cache_of(ranges_of(64 * MIB)) is None
+    observations = ranges_of(2 * MIB)
+    runs = {
+        key: replace(run, response_ns=np.full(len(run.response_ns), 80_000.0))
+        for key, run in observations.runs.items()
+    }
+    assert map_cache_of(replace(observations, runs=runs)) is None

@@ -1,7 +1,8 @@
 """Map cache: the part of the map that is in memory, from random reads by the size of their range.
 
 A read whose entry of the map is not in memory reads the map first. With entries of C bytes of data
-in memory, that is a share 1 - C / T of the reads of a range of T bytes, once the cache is full.
+in memory, that is a share 1 - C / T of the reads of a range of T bytes, once the cache is full; and
+more before.
 """
 
 from collections.abc import Iterator
@@ -10,13 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from uflip.inference.estimate import NORMAL, Estimate
-from uflip.inference.observations import Observations
+from uflip.inference.observations import Floats, Observations
 
 PROBE = "read_range"
 # The mean rises by at least this share if a part of the map is on flash.
 LEAST_RISE = 0.1
 # Sizes of the cache that are compared, in steps of a factor; the model's own error of a mean.
 STEP, MODEL_ERROR = 1.02, 0.03
+# Data of an entry that is cached as one [bytes], a page or a segment; points of the reads at which
+# the cached share is computed.
+ENTRY_RANGES, POINTS = (4 << 10, 16 << 10, 64 << 10, 256 << 10), 9
 # Bytes of an entry in memory.
 ENTRY_BYTES = 8
 
@@ -46,19 +50,40 @@ def map_cache_of(observations: Observations) -> MapCache | None:
     errors = np.array([np.std(each) / np.sqrt(len(each)) for each in late])
     errors = np.hypot(errors, MODEL_ERROR * rise.max())
     grid = np.exp(np.arange(np.log(sizes[0] / 4), np.log(sizes[-1]), np.log(STEP)))
-    misfits, misses = [], []
-    for covered in grid:
-        share = np.clip(1 - covered / sizes, 0.0, None)
-        share = share - share[0]
-        weight = share / errors
-        miss = float(np.sum(weight * rise / errors) / max(np.sum(weight**2), 1e-30))
-        misses.append(miss)
-        misfits.append(float(np.sum(((rise - miss * share) / errors) ** 2)))
+    fits = [
+        _fit(_miss_shares(sizes, covered, entry, len(late[0])), rise, errors)
+        for entry in ENTRY_RANGES
+        for covered in grid
+    ]
+    misfits = np.array([misfit for misfit, _ in fits])
     best = int(np.argmin(misfits))
-    if misfits[best] > 2 * len(sizes):
+    near = np.tile(grid, len(ENTRY_RANGES))[misfits <= misfits[best] + NORMAL**2]
+    # A cache that the reads do not fill has no upper limit.
+    if misfits[best] > 2 * len(sizes) or near.max() >= grid[-1] / STEP:
         return None
-    near = grid[np.array(misfits) <= misfits[best] + NORMAL**2]
-    return MapCache(float(grid[best]), float(near[0]), float(near[-1]), misses[best])
+    covered = float(grid[best % len(grid)])
+    return MapCache(covered, float(near.min()), float(near.max()), fits[best][1])
+
+
+def _miss_shares(sizes: Floats, covered: float, entry: int, reads: int) -> Floats:
+    """Return the share of reads without their part of the map, by range.
+
+    A range of N entries, of which i random reads touch N (1 - exp(-i / N)), has at most these in
+    memory, and at most the cache.
+    """
+    entries = sizes / entry
+    made = np.linspace(reads, 2 * reads, POINTS)[:, np.newaxis]
+    touched = entries * -np.expm1(-made / entries)
+    shares = np.mean(1 - np.minimum(touched, covered / entry) / entries, axis=0)
+    return np.asarray(shares)
+
+
+def _fit(shares: Floats, rise: Floats, errors: Floats) -> tuple[float, float]:
+    """Return the misfit of a cache, and the time of a miss with which it is least."""
+    more = shares - shares[0]
+    weight = more / errors
+    miss = float(np.sum(weight * rise / errors) / max(np.sum(weight**2), 1e-30))
+    return float(np.sum(((rise - miss * more) / errors) ** 2)), miss
 
 
 def map_cache_estimates(observations: Observations, found: MapCache | None) -> Iterator[Estimate]:

@@ -23,7 +23,7 @@ from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.spec import Spec
 
 VARYING = Varying("read_range", "target_size", "bytes")
-SMALLEST, IO_SIZE, IOS = MIB, 4096, 4096
+SMALLEST, IO_SIZE, IOS = MIB, 4096, 16_384
 
 
 def experiments(context: Context) -> list[Experiment]:
