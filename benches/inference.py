@@ -212,24 +212,21 @@ class Graded:
     seconds: float
 
     def true_value(self, key: str) -> Any:
-        """Return the drawn value of a property."""
-        if key == "mapping_unit_bytes":
-            return self.truth.get(key, self.truth["page_bytes"])
-        if key == "superblock_bytes":
-            planes = self.truth.get("planes_per_die", 1)
-            rows = self.truth["dies"] * self.truth["pages_per_block"] * planes
-            return rows * self.truth["page_bytes"]
-        if key == "dies" and "independent_planes" in self.truth:
-            # From outside such planes are dies.
-            return self.truth["dies"] * self.truth["planes_per_die"]
-        if key == "suspends_programs":
-            return "yes" if "program_suspend_ns" in self.truth else "no"
-        if key == "map_cache_range_bytes" and "mapping_cache_bytes" in self.truth:
+        """Return the drawn value of a property; None if the device has none."""
+        truth = self.truth
+        page, planes = truth["page_bytes"], truth.get("planes_per_die", 1)
+        computed = {
+            "mapping_unit_bytes": truth.get("mapping_unit_bytes", page),
+            "superblock_bytes": truth["dies"] * truth["pages_per_block"] * planes * page,
+            "suspends_programs": "yes" if "program_suspend_ns" in truth else "no",
+            "page_kinds": truth.get("bits_per_cell", 1),
+            # From outside, independent planes are dies.
+            "dies": truth["dies"] * (planes if "independent_planes" in truth else 1),
+        }
+        if "mapping_cache_bytes" in truth:
             # An entry in memory takes 8 bytes.
-            return self.truth["mapping_cache_bytes"] // 8 * self.truth["page_bytes"]
-        if key == "page_kinds":
-            return self.truth.get("bits_per_cell", 1)
-        return self.truth.get(key, ABSENT.get(key))
+            computed["map_cache_range_bytes"] = truth["mapping_cache_bytes"] // 8 * page
+        return computed.get(key, truth.get(key, ABSENT.get(key)))
 
 
 def grade(truth: Truth, noise_us: float) -> Graded:
