@@ -67,6 +67,9 @@ NEEDS = {
 }
 DIRECT = ("mapping_unit_bytes", "command_read_ns", "command_write_ns", "link_bytes_per_s",
           "map_cache_range_bytes", "write_cache_drain_bytes_per_s")  # fmt: skip
+# A read that meets another one at its die waits for this many reads of the quickest pages.
+DIE_WAIT = (0.8, 2.2)
+CELL_KEYS = ("read_ns", "read_middle_ns", "read_high_ns", "program_ns")
 LAYOUT = ("page_bytes", "dies")
 WRONG_MODEL, NO_LAYOUT = 3, 6
 # A family does not fit if its twin's median error on a probe is larger.
@@ -173,6 +176,7 @@ def infer(observations: Observations) -> Inference:
     times = times_of(equal, structure)
     if structure.dies is None and (dies := dies_of_writes(equal, structure, times)):
         structure = replace(structure, page=structure.mapping_unit, dies=dies, of_writes=True)
+    structure = _without_unproved_dies(structure, times)
     structure, times, division = complete_channels(equal, structure, times)
     found = _by_key(_times_estimates(structure, times))
     found |= _by_key(page_type_estimates(types, found["read_ns"]))
@@ -183,6 +187,9 @@ def infer(observations: Observations) -> Inference:
         found |= _by_key(_collection_estimates(observations, None, None, None, None))
         found |= _by_key(cache_estimates(observations, structure, None))
         found |= {key: _no_twin(key, SUSPEND_PROBE) for key in SUSPEND_KEYS}
+        if times.transfer is None:
+            # Without a twin nothing checks the range of channels that these assume.
+            found |= {key: _no_twin(key, found[key].probe) for key in CELL_KEYS}
         return _refused(observations, found, missing)
     twin = _twin_of(equal, found, times, division)
     simulator = WriteSimulator(equal)
@@ -209,6 +216,20 @@ def infer(observations: Observations) -> Inference:
     }
     twin = replace(twin, sources=_sources(found, twin), reasons=reasons)
     return _checked(observations, found, twin)
+
+
+def _without_unproved_dies(structure: Structure, times: Times) -> Structure:
+    """Return the structure without dies whose reads do not wait for a whole read of flash.
+
+    Reads that meet at a bus wait only for its transfer.
+    """
+    if structure.die_ns is None or structure.of_writes:
+        return structure
+    low, high = DIE_WAIT
+    flash = times.flash
+    if flash is not None and low <= structure.die_ns.value / flash.value <= high:
+        return structure
+    return Structure(structure.mapping_unit)
 
 
 Found = dict[str, Estimate]

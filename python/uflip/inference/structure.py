@@ -121,7 +121,8 @@ def structure_of(observations: Observations) -> Structure:
         return _without_contrast(unit, later, observations)
     best, structure = math.inf, Structure(unit)
     for page in PAGES:
-        if unit is not None and (page < unit or page % unit):
+        least = observations.sector_bytes if unit is None else unit
+        if page < least or page % least:
             continue
         rows = offsets // page
         for dies in range(1, MAX_DIES + 1):

@@ -33,6 +33,8 @@ FIRST, LAST_PART = 8, 4
 CLIFF_FACTOR, CLIFF_SHARE, TOGETHER = 1.5, 0.25, 4
 # Error of a size if the erases of the device are not known, and the widest interval [times].
 MARGIN, WIDEST = 0.15, 2
+# Error of a cache that drains meanwhile, because the blocks that were erased before are not known.
+DRAIN_ERROR = 0.02
 # Cached writes are faster than durable ones by this factor.
 CACHED_FACTOR = 0.8
 # Bursts are compared by the writes around the cliff, one by one, and as a whole in parts. A setting
@@ -208,6 +210,8 @@ def _sizes(search: _CacheSearch, flush: str) -> Iterator[WriteCache]:
         high = _first(later, 1, low, most) - 1
         # Units that a page gathered before the burst have places, too.
         low, high = max(low - search.buffered, least), max(high, low) + search.buffered
+        if flush == EAGER:
+            low, high = math.floor((1 - DRAIN_ERROR) * low), math.ceil((1 + DRAIN_ERROR) * high)
         usual = 1 << (high * search.unit).bit_length() - 1
         inside = low * search.unit <= usual
         size = usual if inside else (low + high) // 2 * search.unit
