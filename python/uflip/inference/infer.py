@@ -71,7 +71,7 @@ DIRECT = ("mapping_unit_bytes", "command_read_ns", "command_write_ns", "link_byt
 DIE_WAIT = (0.8, 2.2)
 CELL_KEYS = ("read_ns", "read_middle_ns", "read_high_ns", "program_ns")
 LAYOUT = ("page_bytes", "dies")
-WRONG_MODEL, NO_LAYOUT = 3, 6
+WRONG_MODEL, NO_LAYOUT = 3, 5
 # A family does not fit if its twin's median error on a probe is larger.
 MISFIT = 0.25
 

@@ -281,8 +281,10 @@ def _bounded(observations: Observations, structure: Structure, runs: list[Observ
     if high > WIDEST * max(low, 1):
         why = f"between {low} and {high} B: the cache may drain while it is written, or not"
         return Estimate.absent(key, PROBE, why)
-    why = "from the cliff alone: the cache may drain while it is written, or not"
-    return Estimate(key, round(math.sqrt(low * high)), low, high, PROBE, why)
+    why = "from the cliff alone: the cache may drain while it is written, or not; a power of two"
+    usual = 1 << high.bit_length() - 1
+    value = usual if usual >= low else round(math.sqrt(low * high))
+    return Estimate(key, value, low, high, PROBE, why)
 
 
 def _drain(runs: list[Observation]) -> Estimate:
