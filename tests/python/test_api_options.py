@@ -25,7 +25,18 @@ SEVERAL_DEVICES = {"--together", "--jobs", "--workers", "--scheduler"}
 ONLY_TYPED: dict[str, set[str]] = {
     "run": SEVERAL_DEVICES,
     "plan": {"--runs", "--suites", "--fio-job"},
-    "pattern": {"--spec", "--fio-job", "--preset", "--batches", "--inside"},
+    "pattern": {
+        "--spec",
+        "--fio-job",
+        "--preset",
+        "--batches",
+        "--inside",
+        "--find",
+        "--mean",
+        "--p50",
+        "--p99",
+        "--p999",  # several runs: uflip.benchmark.find_load
+    },
     "compare": {"--all", "--fail-if-slower"},
     "analyse": {"--column", "--unit", "--format", "--columns"},  # how to read FILE
 }

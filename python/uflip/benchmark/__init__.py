@@ -29,6 +29,7 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 `multi_device`   several devices, a folder for each
 `replay`         a trace as a benchmark of one run
 `import_logs`    logs of fio as a result folder
+`find_load`      the largest load that meets a target
 `fio_job_file`   job files of fio as patterns
 `myers_sinclair` the micro-benchmark of Myers & Sinclair
 ===============  ================================================================================

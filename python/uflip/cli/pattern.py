@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from uflip._native import Trace
+from uflip.cli.find import find_and_print, find_options, load_target
 from uflip.cli.options import (
     ANY_PATH,
     add_options,
@@ -62,6 +63,7 @@ Examples:
   uflip pattern sim:demo --pattern RW --inside rw    and then: uflip explore rw
   uflip pattern sim:fast-1gb --preset myers-sinclair --batches 2
   uflip pattern sim:demo --fio-job job.fio
+  uflip pattern sim:demo --pattern RR --io-size 4k --find rate --p99 2ms
   echo '{"kind": "basic", "mode": "read", "location": "random"}' | uflip pattern null --spec -
 
 \b
@@ -126,6 +128,7 @@ preset_options = combine_options(
 @spec_option
 @fio_job_option
 @preset_options
+@find_options
 @click.option(
     "--trace",
     "trace_file",
@@ -158,9 +161,12 @@ def command(
     force: bool,
     quiet: bool,
     as_json: bool,
+    find: str | None,
     **parameters: Any,
 ) -> None:
     """Execute one I/O pattern on DEVICE and print its response times."""
+    others = {"preset": preset, "trace": trace_file, "inside": inside, "save": save}
+    target = load_target(find, parameters, others)
     opening = {option.field: parameters.pop(option.field) for option in OPENED}
     if preset is not None and opening["durability"] is None:
         opening["durability"] = PRESET_DURABILITY
@@ -173,21 +179,21 @@ def command(
     _check_inside(device, preset, inside)
     if opening["writable"]:
         check_target(device, opening)
+    if target is not None:
+        find_and_print(device, spec, target, opening, quiet=quiet, as_json=as_json)
+        return
     from uflip import signals
     from uflip.benchmark.prepare import open_watched
     from uflip.cli.benchmark_progress import BenchmarkProgress
     from uflip.cli.progress import run_display
     from uflip.device.catalogue import inspect_device
-    from uflip.device.identity import check_target as check_unchanged
-    from uflip.device.identity import count_disturbances
     from uflip.device.resolve import resolve
     from uflip.results.run_statistics import describe
 
     # Check everything before anything is created or opened for writing.
     for path in [trace_file] if preset is None else preset_traces(trace_file, batches):
         _check_trace_file(path, force)
-    buffered = opening["buffered"]
-    info = inspect_device(device, size=opening["size"], buffered=buffered)
+    info = inspect_device(device, size=opening["size"], buffered=opening["buffered"])
     check_saving(info, save, force=force)
     _warn_about_seed(complete := resolve(spec, info).spec, info)
     with signals.shielded():
@@ -198,12 +204,9 @@ def command(
             if preset is not None:
                 batches_run = run_preset(opened, spec, batches, trace_file, show, force=force)
             else:
-                spool = spool_folder(info, trace_file or inside)
-                before = opened.target_status()
-                trace, drive = _run_once(opened, spec, show, spool, inside is not None)
-                after = opened.target_status()
-                check_unchanged(before, after, device)
-                disturbances = count_disturbances(before, after, [trace], buffered=buffered)
+                trace, drive, disturbances = _run_undisturbed(
+                    opened, spec, show, trace_file, inside, device=device
+                )
                 _store_result(opened, complete, trace, inside)
             if save is not None:
                 save_device(opened, save, force=force)
@@ -344,6 +347,28 @@ def spool_folder(info: DeviceInfo, output: Path | None) -> Path | None:
     if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK | os.X_OK):
         return Path("/var/tmp")
     return Path(tempfile.gettempdir())
+
+
+def _run_undisturbed(
+    opened: "Device",
+    spec: Functions,
+    show: "OnProgress",
+    trace_file: Path | None,
+    inside: Path | None,
+    *,
+    device: str,
+) -> "tuple[Trace, DriveChange, dict[str, int]]":
+    """Run the pattern, as `_run_once`; also return the accesses of other programs meanwhile."""
+    from uflip.device.identity import check_target as check_unchanged
+    from uflip.device.identity import count_disturbances
+
+    spool = spool_folder(opened.info, trace_file or inside)
+    before = opened.target_status()
+    trace, drive = _run_once(opened, spec, show, spool, inside is not None)
+    after = opened.target_status()
+    check_unchanged(before, after, device)
+    counts = count_disturbances(before, after, [trace], buffered=opened.info.buffered)
+    return trace, drive, counts
 
 
 def _run_once(
