@@ -20,6 +20,7 @@ from uflip.device.power import (
     read_power_log,
 )
 from uflip.errors import DeviceError, UsageError
+from uflip.spec import baseline
 
 SECOND = 1_000_000_000
 RANGE_UJ = 262_143_328_850
@@ -281,13 +282,14 @@ DEVICE = f"sim:demo?blocks_per_die=64&{ENERGIES}"
 def test_energy_of_reads_has_a_closed_form() -> None:
     """N reads of a page: N × (read + transfer + command), and power × time."""
     reads = 500
-    trace = uflip.pattern(DEVICE, "RR", io_size="4k", io_count=reads)
-    counters = json.loads(trace.native.counters_json() or "{}")
+    with uflip.open_device(DEVICE) as device:
+        trace = device.run(baseline("RR", io_size=4096, io_count=reads))
+    counters = json.loads(trace.counters_json() or "{}")
     page_bytes = 4096 + 224
     assert counters["energy_cell_read_nj"] == reads * 1200
     assert counters["energy_transfer_nj"] == reads * page_bytes * 750 // 1000
     assert counters["energy_controller_nj"] == reads * 300
-    elapsed_ns = trace.native.elapsed_ns()
+    elapsed_ns = trace.elapsed_ns()
     assert counters["energy_idle_nj"] == elapsed_ns * 400 // 1000
     energy = summarise_energy(counters, [], reads, reads * 4096, elapsed_ns)
     assert energy is not None
@@ -306,7 +308,8 @@ def test_energy_is_printed_by_cause() -> None:
 
 def test_energy_is_in_show_report_and_csv(tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    result = uflip.run(DEVICE, folder, scale="quick", only="granularity")
+    result = uflip.run(DEVICE, folder, scale="quick", only="baseline")
+    assert result.summary["baselines"]
     for run in result.summary["baselines"]:
         assert run["energy"]["joules"] == pytest.approx(
             sum(run["energy"]["by_cause_joules"].values())
