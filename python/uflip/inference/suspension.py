@@ -23,6 +23,8 @@ SHORT_SHARE, LONG_SHARE = 0.02, 0.6
 # Fewer waits show nothing. With suspension at most the first share of them is long; without, the
 # second at least.
 LEAST_WAITS, FEW_LONG, MANY_LONG = 20, 0.1, 0.25
+# Change of the time to stop in the last step of its search, at most [of the time].
+CONVERGED = 0.02
 # Without a limit that a probe shows [times].
 SUSPENSIONS = 16
 KEYS = ("suspends_programs", "program_suspend_ns")
@@ -92,7 +94,7 @@ def _stop_ns(
     assert times.write_page is not None
     short = SHORT_SHARE * times.write_page.value
     measured = median_of(waits[waits > short])
-    stop = measured.value
+    stop, difference = measured.value, 0.0
     for _ in range(3):
         try:
             (run,) = simulator.run(suspended(twin, stop), [PROBE])
@@ -101,5 +103,7 @@ def _stop_ns(
         simulated = run.response_ns[~run.is_write] - base_ns
         if not np.any(simulated > short):
             return None
-        stop = max(stop + measured.value - float(np.median(simulated[simulated > short])), 1.0)
-    return Interval(stop, measured.half)
+        difference = measured.value - float(np.median(simulated[simulated > short]))
+        stop = max(stop + difference, 1.0)
+    # Waits that hardly depend on the time to stop do not identify it.
+    return None if abs(difference) > CONVERGED * stop else Interval(stop, measured.half)
