@@ -356,7 +356,9 @@ def profile_keys(interface: str) -> dict[str, set[str]]:
 )
 def test_documented_profile_keys_match_the_known_keys(interface: str, page: str) -> None:
     expected = profile_keys(interface)
-    expected_tables = {*expected, "sources"} if interface == "block" else set(expected)
+    expected_tables = (
+        {*expected, "sources", "twin_errors"} if interface == "block" else set(expected)
+    )
     assert set(re.findall(r"^## \[(\w+)\]$", text_of(page), re.M)) == expected_tables
     for table, keys in expected.items():
         documented = table_names(section(page, f"[{table}]"))

@@ -81,7 +81,7 @@ PATHS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str]
     ("show", "others"): READ,
     ("hints", "results"): READ,
     ("infer", "target"): (("infer",), "file:", (*BUFFERED, "-q", "--out", "out")),
-    ("infer", "twin"): READ,
+    ("infer", "twin"): (("infer", "--check", SMALL), "", ()),
     ("infer", "--out"): (("infer", SMALL, "-q", "--out"), "", ()),
     ("infer", "-o"): (("infer", SMALL, "-q", "--out", "out", "-o"), "", ()),
     ("cost", "results"): READ,
@@ -96,6 +96,7 @@ PATHS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str]
     ("plan", "--fio-job"): READ,
     ("explore", "paths"): READ,
     ("explore", "--served"): READ,
+    ("explore", "--twin"): READ,
     ("site accounts", "folder"): READ,
     ("site backup", "folder"): READ,
     ("site backup", "out"): (("site", "backup", "s"), "", ()),
@@ -130,6 +131,7 @@ PATHS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str]
     ("serve", "--record"): ((*SERVE, "--socket", "new.sock", "--record"), "", ()),
     ("serve", "--save"): ((*SERVE, "--socket", "new.sock", "--save"), "", ()),
     ("reproduce", "--data"): READ,
+    ("reproduce", "--profiles"): (("reproduce", "drives", "--profiles"), "", ()),
     ("reproduce", "--out"): (("reproduce", "ofc-fig5a", "-o"), "", ()),
     ("profile check", "path"): READ,
     ("profile export", "device"): READ,
@@ -149,6 +151,7 @@ ENDINGS = {
     ("sweep", "--out"): ".svg", ("figure", "--out"): ".svg", ("reproduce", "--out"): ".svg",
     ("why", "--out"): ".html",
     ("compare", "--out"): ".html", ("report", "--out"): ".html", ("infer", "-o"): ".toml",
+    ("infer", "twin"): ".toml",
 }  # fmt: skip
 # Parameters that name a place although their type is a text.
 TEXTS = {"device", "devices", "paths", "path", "spec_file", "target"}
