@@ -206,6 +206,10 @@ impl TableFormat {
                         --format disksim";
             recorded.assumptions.notes.push(note.to_owned());
         }
+        if self.name == "tencent" {
+            let note = "times are whole seconds: the I/Os of a second arrive at once";
+            recorded.assumptions.notes.push(note.to_owned());
+        }
         Ok(recorded)
     }
 }

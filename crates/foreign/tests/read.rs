@@ -702,3 +702,15 @@ fn rate_logs_are_columns() {
     assert!(log("iops-test_clat.1.log", "1, 5000, 0, 4096\n").is_none());
     assert!(log("notes_bw.txt", "a text\n").is_none());
 }
+
+#[test]
+fn a_trace_can_have_the_volumes_of_tencent() {
+    let lines: Vec<String> =
+        (0..5584).map(|volume| format!("1538323200,8,16,{},{volume}", volume % 2)).collect();
+    let recorded = parse(&lines.join("\n")).unwrap();
+    assert_eq!((recorded.format, recorded.sources.len()), ("tencent", 5584));
+    // Offsets and sizes are sectors, and the volumes lie side by side.
+    let last = recorded.ios.last().unwrap();
+    assert_eq!((last.offset, last.size), (5583 * (1 << 20) + 4096, 8192));
+    assert!(recorded.assumptions.notes[0].contains("whole seconds"));
+}
