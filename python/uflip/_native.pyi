@@ -39,6 +39,7 @@ __all__ = [
     "inspect_block",
     "inspect_file",
     "inspect_flash",
+    "inspect_nvme",
     "inspect_sim",
     "inspect_snapshot",
     "known_blocks",
@@ -244,6 +245,12 @@ class Device:
         in use, or if `destroy` is not its token (see `report_block`). `brand` is the brand of data
         written earlier, for a device on which no brand is found."""
     @staticmethod
+    def nvme(
+        path: str, *, writable: bool, data: str, destroy: str | None, brand: str | None
+    ) -> Device:
+        """Open the NVMe namespace whose block device is at `path`, which is examined and claimed as
+        by `block`; I/Os are commands of the drive, by io_uring passthrough."""
+    @staticmethod
     def nbd(
         address: str, *, writable: bool, durability: str = "cached", io_timeout_ns: int = 0
     ) -> Device:
@@ -427,6 +434,9 @@ def inspect_snapshot(path: str, interface: str | None = None) -> str:
 
 def inspect_block(path: str) -> str:
     """Return the info (JSON) of a block device from sysfs, with its brand if it may be read."""
+
+def inspect_nvme(path: str) -> str:
+    """Return `inspect_block`, with what the drive itself returns about its namespace."""
 
 def known_blocks(paths: list[str]) -> list[tuple[str, str]]:
     """Return `inspect_block` and `report_block` of each device that has a name and a size."""

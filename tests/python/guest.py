@@ -1,4 +1,5 @@
-"""A virtual machine for tests: a Debian kernel, a zoned and a plain NVMe drive, an ATA drive.
+"""A virtual machine for tests: a Debian kernel, NVMe drives (zoned, plain, with placement handles),
+and an ATA drive.
 
 QEMU emulates it. Its root is that of this machine, read-only over 9p, so that the guest has the
 environment of the tests, and tests the installed package.
@@ -28,6 +29,7 @@ PATIENT = "no_timer_check"
 ZONE_MIB, CAPACITY_MIB, ZONES = 16, 12, 64
 OPEN, ACTIVE = 8, 12
 PLAIN_MIB, ATA_MIB = 256, 64
+PLACED_MIB, HANDLES = 128, 4
 BOOTS_S = 900
 INIT = """#!/bin/sh
 export PATH=/bin
@@ -45,15 +47,17 @@ poweroff -f
 def in_guest(command: str, folder: Path) -> tuple[int, str]:
     """Run a shell command in the guest; return its exit code, and what it printed.
 
-    The drives are new: nvme0 is zoned, nvme1 and sda are not. `/var/tmp` is writable.
+    The drives are new: nvme0 is zoned, nvme1 and sda are not; nvme2 has placement handles, if QEMU
+    supports them (`places_data`). `/var/tmp` is writable.
     """
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing:
         pytest.skip(f"needs {', '.join(missing)}")
     kernel, modules = _kernel()
     initramfs = _initramfs(folder, modules, command)
-    drive, plain, ata = (folder / name for name in ("drive", "plain", "ata"))
-    for path, size_mib in ((drive, ZONES * ZONE_MIB), (plain, PLAIN_MIB), (ata, ATA_MIB)):
+    drive, plain, ata, placed = (folder / name for name in ("drive", "plain", "ata", "placed"))
+    sizes = (ZONES * ZONE_MIB, PLAIN_MIB, ATA_MIB, PLACED_MIB)
+    for path, size_mib in zip((drive, plain, ata, placed), sizes, strict=True):
         with path.open("wb") as file:
             file.truncate(size_mib << 20)
     process = subprocess.run(
@@ -73,6 +77,7 @@ def in_guest(command: str, folder: Path) -> tuple[int, str]:
             "-device", "nvme,id=nvme1,serial=plain,drive=plain",
             "-drive", f"file={ata},if=none,id=ata,format=raw",
             "-device", "ide-hd,drive=ata,bus=ide.0",
+            *(_placing_drive(placed) if places_data() else ()),
         ],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
         timeout=BOOTS_S, check=False,
@@ -80,6 +85,21 @@ def in_guest(command: str, folder: Path) -> tuple[int, str]:
     printed, _, ending = process.stdout.partition("GUEST ENDED ")
     assert ending, f"the guest did not end in order:\n{printed[-4000:]}\n{process.stderr}"
     return int(ending.split()[0]), printed
+
+
+def places_data() -> bool:
+    """Return whether QEMU emulates Flexible Data Placement, which it does from version 8.0 on."""
+    return "fdp.nruh" in _output_of("qemu-system-x86_64", "-device", "nvme-subsys,help")
+
+
+def _placing_drive(file: Path) -> tuple[str, ...]:
+    handles = ";".join(map(str, range(HANDLES)))
+    return (
+        "-drive", f"file={file},if=none,id=placed,format=raw",
+        "-device", f"nvme-subsys,id=placing,fdp=on,fdp.nruh={HANDLES},fdp.nrg=1,fdp.runs=8M",
+        "-device", "nvme,id=nvme2,serial=placed,subsys=placing",
+        "-device", f"nvme-ns,drive=placed,bus=nvme2,nsid=1,fdp.ruhs={handles}",
+    )  # fmt: skip
 
 
 def _kernel() -> tuple[Path, Path]:

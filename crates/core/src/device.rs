@@ -71,6 +71,8 @@ pub enum DeviceKind {
     File,
     /// A block device of the machine.
     Block,
+    /// A namespace of an NVMe drive, by its own commands.
+    Nvme,
     /// An export of an NBD server.
     Nbd,
     /// A simulated flash device in virtual time.
@@ -107,10 +109,16 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// Return the number of write streams that the host can name. 1 if the device does not support
-    /// streams, or separates hot and cold writes by itself.
+    /// Return the number of write streams that the host can name: those of a profile, or the
+    /// placement handles of an NVMe namespace. 1 if the device does not support streams, or
+    /// separates hot and cold writes by itself.
     #[must_use]
     pub fn write_streams(&self) -> u64 {
+        let namespace = self.details.get("namespace");
+        let handles = namespace.and_then(|namespace| namespace.get("placement_handles"));
+        if let Some(handles) = handles.and_then(serde_json::Value::as_u64) {
+            return handles;
+        }
         let profile = self.details.get("profile");
         let table = |name| profile.and_then(|profile| profile.get(name));
         let write_streams = table("ftl").and_then(|ftl| ftl.get("write_streams"));

@@ -356,8 +356,8 @@ impl Resolved {
     /// Refuse a queue depth above 1 where the device does not support it.
     ///
     /// # Errors
-    /// A queue depth above 1 on a device with synchronous I/O; or in a process that trims a real
-    /// device, where a trim is a blocking call.
+    /// A queue depth above 1 on a device with synchronous I/O; or in a process that trims a file or
+    /// block device, where a trim is a blocking call.
     pub fn check_on(&self, kind: DeviceKind) -> Result<()> {
         let is_real = matches!(kind, DeviceKind::File | DeviceKind::Block);
         let trims_in_queue = |stream: &&StreamSpec| stream.queue_depth > 1 && stream.trims();
@@ -395,7 +395,7 @@ impl Resolved {
                 1 => "0: it does not separate writes".into(),
                 streams => format!("0 to {}", streams - 1),
             })
-            .action("simulate a device with write_streams, or omit write_stream"))
+            .action("name a device with write_streams or placement handles, or omit write_stream"))
     }
 
     /// Return the highest stream of any write.

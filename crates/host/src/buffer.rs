@@ -54,7 +54,7 @@ impl Data {
 }
 
 /// Page-aligned memory: the write pool, followed by the read buffers.
-pub(crate) struct Pool {
+pub struct Pool {
     memory: *mut u8,
     layout: std::alloc::Layout,
     max_io_bytes: usize,

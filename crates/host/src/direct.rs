@@ -133,12 +133,12 @@ impl DirectDevice {
             // SAFETY: `data` is at least `size` bytes long.
             unsafe { libc::pwrite(fd, data.cast(), size, offset) }
         };
-        if written_bytes == size as isize && matches!(self.durability, Durability::Flush(_)) {
-            let before = self.writes.fetch_add(1, Ordering::Relaxed);
-            // SAFETY: an open descriptor.
-            if self.durability.flushes_after(before) && unsafe { libc::fdatasync(fd) } != 0 {
-                return -1;
-            }
+        // SAFETY: an open descriptor.
+        if written_bytes == size as isize
+            && self.count_write()
+            && unsafe { libc::fdatasync(fd) } != 0
+        {
+            return -1;
         }
         written_bytes
     }
@@ -207,7 +207,8 @@ impl DirectDevice {
 
     /// Return the present status of the target, for comparison before and after a run.
     pub fn status(&mut self) -> TargetStatus {
-        let name = self.info.url.strip_prefix("file:").unwrap_or(&self.info.url);
+        let url = &self.info.url;
+        let name = url.strip_prefix("file:").or_else(|| url.strip_prefix("nvme:")).unwrap_or(url);
         let mut status = target_status(self.info.kind, name, &self.file);
         self.mark.add_to(&mut status);
         status
@@ -225,6 +226,18 @@ impl DirectDevice {
     /// Return the durability of writes.
     pub(crate) fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// Count a write; return whether a flush follows it.
+    #[inline]
+    pub(crate) fn count_write(&self) -> bool {
+        matches!(self.durability, Durability::Flush(_))
+            && self.durability.flushes_after(self.writes.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Return the properties, for those that another way of I/O changes.
+    pub(crate) fn info_mut(&mut self) -> &mut DeviceInfo {
+        &mut self.info
     }
 
     /// Return whether completions of a queue are polled.

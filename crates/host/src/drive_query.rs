@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::ata::{self, AtaCommand};
 use crate::guard::machine::disk_of;
-use crate::nvme_admin;
+use crate::nvme::{self, CommandSet, KernelTransport};
 
 const IDENTIFY_BYTES: usize = 4096;
 const IDENTIFY_NAMESPACE: u8 = 0;
@@ -59,17 +59,17 @@ fn ask(node: &Path, query: DriveQuery) -> std::io::Result<Vec<u8>> {
         .read(true)
         .custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK)
         .open(node)?;
+    let identify = |cns, namespace, file| {
+        let drive = KernelTransport::new(file);
+        Ok(nvme::identify(&drive, cns, namespace, CommandSet::Nvm, IDENTIFY_BYTES)?)
+    };
     match query {
-        DriveQuery::NvmeController => {
-            nvme_admin::identify(&file, IDENTIFY_CONTROLLER, 0, 0, IDENTIFY_BYTES)
-        }
-        DriveQuery::NvmeNamespace => {
-            let namespace = nvme_admin::namespace_of(&file)?;
-            nvme_admin::identify(&file, IDENTIFY_NAMESPACE, namespace, 0, IDENTIFY_BYTES)
-        }
+        DriveQuery::NvmeController => identify(IDENTIFY_CONTROLLER, 0, file),
+        DriveQuery::NvmeNamespace => identify(IDENTIFY_NAMESPACE, nvme::namespace_of(&file)?, file),
         DriveQuery::NvmeLog { page, specific, bytes } => {
             let bytes = bytes.clamp(4, LOG_BYTES_MAX) / 4 * 4;
-            nvme_admin::log_page(&file, page, ALL_NAMESPACES, specific, bytes)
+            let drive = KernelTransport::new(file);
+            Ok(nvme::log_page(&drive, page, ALL_NAMESPACES, specific, bytes)?)
         }
         DriveQuery::AtaIdentify => ata::read(&file, AtaCommand::Identify),
         DriveQuery::AtaSmart => ata::read(&file, AtaCommand::SmartReadData),

@@ -1,5 +1,5 @@
-//! Real devices: files and block devices with direct, synchronous positional I/O, and the null
-//! device that measures the harness itself.
+//! Real devices: files and block devices with direct, synchronous positional I/O, NVMe drives
+//! by their own commands, and the null device that measures the harness itself.
 //!
 //! This crate writes only to targets opened as writable, creates files only with a given size, and
 //! never opens a path under `/dev` as a file. One place, [`guard`], decides what may be written.
@@ -15,9 +15,12 @@ mod direct;
 mod drive_query;
 mod file;
 mod guard;
+mod inflight;
+mod io_queue;
 mod null;
-mod nvme_admin;
+mod nvme;
 mod queued;
+mod ring_queue;
 mod watch;
 mod zoned;
 
@@ -36,5 +39,6 @@ pub use guard::admit::{BlockReport, format_uses};
 pub use guard::ownership::SectorStamp;
 pub use guard::signature::Signature;
 pub use null::NullDevice;
+pub use nvme::{NvmeDevice, NvmeQueue, inspect_nvme, open_nvme};
 pub use queued::QueuedDevice;
 pub use watch::{DeviceWatch, TargetStatus};

@@ -1,5 +1,6 @@
-//! Queued I/O: io_uring with registered file and memory, on a device that was opened, checked and
-//! marked as usual.
+//! Queued I/O on a device that was opened, checked and marked as usual, over one of two queues of
+//! the kernel: reads and writes of a file or block device ([`RingQueue`]), or commands of an NVMe
+//! drive.
 //!
 //! ```text
 //!  submit            next_completion, nothing else to do            complete
@@ -12,19 +13,17 @@
 //! interrupt in user space: they wait in the kernel until the next entry, and a flag reports them.
 //! A polled device raises no interrupts at all; entering the kernel polls it.
 
-use std::collections::VecDeque;
-use std::os::fd::AsRawFd;
-
-use io_uring::{IoUring, opcode, squeue, types};
 use uflip_core::{
-    Completion, Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Mode, Nanos,
-    Result, Ticket, ZoneReport,
+    Completion, Counters, Device, DeviceInfo, Durability, Error, Io, Mode, Nanos, Result, Ticket,
+    ZoneReport,
 };
 
 use crate::buffer::Pool;
 use crate::clock;
-use crate::completions::polled_ring;
 use crate::direct::DirectDevice;
+use crate::inflight::InflightTable;
+use crate::io_queue::IoQueue;
+use crate::ring_queue::RingQueue;
 
 /// The largest queue depth; the engine has the same limit.
 const DEPTH_MAX: u32 = 1024;
@@ -37,174 +36,107 @@ const SPIN_NS: u64 = 100_000;
 /// The size of all read buffers [bytes]; larger ones share.
 const READ_BYTES_MAX: usize = 64 << 20;
 
-/// A file or block device with queued I/O.
-pub struct QueuedDevice {
-    ring: IoUring,
+/// A device with queued I/O.
+pub struct QueuedDevice<Q: IoQueue = RingQueue> {
+    pub(crate) queue: Q,
     direct: DirectDevice,
     pool: Pool,
-    /// The entries in the kernel, by slot.
-    slots: Vec<Option<Inflight>>,
-    free: Vec<u32>,
-    /// Entries queued but not yet submitted to the kernel.
-    queued: usize,
-    outstanding: usize,
-    /// All entries in order of submission, with their slots; completed ones are removed at the
-    /// front.
-    order: VecDeque<(Ticket, u32)>,
-    /// The oldest outstanding I/O that was reported to the watch.
-    oldest: Option<Ticket>,
-    /// Whether the memory is registered with the kernel; if it cannot be locked, each I/O passes
-    /// its address.
-    is_registered: bool,
+    table: InflightTable,
     /// The queue failed with I/Os in it: their memory is never freed.
     has_failed: bool,
-    completed: VecDeque<std::result::Result<Completion<()>, (Io, i32)>>,
-    tickets: u64,
 }
 
-#[derive(Clone, Copy)]
-struct Inflight {
-    ticket: Ticket,
-    io: Io,
-    submitted: Nanos,
-}
-
-// SAFETY: the ring is used by one thread at a time; its memory maps and descriptor belong to the
-// process.
-unsafe impl Send for QueuedDevice {}
-
-impl QueuedDevice {
+impl QueuedDevice<RingQueue> {
     /// Create a handle to `device` with a queue of `depth` I/Os of up to `max_io_bytes`.
     ///
     /// # Errors
     /// If io_uring is missing or not permitted; for `flush:N`, which is undefined with other I/Os
     /// outstanding.
     pub fn new(device: &DirectDevice, depth: u64, max_io_bytes: u64) -> Result<QueuedDevice> {
-        let mut handles = device.split(1)?.unwrap_or_default();
-        let direct = handles.pop().expect("split(1) returns one handle");
-        QueuedDevice::with_handle(direct, depth, max_io_bytes as usize)
+        let mut direct = another_handle(device)?;
+        let depth = depth.clamp(1, u64::from(DEPTH_MAX)) as u32;
+        let queue = RingQueue::open(&mut direct, depth)?;
+        QueuedDevice::with_queue(queue, direct, depth, max_io_bytes as usize)
     }
+}
 
-    fn with_handle(
-        mut direct: DirectDevice,
-        depth: u64,
+fn another_handle(device: &DirectDevice) -> Result<DirectDevice> {
+    let mut handles = device.split(1)?.unwrap_or_default();
+    Ok(handles.pop().expect("split(1) returns one handle"))
+}
+
+impl<Q: IoQueue> QueuedDevice<Q> {
+    pub(crate) fn with_queue(
+        mut queue: Q,
+        direct: DirectDevice,
+        depth: u32,
         max_io_bytes: usize,
-    ) -> Result<QueuedDevice> {
-        if matches!(direct.durability(), Durability::Flush(_)) {
+    ) -> Result<QueuedDevice<Q>> {
+        if matches!(direct.durability(), Durability::Flush(_)) && (depth > 1 || !Q::FLUSHES) {
             return Err(Error::usage("A flush every N writes is not possible with a queue")
                 .at("--durability")
                 .got("flush:N with a queue depth above 1")
                 .allowed("cached, fua")
                 .action("use fua, or a queue depth of 1"));
         }
-        let depth = depth.clamp(1, u64::from(DEPTH_MAX)) as u32;
-        let sinks = (READ_BYTES_MAX / max_io_bytes.max(1)).clamp(1, depth as usize);
-        let pool = direct.pool(max_io_bytes, sinks);
-        let no_ring = |error: &std::io::Error| no_ring(&direct.info().url, error);
-        let ring = if direct.polls() {
-            polled_ring(depth)
-        } else {
-            coop_ring(depth).or_else(|_| IoUring::new(depth))
-        };
-        let ring = ring.map_err(|error| no_ring(&error))?;
-        let files = [direct.file().as_raw_fd()];
-        ring.submitter().register_files(&files).map_err(|error| no_ring(&error))?;
-        let memory = [pool.whole()];
-        // SAFETY: the pool outlives the ring, or is never freed.
-        let is_registered = unsafe { ring.submitter().register_buffers(&memory) }.is_ok();
-        let polled = if direct.polls() { ", polled" } else { "" };
-        direct.set_io_method(direct.info().io.replace("pread/pwrite", "io_uring") + polled);
-        Ok(QueuedDevice {
-            ring,
-            pool,
-            slots: vec![None; depth as usize],
-            free: (0..depth).rev().collect(),
-            queued: 0,
-            outstanding: 0,
-            order: VecDeque::with_capacity(depth as usize),
-            oldest: None,
-            is_registered,
-            has_failed: false,
-            completed: VecDeque::with_capacity(depth as usize),
-            tickets: 0,
-            direct,
-        })
+        let pool = pool_for(&direct, depth as usize, max_io_bytes);
+        queue.attach(&pool);
+        let table = InflightTable::new(depth);
+        Ok(QueuedDevice { queue, direct, pool, table, has_failed: false })
     }
 
-    fn ring_error(&self, error: &std::io::Error) -> Error {
+    /// Create another handle to the same target, with a queue of `depth` I/Os of up to
+    /// `max_io_bytes`.
+    ///
+    /// # Errors
+    /// If the kernel does not provide it; for `flush:N` with a depth above 1.
+    pub fn with_depth(&self, depth: u64, max_io_bytes: u64) -> Result<QueuedDevice<Q>> {
+        let depth = depth.clamp(1, u64::from(DEPTH_MAX)) as u32;
+        self.another(another_handle(&self.direct)?, depth, max_io_bytes as usize)
+    }
+
+    fn another(
+        &self,
+        mut direct: DirectDevice,
+        depth: u32,
+        max_io_bytes: usize,
+    ) -> Result<QueuedDevice<Q>> {
+        let queue = self.queue.open_another(&mut direct, depth)?;
+        QueuedDevice::with_queue(queue, direct, depth, max_io_bytes)
+    }
+
+    /// Return the opened, checked and marked device below the queue.
+    pub fn direct(&self) -> &DirectDevice {
+        &self.direct
+    }
+
+    /// Return the opened, checked and marked device below the queue.
+    pub fn direct_mut(&mut self) -> &mut DirectDevice {
+        &mut self.direct
+    }
+
+    fn queue_error(&self, error: &std::io::Error) -> Error {
         Error::os("The queue cannot be entered", &self.direct.info().url, error)
             .action("see the kernel's log")
     }
 
-    /// Submit the queued entries, and wait for `least` completions.
     fn enter(&mut self, completions: usize) -> Result<()> {
-        loop {
-            match self.ring.submit_and_wait(completions) {
-                Ok(_) => break,
-                Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
-                Err(error) => {
-                    return Err(self.ring_error(&error));
-                }
-            }
-        }
-        self.queued = 0;
-        Ok(())
+        self.queue.enter(completions).map_err(|error| self.queue_error(&error))
     }
 
     /// Take all present completions.
     fn reap(&mut self) {
-        let mut queue = self.ring.completion();
-        if queue.is_empty() {
-            return;
-        }
-        let completed = clock::now();
-        for entry in &mut queue {
-            let slot = entry.user_data() as usize;
-            let Some(Inflight { ticket, io, submitted }) = self.slots[slot].take() else {
-                continue;
-            };
-            self.free.push(slot as u32);
-            self.outstanding -= 1;
-            let succeeded = entry.result() == io.size.0 as i32;
-            let completion = Completion { ticket, submitted, completed, breakdown: (), status: () };
-            self.completed.push_back(if succeeded {
-                Ok(completion)
-            } else {
-                Err((io, entry.result()))
-            });
-        }
-        drop(queue);
-        let oldest = self.oldest();
-        self.report_oldest(oldest);
-    }
-
-    /// Return the oldest outstanding I/O.
-    #[inline]
-    fn oldest(&mut self) -> Option<(Ticket, Io)> {
-        while let Some(&(ticket, slot)) = self.order.front() {
-            match self.slots[slot as usize] {
-                Some(inflight) if inflight.ticket == ticket => return Some((ticket, inflight.io)),
-                _ => self.order.pop_front(),
-            };
-        }
-        None
-    }
-
-    /// Report the oldest outstanding I/O to the watch, if it changed: its age counts from that
-    /// moment.
-    #[inline]
-    fn report_oldest(&mut self, oldest: Option<(Ticket, Io)>) {
-        let ticket = oldest.map(|(ticket, _)| ticket);
-        if ticket != self.oldest {
-            self.oldest = ticket;
-            self.direct.watch_queue(oldest.as_ref().map(|(_, io)| io));
+        let before = self.table.outstanding();
+        self.queue.reap(&mut self.table);
+        if self.table.outstanding() != before {
+            self.table.report_oldest(&self.direct);
         }
     }
 
     /// Return whether a completion is available, waiting until `before`.
     fn wait(&mut self, before: Nanos) -> Result<bool> {
         self.reap();
-        while self.completed.is_empty() && self.outstanding > 0 {
+        while self.table.first_completed().is_none() && self.table.outstanding() > 0 {
             if before == Nanos(u64::MAX) {
                 self.enter(1)?;
             } else {
@@ -212,95 +144,51 @@ impl QueuedDevice {
                 if now >= before {
                     return Ok(false);
                 }
-                if self.queued > 0 || self.direct.polls() || self.ring.submission().taskrun() {
+                if self.queue.queued() > 0 || self.direct.polls() || self.queue.holds_completions()
+                {
                     self.enter(0)?;
                 } else if before.0 - now.0 > SPIN_NS {
-                    self.enter_until(Nanos(before.0 - now.0 - SPIN_NS))?;
+                    let timeout = Nanos(before.0 - now.0 - SPIN_NS);
+                    let entered = self.queue.enter_until(timeout);
+                    entered.map_err(|error| self.queue_error(&error))?;
                 } else {
                     std::hint::spin_loop();
                 }
             }
             self.reap();
         }
-        Ok(!self.completed.is_empty())
+        Ok(self.table.first_completed().is_some())
     }
 
-    /// Wait for a completion, at most for `timeout`.
-    fn enter_until(&mut self, timeout: Nanos) -> Result<()> {
-        let time = types::Timespec::new()
-            .sec(timeout.0 / 1_000_000_000)
-            .nsec((timeout.0 % 1_000_000_000) as u32);
-        let args = types::SubmitArgs::new().timespec(&time);
-        match self.ring.submitter().submit_with_args(1, &args) {
-            Ok(_) => Ok(()),
-            Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR)) => Ok(()),
-            Err(error) => Err(self.ring_error(&error)),
-        }
-    }
-
-    /// Execute a trim or zone command, which is a blocking call. Such a process has no other
-    /// outstanding I/O (`Resolved::check_on`).
+    /// Execute a command that is a blocking call. Such a process has no other outstanding I/O
+    /// (`Resolved::check_on`).
     #[cold]
     fn call(&mut self, io: &Io) -> Result<Ticket> {
-        debug_assert!(self.outstanding == 0, "no call is outstanding");
+        debug_assert!(self.table.outstanding() == 0, "no call is outstanding");
         self.direct.watch_queue(Some(io));
         let (submitted, moved_bytes, completed) = self.direct.timed_call(io);
         self.direct.watch_queue(None);
         if moved_bytes < 0 {
             return Err(self.direct.io_failed(io, moved_bytes));
         }
-        let ticket = Ticket(self.tickets);
-        self.tickets += 1;
-        self.completed.push_back(Ok(Completion {
-            ticket,
-            submitted,
-            completed,
-            breakdown: (),
-            status: (),
-        }));
-        Ok(ticket)
+        Ok(self.table.push_completed(submitted, completed))
     }
 
-    fn entry(&mut self, io: &Io, slot: u32) -> squeue::Entry {
-        let (size, offset, file) = (io.size.0 as u32, io.offset.0, types::Fixed(0));
-        let sink = self.pool.sink_for(slot as usize);
-        let durable = self.direct.durability() == Durability::Fua;
-        let flags = if durable { libc::RWF_DSYNC } else { 0 };
-        let entry = match (io.mode, self.is_registered) {
-            (Mode::Read, true) => {
-                opcode::ReadFixed::new(file, sink, size, 0).offset(offset).build()
-            }
-            (Mode::Read, false) => opcode::Read::new(file, sink, size).offset(offset).build(),
-            (Mode::Write, true) => {
-                let write = opcode::WriteFixed::new(file, self.pool.next_data(), size, 0);
-                write.offset(offset).rw_flags(flags).build()
-            }
-            (Mode::Write, false) => {
-                let write = opcode::Write::new(file, self.pool.next_data(), size);
-                write.offset(offset).rw_flags(flags).build()
-            }
-            _ => unreachable!("only reads and writes enter the queue"),
-        };
-        entry.user_data(u64::from(slot))
+    /// Make space for a larger I/O than any before; nothing is outstanding.
+    #[cold]
+    fn grow(&mut self, max_io_bytes: usize) {
+        assert!(self.table.outstanding() == 0, "a queue is created for its largest I/O");
+        self.pool = pool_for(&self.direct, self.table.depth(), max_io_bytes);
+        self.queue.attach(&self.pool);
     }
 }
 
-/// Create a queue whose completions wait until the next kernel entry. Otherwise each interrupts the
-/// CPU, which costs more than the I/O if data is in memory. Every kernel with the required queues
-/// supports this, but sandboxes that emulate it may not.
-fn coop_ring(depth: u32) -> std::io::Result<IoUring> {
-    IoUring::builder().setup_coop_taskrun().setup_taskrun_flag().build(depth)
+fn pool_for(direct: &DirectDevice, depth: usize, max_io_bytes: usize) -> Pool {
+    let sinks = (READ_BYTES_MAX / max_io_bytes.max(1)).clamp(1, depth);
+    direct.pool(max_io_bytes, sinks)
 }
 
-fn no_ring(url: &str, error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, "The system does not provide io_uring")
-        .at(url)
-        .got(error.to_string())
-        .allowed("Linux 5.19 or later, with io_uring allowed (kernel.io_uring_disabled)")
-        .action("use a queue depth of 1: I/Os are then issued one after another")
-}
-
-impl Device for QueuedDevice {
+impl<Q: IoQueue> Device for QueuedDevice<Q> {
     type Request = Io;
     type Status = ();
     type Breakdown = ();
@@ -319,27 +207,24 @@ impl Device for QueuedDevice {
     }
 
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
-        if !request.mode.moves_data() || request.mode == Mode::Append {
+        if !Q::accepts(request.mode) {
             return self.call(request);
         }
-        let slot = self.free.pop().expect("a slot is free below the queue depth");
-        let entry = self.entry(request, slot);
-        let ticket = Ticket(self.tickets);
-        self.tickets += 1;
-        if self.outstanding == 0 {
-            self.report_oldest(Some((ticket, *request)));
+        let size = request.size.0 as usize;
+        if request.mode.moves_data() && size > self.pool.max_io_bytes() {
+            self.grow(size);
         }
+        let slot = self.table.take_slot(request, &self.direct);
+        let memory = match request.mode {
+            Mode::Read => self.pool.sink_for(slot as usize),
+            mode if mode.is_write() => self.pool.next_data().cast_mut(),
+            _ => std::ptr::null_mut(),
+        };
         let submitted = clock::now();
-        self.slots[slot as usize] = Some(Inflight { ticket, io: *request, submitted });
-        self.order.push_back((ticket, slot));
-        self.outstanding += 1;
-        self.queued += 1;
-        // SAFETY: the memory belongs to the pool, which lives until no I/O is outstanding; the
-        // descriptor is registered.
-        while unsafe { self.ring.submission().push(&entry) }.is_err() {
-            self.enter(0)?;
-        }
-        if self.queued == SUBMIT_BATCH {
+        let ticket = self.table.begin(slot, *request, submitted);
+        let pushed = self.queue.push(slot, request, memory, &self.direct);
+        pushed.map_err(|error| self.queue_error(&error))?;
+        if self.queue.queued() >= SUBMIT_BATCH {
             self.enter(0)?;
         }
         Ok(ticket)
@@ -348,12 +233,13 @@ impl Device for QueuedDevice {
     fn next_completion(&mut self, before: Nanos) -> Option<Nanos> {
         match self.wait(before) {
             Ok(true) => {
-                let time = match self.completed.front() {
+                let time = match self.table.first_completed() {
                     Some(Ok(completion)) => completion.completed,
                     _ => clock::now(),
                 };
                 // Failures are reported at once.
-                (time <= before || matches!(self.completed.front(), Some(Err(_)))).then_some(time)
+                let has_failed = matches!(self.table.first_completed(), Some(Err(_)));
+                (time <= before || has_failed).then_some(time)
             }
             Ok(false) => None,
             // `complete` reports the error.
@@ -362,46 +248,44 @@ impl Device for QueuedDevice {
     }
 
     fn complete(&mut self) -> Result<Completion<()>> {
-        if self.completed.is_empty()
+        if self.table.first_completed().is_none()
             && let Err(error) = self.wait(Nanos(u64::MAX))
         {
             // The outcome of the outstanding I/Os is unknown.
-            (self.outstanding, self.has_failed) = (0, true);
+            self.table.forget_outstanding();
+            self.has_failed = true;
             return Err(error);
         }
-        match self.completed.pop_front().expect("an I/O is outstanding") {
+        match self.table.take_completed().expect("an I/O is outstanding") {
             Ok(completion) => Ok(completion),
-            Err((io, result)) => Err(self.direct.queued_io_failed(&io, result)),
+            Err((io, number)) => Err(self.queue.io_error(&self.direct, &io, number)),
         }
     }
 
     fn zones(&self) -> Result<Option<ZoneReport>> {
-        self.direct.zones()
+        self.queue.zones(&self.direct)
     }
 
     fn counters(&self) -> Option<Counters> {
         None
     }
 
-    fn split(&self, submitters: usize) -> Result<Option<Vec<QueuedDevice>>> {
+    fn split(&self, submitters: usize) -> Result<Option<Vec<QueuedDevice<Q>>>> {
         let handles = self.direct.split(submitters)?.unwrap_or_default();
-        let with_queue = |direct| {
-            QueuedDevice::with_handle(direct, self.slots.len() as u64, self.pool.max_io_bytes())
-        };
-        handles.into_iter().map(with_queue).collect::<Result<Vec<_>>>().map(Some)
+        let (depth, max_io_bytes) = (self.table.depth() as u32, self.pool.max_io_bytes());
+        let another = |direct| self.another(direct, depth, max_io_bytes);
+        handles.into_iter().map(another).collect::<Result<Vec<_>>>().map(Some)
     }
 }
 
-impl Drop for QueuedDevice {
+impl<Q: IoQueue> Drop for QueuedDevice<Q> {
     /// Wait for outstanding I/Os: the kernel must not write into memory that has been freed.
     fn drop(&mut self) {
-        while self.outstanding > 0 && self.enter(1).is_ok() {
+        while self.table.outstanding() > 0 && self.enter(1).is_ok() {
             self.reap();
         }
-        // The kernel frees a ring asynchronously and holds its files until then: the next opener of
-        // the device would find it in use.
-        let _ = self.ring.submitter().unregister_files();
-        if self.outstanding > 0 || self.has_failed {
+        self.queue.release();
+        if self.table.outstanding() > 0 || self.has_failed {
             // Waiting is not possible: memory that the kernel may still write to is never freed.
             std::mem::forget(std::mem::replace(&mut self.pool, self.direct.pool(1, 1)));
         }

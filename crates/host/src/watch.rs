@@ -279,7 +279,7 @@ pub(crate) fn target_status(kind: DeviceKind, name: &str, file: &File) -> Target
     let mut status = TargetStatus::default();
     let Ok(metadata) = file.metadata() else { return status };
     let named = std::fs::metadata(name);
-    if kind == DeviceKind::Block {
+    if matches!(kind, DeviceKind::Block | DeviceKind::Nvme) {
         status.found_by_name = named.is_ok_and(|named| named.rdev() == metadata.rdev());
         status.size_bytes = block_size(file);
         status.exists = status.size_bytes > 0;

@@ -7,7 +7,9 @@ use uflip_core::{
     Result, ZoneReport,
 };
 use uflip_engine::{Causes, Control, Resolved, SeriesPart};
-use uflip_host::{Completions, DeviceWatch, DirectDevice, NullDevice, QueuedDevice, TargetStatus};
+use uflip_host::{
+    Completions, DeviceWatch, DirectDevice, NullDevice, NvmeDevice, QueuedDevice, TargetStatus,
+};
 use uflip_serve::NbdDevice;
 use uflip_sim::{Outage, SimDevice};
 use uflip_store::{Inside, Spool, StoredTrace};
@@ -18,6 +20,7 @@ use crate::inside::{InsideRecorder, RecordingDevice};
 pub(crate) enum AnyDevice {
     Null(NullDevice),
     Direct(DirectDevice),
+    Nvme(Box<NvmeDevice>),
     Nbd(NbdDevice),
     Sim(Box<SimDevice>),
 }
@@ -46,7 +49,7 @@ fn run<D: Device<Request = Io> + Send>(
 pub(crate) fn no_zones(url: &str) -> Error {
     Error::usage("The device has no zones")
         .at(url)
-        .allowed("a simulated device with zones (sim:zns), or a zoned block device")
+        .allowed("a simulated device with zones (sim:zns), a zoned disk or NVMe namespace")
         .action("see `uflip info DEVICE`")
 }
 
@@ -65,6 +68,10 @@ macro_rules! each {
         match $any {
             AnyDevice::Null($device) => $call,
             AnyDevice::Direct($device) => $call,
+            AnyDevice::Nvme($device) => {
+                let $device = &mut **$device;
+                $call
+            }
             AnyDevice::Nbd($device) => $call,
             AnyDevice::Sim($device) => {
                 let $device = &mut **$device;
@@ -76,14 +83,28 @@ macro_rules! each {
 
 impl Watchable for AnyDevice {
     fn watch(&self) -> Option<DeviceWatch> {
-        match self {
-            AnyDevice::Direct(device) => Some(device.watch()),
-            AnyDevice::Null(_) | AnyDevice::Nbd(_) | AnyDevice::Sim(_) => None,
-        }
+        self.direct().map(DirectDevice::watch)
     }
 }
 
 impl AnyDevice {
+    /// Return the opened file or block device; that of an NVMe namespace is only claimed.
+    fn direct(&self) -> Option<&DirectDevice> {
+        match self {
+            AnyDevice::Direct(device) => Some(device),
+            AnyDevice::Nvme(device) => Some(device.direct()),
+            AnyDevice::Null(_) | AnyDevice::Nbd(_) | AnyDevice::Sim(_) => None,
+        }
+    }
+
+    fn direct_mut(&mut self) -> Option<&mut DirectDevice> {
+        match self {
+            AnyDevice::Direct(device) => Some(device),
+            AnyDevice::Nvme(device) => Some(device.direct_mut()),
+            AnyDevice::Null(_) | AnyDevice::Nbd(_) | AnyDevice::Sim(_) => None,
+        }
+    }
+
     pub(crate) fn info(&mut self) -> DeviceInfo {
         each!(self, device => device.info().clone())
     }
@@ -153,6 +174,7 @@ impl AnyDevice {
         match self {
             AnyDevice::Null(_) => Ok(()),
             AnyDevice::Direct(device) => device.trim(offset, size),
+            AnyDevice::Nvme(device) => device.trim(offset, size),
             AnyDevice::Nbd(device) => device.trim(offset, size),
             AnyDevice::Sim(device) if device.has_zones() => {
                 Err(Error::usage("A device with zones is not deallocated in part")
@@ -171,6 +193,7 @@ impl AnyDevice {
         match self {
             AnyDevice::Null(device) => device.zones(),
             AnyDevice::Direct(device) => device.zones(),
+            AnyDevice::Nvme(device) => device.zones(),
             AnyDevice::Nbd(device) => device.zones(),
             AnyDevice::Sim(device) => device.zones(),
         }
@@ -200,21 +223,23 @@ impl AnyDevice {
                     device.set_durability(Durability::Cached);
                     uflip_engine::enforce(device, step.ios(), control)?;
                 }
-                _ => unreachable!("a device with zones is simulated or a block device"),
+                (step, AnyDevice::Nvme(device)) => {
+                    device.direct_mut().set_durability(Durability::Cached);
+                    uflip_engine::enforce(&mut **device, step.ios(), control)?;
+                }
+                _ => unreachable!("a device with zones is simulated, a block device or NVMe"),
             }
         }
         match self {
             AnyDevice::Direct(device) => device.sync(),
+            AnyDevice::Nvme(device) => device.flush(),
             _ => Ok(()),
         }
     }
 
     /// Return the status of a real target; `None` for a device in this process.
     pub(crate) fn target_status(&mut self) -> Option<TargetStatus> {
-        match self {
-            AnyDevice::Direct(device) => Some(device.status()),
-            AnyDevice::Null(_) | AnyDevice::Nbd(_) | AnyDevice::Sim(_) => None,
-        }
+        self.direct_mut().map(DirectDevice::status)
     }
 
     /// Update the allocated size of a file.
@@ -228,6 +253,7 @@ impl AnyDevice {
     pub(crate) fn set_completions(&mut self, completions: Completions) -> Result<bool> {
         match self {
             AnyDevice::Direct(device) => device.set_completions(completions),
+            AnyDevice::Nvme(device) => device.set_completions(completions),
             AnyDevice::Null(_) | AnyDevice::Nbd(_) | AnyDevice::Sim(_) => Ok(false),
         }
     }
@@ -239,11 +265,11 @@ impl AnyDevice {
         writes: bool,
         work: impl FnOnce(&mut AnyDevice) -> T,
     ) -> T {
-        if let (AnyDevice::Direct(device), true) = (&*self, writes) {
+        if let Some(device) = self.direct().filter(|_| writes) {
             device.begin_writes();
         }
         let result = work(self);
-        if let (AnyDevice::Direct(device), true) = (&*self, writes) {
+        if let Some(device) = self.direct().filter(|_| writes) {
             device.end_writes();
         }
         result
@@ -254,6 +280,7 @@ impl AnyDevice {
         match self {
             AnyDevice::Null(_) => {}
             AnyDevice::Direct(device) => device.set_durability(durability),
+            AnyDevice::Nvme(device) => device.direct_mut().set_durability(durability),
             AnyDevice::Nbd(device) => device.set_durability(durability)?,
             AnyDevice::Sim(device) => device.set_durability(durability),
         }
@@ -273,6 +300,9 @@ impl AnyDevice {
             AnyDevice::Direct(device) if device.zones()?.is_some() => {
                 Err(no_state(&device.info().url))
             }
+            AnyDevice::Nvme(device) if device.zones()?.is_some() => {
+                Err(no_state(&device.info().url))
+            }
             AnyDevice::Sim(device) => {
                 let ios = writes.take_while(|_| !control.is_cancelled());
                 device.apply(ios.inspect(|_| control.count_io(0)))?;
@@ -283,6 +313,12 @@ impl AnyDevice {
                 device.set_durability(Durability::Cached);
                 let written = uflip_engine::enforce(device, writes, control);
                 let durable = device.sync();
+                written.and(durable)
+            }
+            AnyDevice::Nvme(device) => {
+                device.direct_mut().set_durability(Durability::Cached);
+                let written = uflip_engine::enforce(&mut **device, writes, control);
+                let durable = device.flush();
                 written.and(durable)
             }
             AnyDevice::Nbd(device) => {
@@ -306,6 +342,10 @@ impl AnyDevice {
             // At queue depth 1, plain system calls; above, a kernel queue.
             AnyDevice::Direct(device) if depth > 1 => {
                 let mut queued = QueuedDevice::new(device, depth, pattern.io_size_max())?;
+                run(&mut queued, pattern, control, spool)
+            }
+            AnyDevice::Nvme(device) => {
+                let mut queued = device.with_depth(depth, pattern.io_size_max())?;
                 run(&mut queued, pattern, control, spool)
             }
             _ => each!(self, device => run(device, pattern, control, spool)),
@@ -336,6 +376,10 @@ impl AnyDevice {
         match self {
             AnyDevice::Direct(device) if max_depth > 1 => {
                 let mut queued = QueuedDevice::new(device, max_depth, max_size)?;
+                uflip_engine::run_series(&mut queued, patterns, control)
+            }
+            AnyDevice::Nvme(device) => {
+                let mut queued = device.with_depth(max_depth, max_size)?;
                 uflip_engine::run_series(&mut queued, patterns, control)
             }
             _ => each!(self, device => uflip_engine::run_series(device, patterns, control)),

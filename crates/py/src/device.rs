@@ -176,6 +176,25 @@ impl PyDevice {
     }
 
     #[staticmethod]
+    #[pyo3(signature = (path, *, writable, data, destroy, brand))]
+    fn nvme(
+        py: Python<'_>,
+        path: String,
+        writable: bool,
+        data: String,
+        destroy: Option<String>,
+        brand: Option<String>,
+    ) -> PyResult<PyDevice> {
+        open_device(py, move || {
+            let data = Data::by_name(&data)?;
+            let (destroy, stamp) =
+                (destroy.as_deref(), brand.as_deref().and_then(SectorStamp::parse));
+            let options = BlockOptions { writable, buffered: false, data, destroy, stamp };
+            uflip_host::open_nvme(&path, options).map(|device| AnyDevice::Nvme(Box::new(device)))
+        })
+    }
+
+    #[staticmethod]
     #[pyo3(signature = (address, *, writable, durability = "cached", io_timeout_ns = 0))]
     fn nbd(
         py: Python<'_>,

@@ -93,6 +93,12 @@ pub fn inspect_block(py: Python<'_>, path: String) -> PyResult<String> {
 }
 
 #[pyfunction]
+pub fn inspect_nvme(py: Python<'_>, path: String) -> PyResult<String> {
+    let info = interruptible(py, move |_| uflip_host::inspect_nvme(&path))?;
+    Ok(serde_json::to_string(&info).expect("serializable"))
+}
+
+#[pyfunction]
 pub fn check_block(py: Python<'_>, path: String, destroy: Option<String>) -> PyResult<()> {
     interruptible(py, move |_| uflip_host::check_block(&path, destroy.as_deref()))
 }

@@ -36,9 +36,10 @@ mod _native {
     #[pymodule_export]
     use crate::inspect::{
         causes_json, check_block, check_durability, check_file, check_polled, clock_ns,
-        inspect_block, inspect_file, inspect_sim, inspect_snapshot, known_blocks, locations_json,
-        profile_faults, profile_interface, profile_keys_json, profile_sources, query_drive,
-        read_quantity, registry_json, report_block, resolve_pattern, resolve_state, toml_to_json,
+        inspect_block, inspect_file, inspect_nvme, inspect_sim, inspect_snapshot, known_blocks,
+        locations_json, profile_faults, profile_interface, profile_keys_json, profile_sources,
+        query_drive, read_quantity, registry_json, report_block, resolve_pattern, resolve_state,
+        toml_to_json,
     };
     #[pymodule_export]
     use crate::ios::{

@@ -169,7 +169,7 @@ fn model(mut device: AnyDevice) -> Result<Model> {
     match device {
         AnyDevice::Sim(device) => Ok(Model::Sim(device)),
         AnyDevice::Null(_) => Ok(Model::Instant(info)),
-        AnyDevice::Direct(_) | AnyDevice::Nbd(_) => {
+        AnyDevice::Direct(_) | AnyDevice::Nvme(_) | AnyDevice::Nbd(_) => {
             Err(Error::usage("Only simulated and null devices can be served")
                 .at(info.url)
                 .allowed("sim:NAME, null")

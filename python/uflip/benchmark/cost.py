@@ -117,6 +117,7 @@ _REAL = Cost(
 _COSTS = {
     "file": _REAL,
     "block": _REAL,
+    "nvme": _REAL,
     "nbd": _REAL,
     # One core of a laptop: a simulated flash page of 4 KiB costs some 100 ns, with collection 400;
     # a run also has the cost of its trace and file.

@@ -521,7 +521,7 @@ def status_of(folder: Path) -> str:
 
 def destroy_for(point: DeviceTask) -> str | None:
     """Find the permission to destroy for this device; None if it needs none."""
-    if parse_url(point.request.device).kind not in {"file", "block"}:
+    if parse_url(point.request.device).kind not in {"file", "block", "nvme"}:
         return None
     refused: UflipError | None = None
     for token in (None, *point.tokens):

@@ -73,7 +73,7 @@ def record_of(info: DeviceInfo, url: str, record_path: Path | None) -> StateReco
                 "--record applies only to persistent devices",
                 where="--record",
                 got=f"{url} with --record {record_path}",
-                allowed="file:PATH, /dev/NAME, nbd://...",
+                allowed="file:PATH, /dev/NAME, nvme:/dev/NAME",
                 action="omit --record: this device does not outlive the process",
             )
         return None

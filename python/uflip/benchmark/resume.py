@@ -107,7 +107,7 @@ def _reopen(
         )
     _check_medium(measured, current)
     data = measured.data or "random" if measured.outlives_process else "random"
-    brand = measured.details.brand if measured.kind == "block" else None
+    brand = measured.details.brand if measured.is_disk else None
     device = open_device(
         measured.url,
         io_timeout_ns=io_timeout_ns,
@@ -121,7 +121,7 @@ def _reopen(
         ),
         destroy=destroy,
         brand=brand,
-        completion=measured.completion if measured.kind in ("file", "block") else None,
+        completion=measured.completion if measured.kind == "file" or measured.is_disk else None,
         power=power,
     )
     _check_medium(measured, device.info)

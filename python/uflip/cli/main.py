@@ -88,6 +88,7 @@ DEVICE is one of
   sim:NAME     a simulated SSD, in virtual time       sim:demo
   file:PATH    a file, through direct I/O             file:scratch.bin
   /dev/NAME    a block device; everything on it is lost
+  nvme:/dev/NAME   an NVMe drive without the block layer: its own commands
   nbd:unix:PATH, nbd:HOST:PORT   an NBD export, for example of `uflip serve`
   null         does nothing: measures the harness
 

@@ -115,7 +115,7 @@ def _zone_commands(info: "DeviceInfo", requests: dict[str, str | None]) -> list[
             "The device has no zones",
             where="DEVICE",
             got=info.url,
-            allowed="a simulated device with zones, like sim:zns, or a zoned block device",
+            allowed="a simulated device with zones, like sim:zns, a zoned disk or NVMe namespace",
             action="choose another device; `uflip info DEVICE` prints the properties of one",
         )
     return [

@@ -120,7 +120,7 @@ def read_zones(text: str) -> ZoneReport:
 OPEN_CHANNEL = "open_channel"
 """Interface of a device whose host places data."""
 
-DeviceKind = Literal["sim", "file", "block", "nbd", "null"]
+DeviceKind = Literal["sim", "file", "block", "nvme", "nbd", "null"]
 
 Narrow = Annotated[int, Meta(ge=1, le=256)]
 """A part of an address; see `uflip.oc.FlashDevice`."""
@@ -243,6 +243,27 @@ class Profile(Struct, frozen=True):
     controller: Controller = Controller()
 
 
+class NvmeNamespace(Struct, frozen=True, omit_defaults=True):
+    """A namespace of an NVMe drive, as its commands see it.
+
+    Attributes
+    ----------
+    nsid : int
+        Its number on the drive.
+    command_bytes_max : int
+        The largest command, by the drive and the kernel; longer I/Os are sent in pieces [bytes].
+    append_bytes_max : int
+        The largest zone append [bytes]; 0 without zones.
+    placement_handles : int
+        Number of placement handles (Flexible Data Placement); 0 without them.
+    """
+
+    nsid: Count
+    command_bytes_max: Positive
+    append_bytes_max: Count = 0
+    placement_handles: Count = 0
+
+
 class DeviceDetails(Struct, frozen=True, omit_defaults=True):
     """Properties that only some devices have; None for the others.
 
@@ -267,6 +288,7 @@ class DeviceDetails(Struct, frozen=True, omit_defaults=True):
     history: Table | None = None
     inode: int | None = None
     interface: Text | None = None
+    namespace: NvmeNamespace | None = None
     physical_block_size: Text | None = None
     profile: Table | None = None
     rotational: Text | None = None
@@ -287,7 +309,7 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
     url : str
         Its name.
     kind : str
-        "sim", "file", "block", "nbd" or "null".
+        "sim", "file", "block", "nvme", "nbd" or "null".
     simulated : bool
         Whether a simulator answers: time is virtual, and every I/O has its causes.
     model, serial, firmware : str
@@ -326,7 +348,26 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
     @property
     def real(self) -> bool:
         """Hardware answers, or a file on it: time is the host's, and other load may disturb."""
-        return self.kind in ("file", "block", "nbd")
+        return self.kind in ("file", "block", "nvme", "nbd")
+
+    @property
+    def is_disk(self) -> bool:
+        """A block device of this machine, by its kernel interface or by commands of the drive."""
+        return self.kind in ("block", "nvme")
+
+    @property
+    def appends(self) -> bool:
+        """Whether zone append is possible: Linux has no system call for it on block devices."""
+        return self.zoned and self.kind != "block"
+
+    @property
+    def write_streams(self) -> int:
+        """Number of write streams that the host can name; 1 if there is nothing to choose."""
+        if self.details.namespace is not None:
+            return max(self.details.namespace.placement_handles, 1)
+        table = self.profile_table
+        streams = table.get("ftl", {}).get("write_streams", 1)
+        return 1 if "hot_cold" in table else int(streams)
 
     @property
     def null(self) -> bool:

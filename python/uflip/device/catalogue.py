@@ -78,6 +78,8 @@ def inspect_device(
     with native_errors():
         if target.kind == "nbd":
             info = read_info(_native.Device.nbd(target.name, writable=False).info_json())
+        elif target.kind == "nvme":
+            info = read_info(_native.inspect_nvme(target.name))
         else:
             info = read_info(_native.inspect_block(target.name))
     if not any_interface:

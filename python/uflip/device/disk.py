@@ -170,7 +170,7 @@ def device_number(info: DeviceInfo) -> tuple[int, int] | None:
         status = Path(parse_url(info.url).name).stat()
     except OSError:
         return None
-    number = status.st_rdev if info.kind == "block" else status.st_dev
+    number = status.st_rdev if info.is_disk else status.st_dev
     return os.major(number), os.minor(number)
 
 

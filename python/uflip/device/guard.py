@@ -48,7 +48,7 @@ def check_options(
     # The name of the file itself, followed by its content.
     names_file = target.kind == "file" and (destroy or "").startswith(target.name)
     is_own_file = names_file and (destroy or "").removeprefix(target.name)[:1] in ("", "+")
-    if destroy is not None and target.kind not in ("block", "nbd") and not is_own_file:
+    if destroy is not None and target.kind not in ("block", "nvme", "nbd") and not is_own_file:
         raise UsageError(
             "--destroy applies to block devices, to exports, and to a file by its own name",
             where="--destroy",
@@ -88,13 +88,19 @@ def _check_kinds(
 ) -> None:
     """Refuse options that have no effect on a device of this kind."""
     files = ("file", "block")
-    forms = {"file": "file:PATH", "block": "/dev/NAME", "nbd": "nbd:ADDRESS"}
+    stored = (*files, "nvme")
+    forms = {
+        "file": "file:PATH",
+        "block": "/dev/NAME",
+        "nvme": "nvme:/dev/NAME",
+        "nbd": "nbd:ADDRESS",
+    }
     for option, is_set, kinds, why in (
-        ("--data", data != DATA[0], files, "nothing is stored on this device"),
+        ("--data", data != DATA[0], stored, "nothing is stored on this device"),
         ("--buffered", buffered, files, "this device has no page cache"),
-        ("--completion", completion is not None, files, "the kernel has no queue for this device"),
-        ("--power", power is not None, (*files, "nbd"), "its energy is computed, see `[energy]`"),
-        ("--io-timeout", io_timeout_ns != IO_TIMEOUT_NS, (*files, "nbd"), "its I/Os are computed"),
+        ("--completion", completion is not None, stored, "the kernel has no queue for this device"),
+        ("--power", power is not None, (*stored, "nbd"), "its energy is computed, see `[energy]`"),
+        ("--io-timeout", io_timeout_ns != IO_TIMEOUT_NS, (*stored, "nbd"), "its I/Os are computed"),
     ):
         if is_set and target.kind not in kinds:
             words = (
@@ -134,7 +140,7 @@ def check_target_allowed(
             if completion == COMPLETIONS[-1]:
                 _native.check_polled(target.name, buffered)
             check_free_space(target.name, size)
-        elif target.kind == "block":
+        elif target.kind in ("block", "nvme"):
             _native.check_block(target.name, destroy)
 
 

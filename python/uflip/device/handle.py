@@ -446,7 +446,7 @@ class Device(Saved):
             raise UsageError(
                 "The device has no zones",
                 where=self.url,
-                allowed="a simulated device with zones (sim:zns), or a zoned block device",
+                allowed="a simulated device with zones (sim:zns), a zoned disk or NVMe namespace",
                 action="see `uflip info DEVICE`",
             )
         return read_zones(text)
@@ -494,7 +494,7 @@ class Device(Saved):
         Raises
         ------
         UflipError
-            If the zone refuses it; Linux does not support zone append on block devices.
+            If the zone refuses it; on a block device, which has no append: see nvme:/dev/NAME.
         """
         zone, size = self.zone(number), parse_count(size_bytes, "size_bytes")
         response_ns = self._command("append", zone.start_bytes, size)

@@ -158,17 +158,12 @@ def _open(
         opened = Device(export, url, durability)
         check_medium(opened.info)
         return opened
-    if target.kind == "block":
-        with native_errors():
-            block = _native.Device.block(
-                target.name,
-                writable=writable,
-                buffered=buffered,
-                data=data,
-                destroy=destroy,
-                brand=brand,
-            )
-        opened = _open_real(block, url, durability, completion, io_timeout_ns)
+    if target.kind in ("block", "nvme"):
+        disk = _open_disk(
+            target,
+            writable=writable, buffered=buffered, data=data, destroy=destroy, brand=brand,
+        )  # fmt: skip
+        opened = _open_real(disk, url, durability, completion, io_timeout_ns)
         check_medium(opened.info)
         return opened
     if completion == COMPLETIONS[-1]:
@@ -190,6 +185,31 @@ def _open(
         refuse_results(Path(target.name), "file", url)
     file = _wait_for_file(make, url, on_progress, io_timeout_ns, present=present)
     return _open_real(file, url, durability, completion, io_timeout_ns)
+
+
+def _open_disk(
+    target: DeviceUrl,
+    *,
+    writable: bool,
+    buffered: bool,
+    data: str,
+    destroy: str | None,
+    brand: str | None,
+) -> _native.Device:
+    """Open a block device, or the commands of an NVMe namespace."""
+    with native_errors():
+        if target.kind == "nvme":
+            return _native.Device.nvme(
+                target.name, writable=writable, data=data, destroy=destroy, brand=brand
+            )
+        return _native.Device.block(
+            target.name,
+            writable=writable,
+            buffered=buffered,
+            data=data,
+            destroy=destroy,
+            brand=brand,
+        )
 
 
 def check_medium(info: DeviceInfo) -> None:

@@ -55,23 +55,25 @@ def _check_commands(spec: Spec, info: DeviceInfo) -> None:
                 allowed=", ".join(mode for mode in MODES if mode not in ZONE_MODES),
                 action="name a device with zones, like sim:zns",
             )
-        if info.real and "append" in modes:
+        if "append" in modes and not info.appends:
             raise UsageError(
                 "Linux does not support zone append on block devices",
                 where=info.url,
                 got="append",
                 allowed="write: it goes to the write pointer",
-                action="write instead, or name a simulated device with zones, like sim:zns",
+                action="write instead, or send the drive's own commands: nvme:/dev/NAME",
             )
     stream = max((max(each.write_stream or 0, each.hot_write_stream or 0) for each in spec.parts),
                  default=0)  # fmt: skip
-    if stream and not info.simulated:  # a simulated device checks its own profile
+    if stream >= info.write_streams and not info.simulated:  # a simulated device checks it itself
         raise UsageError(
             "The device has no such write stream",
             where="write_stream",
             got=f"{stream} on {info.url}",
-            allowed="0: it does not separate writes",
-            action="simulate a device with write_streams, or omit write_stream",
+            allowed=f"0 to {info.write_streams - 1}"
+            if info.write_streams > 1
+            else "0: it does not separate writes",
+            action="name a device with write_streams or placement handles, or omit write_stream",
         )
 
 

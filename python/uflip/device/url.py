@@ -4,6 +4,7 @@ sim:NAME[?key=value&...]    a simulated device; NAME is a profile, or a path end
 sim:PATH.snapshot           a simulated device saved by `Device.save`
 file:PATH                   a regular file, through direct and synchronous I/O
 /dev/NAME, block:/dev/NAME  a block device of this machine
+nvme:/dev/NAME              an NVMe namespace by its own commands: /dev/ng0n1 or /dev/nvme0n1
 nbd:unix:PATH               an export of an NBD server, such as `uflip serve`; nbd:HOST:PORT
 null                        does nothing: measures the harness itself
 """
@@ -27,12 +28,14 @@ MAX_NUMBER_LENGTH = 100
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _REAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
-URL_FORMS = "sim:NAME, file:PATH, /dev/NAME, nbd:unix:PATH, null"
+URL_FORMS = "sim:NAME, file:PATH, /dev/NAME, nvme:/dev/NAME, nbd:unix:PATH, null"
+
+_GENERIC = re.compile(r"/dev/ng(\d+n\d+)", re.ASCII)
 
 
 @dataclass(frozen=True)
 class DeviceUrl:
-    """A parsed device URL: `kind` sim, file, block, nbd or null; `name` profile or path."""
+    """A parsed device URL: `kind` sim, file, block, nvme, nbd or null; `name` profile or path."""
 
     text: str
     kind: str
@@ -47,6 +50,8 @@ def parse_url(url: str) -> DeviceUrl:
     --------
     >>> parse_url("sim:demo?spare_factor=0.2").overrides
     (('spare_factor', '0.2'),)
+    >>> parse_url("nvme:/dev/ng0n1").name
+    '/dev/nvme0n1'
     """
     if not isinstance(url, str):
         raise UsageError(
@@ -63,10 +68,8 @@ def parse_url(url: str) -> DeviceUrl:
     scheme, colon, location = url.partition(":")
     if url == "null":
         return DeviceUrl(url, "null")
-    if url.startswith("/dev/"):
-        return DeviceUrl(f"block:{url}", "block", url)
-    if colon and scheme == "block" and location.startswith("/dev/"):
-        return DeviceUrl(url, "block", location)
+    if disk := _parse_disk(url):
+        return disk
     if colon and scheme == "file" and location:
         return DeviceUrl(url, "file", location)
     if colon and scheme == "nbd" and ":" in location:
@@ -83,6 +86,19 @@ def parse_url(url: str) -> DeviceUrl:
         allowed=URL_FORMS + f"; simulated: {', '.join(profile_names())}",
         action=_nearest_url(url),
     )
+
+
+def _parse_disk(url: str) -> DeviceUrl | None:
+    """Parse the name of a block device, or of an NVMe namespace."""
+    path = url.partition(":")[2] if url.startswith(("block:", "nvme:")) else url
+    if not path.startswith("/dev/"):
+        return None
+    generic = _GENERIC.fullmatch(path)
+    if generic or url.startswith("nvme:"):
+        # The guard examines the block device of the namespace; commands go to the generic one.
+        name = f"/dev/nvme{generic[1]}" if generic else path
+        return DeviceUrl(f"nvme:{name}", "nvme", name)
+    return DeviceUrl(f"block:{path}", "block", path)
 
 
 def _refuse_twice(url: str, pairs: tuple[tuple[str, str], ...]) -> None:
@@ -118,11 +134,13 @@ def with_overrides(url: str, overrides: Mapping[str, str | int | float | bool]) 
 def _nearest_url(url: str) -> str:
     """Return a suggestion for a malformed URL."""
     host, at, device_url = url.partition("@")
-    if at and device_url.startswith(("sim:", "file:", "/dev/", "block:", "nbd:")):
+    if at and device_url.startswith(("sim:", "file:", "/dev/", "block:", "nvme:", "nbd:")):
         reach = "is reached with --scheduler, see `uflip run --help`"
         return f"{device_url} on the machine {host} {reach}"
     if url in profile_names():
         return f"did you mean sim:{url}?"
+    if namespace := re.fullmatch(r"(?:nvme:)?((?:ng|nvme)\d+n\d+)", url, re.ASCII):
+        return f"did you mean nvme:/dev/{namespace[1]}?"
     with suppress(OSError, ValueError):  # the text may be too long for a path
         if Path(url).is_file():
             return f"did you mean file:{url}?"

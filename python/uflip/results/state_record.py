@@ -171,8 +171,8 @@ def last_write(info: DeviceInfo) -> Written:
     try:
         if info.kind == "file":
             return Written(mtime_ns=Path(info.url.removeprefix("file:")).stat().st_mtime_ns)
-        if info.kind == "block":
-            name = Path(info.url.removeprefix("block:")).resolve().name
+        if info.is_disk:
+            name = Path(info.url.removeprefix("block:").removeprefix("nvme:")).resolve().name
             counted = Path(f"/sys/class/block/{name}/stat").read_text().split()
             boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
             # Fields of Documentation/block/stat.rst: the seventh counts sectors written, the

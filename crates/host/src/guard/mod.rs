@@ -24,7 +24,7 @@ pub(crate) mod token;
 pub(crate) mod uses;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::path::PathBuf;
 

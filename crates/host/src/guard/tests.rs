@@ -34,6 +34,12 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).expect("write the file");
 }
 
+/// Build one of [`MACHINES`]; it exists as long as its folder.
+pub(crate) fn machine(name: &str) -> (TempDir, Machine) {
+    let (_, text) = MACHINES.iter().find(|(known, _)| *known == name).expect("a known machine");
+    build(text)
+}
+
 fn build(text: &str) -> (TempDir, Machine) {
     let root = tempfile::tempdir().expect("create a temporary folder");
     let mut path = root.path().to_path_buf();
@@ -79,7 +85,10 @@ fn link_devices(folder: &Path, links: &Path) {
     for entry in
         fs::read_dir(folder).expect("list the folder").flatten().filter(|e| e.path().is_dir())
     {
-        if let Some(number) = DeviceNumber::parse(&attribute(&entry.path().join("dev"))) {
+        // The generic device of an NVMe namespace is a character device.
+        let is_block = !entry.file_name().to_string_lossy().starts_with("ng");
+        let number = DeviceNumber::parse(&attribute(&entry.path().join("dev")));
+        if let Some(number) = number.filter(|_| is_block) {
             let link = links.join(format!("{}:{}", number.major, number.minor));
             symlink(entry.path(), link).expect("create the link");
         }

@@ -59,8 +59,8 @@ def _counts(context: Context, depth: int) -> IoCounts:
 def _why_not(context: Context, spec: Spec) -> str | None:
     if spec.depth > 1 and spec.ios < ROUNDS * spec.depth:
         return f"a zone has room for {spec.ios} I/Os only: {ROUNDS} are needed for each under way"
-    if context.info.real and any(part.mode == "append" for part in spec.parts):
-        return "Linux does not support zone append on block devices: it writes at the write pointer"
+    if not context.info.appends and any(part.mode == "append" for part in spec.parts):
+        return "Linux supports no zone append on block devices: name the drive as nvme:/dev/NAME"
     return None
 
 
