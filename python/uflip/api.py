@@ -95,7 +95,7 @@ def run(
         The folder; by default one under `results/`, named by device and time.
     suite : str, optional
         "uflip" (the micro-benchmarks of the papers), the default; "today" (later questions), "iq"
-        (write amplification) or "zones".
+        (write amplification), "zones" or "streams" (placement handles).
     scale : str, optional
         "standard" (the ranges and counts of uFLIP §5.1), the default; or "quick".
     only : str or sequence of str, optional

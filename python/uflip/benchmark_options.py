@@ -4,9 +4,10 @@ This module imports nothing: the command line uses these names in its options, a
 protected target before plans and numpy are loaded.
 """
 
-SUITES = ("uflip", "today", "iq", "zones", "inside")
+SUITES = ("uflip", "today", "iq", "zones", "streams", "inside")
 """`uflip`: the micro-benchmarks of the papers; `today`: later questions; `iq`: write amplification
-and latency under load; `zones`: zoned devices; `inside`: probes of what is inside a device."""
+and latency under load; `zones`: zoned devices; `streams`: write streams and placement handles;
+`inside`: probes of what is inside a device."""
 
 SUITE = "uflip"
 

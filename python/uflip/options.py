@@ -289,7 +289,8 @@ MICRO_BENCHMARKS = (
         "|".join(SUITES),
         "Micro-benchmarks: uflip: those of the papers; today: queues, caches, reads "
         "under writes and other extensions; iq: write amplification under skew, and latency under "
-        f"load; zones: zoned devices.  [default: {SUITE}]",
+        "load; zones: zoned devices; streams: write streams, placement handles.  "
+        f"[default: {SUITE}]",
         parse_text,
     ),
     Option(

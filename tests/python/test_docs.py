@@ -251,6 +251,7 @@ def test_exit_codes_are_documented_with_their_meaning() -> None:
         *varied_micro_benchmarks("today"),
         *varied_micro_benchmarks("iq"),
         *varied_micro_benchmarks("zones"),
+        *varied_micro_benchmarks("streams"),
         *varied_micro_benchmarks("inside"),
     ],
 )
@@ -262,8 +263,10 @@ def test_micro_benchmarks_are_documented_with_their_ranges(name: str) -> None:
         "bytes/s": lambda rate: f"{format_size(rate)}/s",
     }
     for scale in SCALES:
-        # A null device can do everything, but has no zones.
-        device = "sim:zns" if name in varied_micro_benchmarks("zones") else "null"
+        # A null device can do everything, but has neither zones nor write streams.
+        special = {"sim:zns": "zones", "sim:demo?blocks_per_die=128&write_streams=8": "streams"}
+        devices = [url for url, suite in special.items() if name in varied_micro_benchmarks(suite)]
+        device = (devices or ["null"])[0]
         info = inspect_device(device)
         if name in varied_micro_benchmarks("iq"):  # zones of a small device are smaller
             info = replace(info, capacity_bytes=1 << 40)

@@ -48,7 +48,7 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
         return
     info = inspect_device(device, size=size, buffered=buffered, any_interface=True)
     document = plain(info)
-    if info.kind == "block":
+    if info.is_disk:
         report = report_block(parse_url(device).name)
         # A device that is in use gets no token that could be pasted.
         document |= report if not report["in_use"] else {"in_use": report["in_use"]}
@@ -62,7 +62,8 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
         document["micro_benchmarks"] = [*micro_benchmarks_for(info.addresses, "zones")]
     else:
         document["micro_benchmarks"] = [*micro_benchmarks_for(info.addresses)]
-        for suite in ("today", "iq", "inside"):
+        suites = ("today", "iq", *(("streams",) if info.write_streams > 1 else ()), "inside")
+        for suite in suites:
             if names := [*micro_benchmarks_for(info.addresses, suite)]:
                 document[f"micro_benchmarks_of_{suite}"] = names
     if as_json:

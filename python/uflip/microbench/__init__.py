@@ -5,7 +5,8 @@ Each module names the part of Table 1 that it implements, holds the ranges as da
 texts and the finding of a report. A new one needs a file and a line here. Those of uFLIP-OC
 (`open_channel`) need a device with physical addresses, all others one with sectors. Those of the
 papers are one suite, the newer ones (`today`) another, those of SSD-iq (`iq`) a third, those of
-zones (`zones`) a fourth, the probes of `uflip infer` (`inside`) a fifth. A plan uses one suite.
+zones (`zones`) a fourth, those of write streams (`streams`) a fifth, the probes of `uflip infer`
+(`inside`) a sixth. A plan uses one suite.
 
 =====================  =======================================================================
 `experiment`           planned runs, and the context in which micro-benchmarks define them
@@ -16,6 +17,7 @@ zones (`zones`) a fourth, the probes of `uflip infer` (`inside`) a fifth. A plan
 `today`                extensions: queues, caches, reads under writes
 `iq`                   write amplification and latency under load
 `zones`                those of zoned devices: appends, resets, several zones at once
+`streams`              those of write streams: placement handles, hot data apart
 `inside`               probes that identify the properties of a device
 `labels`               names of patterns and parameters, formatted values
 =====================  =======================================================================
@@ -64,6 +66,7 @@ from uflip.microbench.iq import (
 )
 from uflip.microbench.micro_benchmark import Addresses, MicroBenchmark
 from uflip.microbench.open_channel import oc0, oc1, oc2, oc3
+from uflip.microbench.streams import each_stream, hot_stream
 from uflip.microbench.today import (
     cache_cliff,
     cache_refill,
@@ -123,6 +126,8 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         zone_reset,
         zone_finish,
         zone_wear,
+        each_stream,
+        hot_stream,
         clear,
         read_size,
         read_each,
@@ -138,7 +143,7 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         overwrite_part,
     )
 }
-"""By name, in the order of the papers, then those of today, of SSD-iq, of zones and the probes.
+"""By name, in the order of the papers, then of today, SSD-iq, zones and streams, and the probes.
 
 `baseline` comes first and varies nothing: it contains the long runs of the four baseline patterns
 that all other results are compared with.

@@ -9,7 +9,7 @@ from uflip.microbench.finding import Rule, largest_effect
 from uflip.microbench.open_channel.jobs import JobScope
 
 Addresses = Literal["sectors", "physical"]
-Suite = Literal["uflip", "today", "iq", "zones", "inside"]
+Suite = Literal["uflip", "today", "iq", "zones", "streams", "inside"]
 
 
 def no_experiments(_context: Context) -> list[Experiment]:

@@ -1,0 +1,55 @@
+"""Each stream: random writes through one write stream, or placement handle, after the other.
+
+**Source**: NVM Express Base Specification 2.1, Flexible Data Placement: a write names a placement
+handle, and the drive counts bytes of the host and of the medium for all handles together.
+**Faithful**: one handle a run, so that the counters before and after a run are those of a handle.
+**Simplified**: uniform writes to the whole device through one handle; the others are not written.
+**Ambiguous**: handles of a drive may have different types (initially or persistently isolated).
+"""
+
+from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios
+from uflip.microbench.iq.long_writes import PATTERN, describe_results, long_writes
+from uflip.microbench.layout import Varying, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.streams.stream_layout import MAX_STREAMS, why_no_stream
+from uflip.spec import Spec
+
+VARYING = Varying("each_stream", "write_stream", "")
+STANDARD = tuple(range(MAX_STREAMS))
+QUICK = (0, 1)
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out random writes, by the stream that they name."""
+    values = QUICK if context.quick else STANDARD
+    return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=why_no_stream)]
+
+
+def _describe(context: Context, _pattern: str, write_stream: int) -> Spec:
+    return long_writes(context, write_stream=write_stream)
+
+
+def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
+    """Return the sentence with rate and write amplification of each stream."""
+    return describe_results(measured, lambda stream: f"stream {stream}")
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Each stream",
+    experiments=experiments,
+    question="What do random writes through each write stream cost?",
+    how_to_read=(
+        "A line for each write stream or placement handle. Streams of one kind have the same rate "
+        "and write amplification; one that differs has other blocks, or another kind of isolation."
+    ),
+    finding=finding,
+    figure="rounds",
+    levels=False,
+    suites=("streams",),
+    own_length=True,
+    fixed_order=True,
+    overwrites=True,
+    rounds=True,
+)
