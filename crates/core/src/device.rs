@@ -234,17 +234,18 @@ impl Counters {
         }
     }
 
-    /// Return the counters by name, as JSON: those of energy only if the device accounts for it.
+    /// Return the counters as JSON, in their order: those of energy only if the device accounts for it.
     ///
     /// # Panics
     /// Never: counters are serializable.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut named = serde_json::to_value(self).expect("counters are serializable");
+        let mut text = serde_json::to_string(self).expect("counters are serializable");
         for (name, nanojoules) in self.energy.iter().flat_map(Energy::named) {
-            named[name] = nanojoules.into();
+            text.pop();
+            text.push_str(&format!(",\"{name}\":{nanojoules}}}"));
         }
-        named.to_string()
+        text
     }
 }
 
