@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{Bytes, Energy, Nanos, Result, ZoneReport};
+use crate::{Bytes, ContentShares, Energy, Nanos, Result, ZoneReport};
 
 /// The identifier of a submitted request, valid until its completion is taken.
 #[derive(
@@ -302,6 +302,14 @@ pub trait Device: Sized {
 
     /// Return the counters; `None` if the device has none.
     fn counters(&self) -> Option<Counters>;
+
+    /// Set the content of all following writes; `None`: the device's own choice.
+    ///
+    /// # Errors
+    /// If the device cannot write such content.
+    fn set_content(&mut self, _content: Option<ContentShares>) -> Result<()> {
+        Ok(())
+    }
 
     /// Return the present state of all zones; `None` if the device is not zoned.
     ///

@@ -262,11 +262,13 @@ pub enum AddressStatus {
     Retired,
     /// A failed program: the page is used up and cannot be read.
     ProgramFailed,
+    /// A read without an error whose data differs from what was written; only if it is compared.
+    Mismatch,
 }
 
 impl AddressStatus {
     /// All names, in the order of the enum's numbers.
-    pub const NAMES: [&'static str; 9] = [
+    pub const NAMES: [&'static str; 10] = [
         "done",
         "out_of_range",
         "partial_page",
@@ -276,6 +278,7 @@ impl AddressStatus {
         "erase_failed",
         "retired",
         "program_failed",
+        "mismatch",
     ];
 
     /// Return the name.

@@ -3,6 +3,7 @@
 //! This crate defines names, units and contracts, and never accesses a device. `core` imports no
 //! other crate of the workspace.
 
+pub mod content;
 mod device;
 mod durability;
 mod energy;
@@ -16,6 +17,7 @@ mod state;
 mod units;
 mod zone;
 
+pub use content::{Content, ContentShares};
 pub use device::{
     Breakdown, CauseColumn, Completion, CompletionQueue, Counters, Device, DeviceInfo, DeviceKind,
     Ticket,

@@ -20,6 +20,7 @@ mod run;
 pub mod spec;
 mod state;
 mod trace;
+pub mod verify;
 pub mod zones;
 
 pub use drive::{AHEAD, Control, NextRequest, RecordCompletion, Requests, When};

@@ -102,6 +102,7 @@ where
     pattern.check_on(device.info().kind)?;
     pattern.check_streams(device.info())?;
     pattern.check_complete()?;
+    device.set_content(pattern.content())?;
     let causes = Causes::for_run::<D>(&pattern).names();
     let (recorded, pattern, stop_record) = match pattern.stop {
         None => (run_fixed_length(device, &pattern, control, out)?, pattern, None),
@@ -386,7 +387,8 @@ where
     let prepare = |pattern| submitters(device, pattern, control, None, |_, recorder| recorder);
     let mut prepared = patterns.iter().map(prepare).collect::<Result<Vec<_>>>()?;
     let mut marks = Vec::with_capacity(patterns.len() + 1);
-    for submitters in &mut prepared {
+    for (submitters, pattern) in prepared.iter_mut().zip(&patterns) {
+        device.set_content(pattern.content())?;
         marks.push((device.now(), device.counters()));
         let result = drive_all(device, submitters, control);
         first_failure(submitters.iter_mut().map(|submitter| &mut submitter.trace), result)?;

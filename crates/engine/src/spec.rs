@@ -8,7 +8,8 @@
 //! open loops ([`crate::arrivals`]); replays of lists of I/Os ([`crate::list`]); queue_depth; write
 //! streams, as NVMe's streams directive and its placement handles name them; the modes trim,
 //! append, reset, finish, open and close, the last five for zoned devices; mixes of more than two
-//! patterns, by weights ([`mix_order`]).
+//! patterns, by weights ([`mix_order`]); compress_percent and duplicate_percent, as fio's
+//! buffer_compress_percentage and dedupe_percentage.
 //! **Ambiguous**: (1) `io_count` includes the `io_ignore` first I/Os. (2) For a mix both count I/Os
 //! of the *rarer* (second) pattern: the run issues (ratio + 1) times as many, so the rare pattern
 //! runs as long as it would alone. For a drawn mix, where neither pattern has a fixed share, they
@@ -31,7 +32,9 @@ use std::sync::Arc;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, Mode, Nanos, Result, SECTOR_BYTES_MIN};
+use uflip_core::{
+    Bytes, ContentShares, DeviceInfo, DeviceKind, Error, Mode, Nanos, Result, SECTOR_BYTES_MIN,
+};
 
 use crate::list::{IoList, ListSummary};
 use crate::location::{LOCATIONS, LocationName};
@@ -69,6 +72,8 @@ pub struct BasicSpec {
     pub location_values: BTreeMap<&'static str, i128>,
     pub write_stream: Option<u64>,
     pub hot_write_stream: Option<u64>,
+    pub compress_percent: Option<u64>,
+    pub duplicate_percent: Option<u64>,
     pub pause: Option<u64>,
     pub burst: Option<u64>,
     pub interval: Option<u64>,
@@ -197,6 +202,8 @@ pub struct Basic {
     /// The stream of its writes, and the stream of writes to a hot area.
     pub write_stream: u8,
     pub hot_write_stream: u8,
+    /// The content of its writes, if the pattern determines it.
+    pub content: Option<ContentShares>,
 }
 
 /// The source of I/Os of one process.
@@ -322,6 +329,8 @@ pub struct Resolved {
     pub totals: Totals,
     /// The stop rule, if the length is not fixed.
     pub stop: Option<Stop>,
+    /// Whether the data of its writes can be verified afterwards.
+    pub verified: bool,
     /// The processes of each pattern, in the order of `streams`.
     pub(crate) groups: Vec<ProcessGroup>,
 }
@@ -351,6 +360,44 @@ impl Resolved {
         PatternSpec::parse(&canonical.to_string())
             .and_then(|spec| spec.resolve(Bytes(u64::MAX >> 1), Bytes(SECTOR_BYTES_MIN)))
             .expect("a complete pattern is valid")
+    }
+
+    /// Return the content of its writes; `None` if the device may choose it.
+    #[must_use]
+    pub fn content(&self) -> Option<ContentShares> {
+        let given = self.written_parts().find_map(|basic| basic.content);
+        given.or_else(|| self.verified.then(ContentShares::default))
+    }
+
+    /// Return the basic patterns that write.
+    fn written_parts(&self) -> impl Iterator<Item = &Basic> {
+        let parts = self.streams.iter().flat_map(|stream| match &stream.source {
+            StreamSource::Basic(basic) => std::slice::from_ref(basic),
+            StreamSource::Mix { parts, .. } => parts.as_slice(),
+            StreamSource::List(_) => &[],
+        });
+        parts.filter(|basic| basic.mode.is_write())
+    }
+
+    /// Refuse writes of different content in one run.
+    fn check_content(&self) -> Result<()> {
+        let mut contents = self.written_parts().map(|basic| basic.content);
+        let first = contents.next().flatten();
+        match contents.find(|content| *content != first) {
+            None => Ok(()),
+            Some(other) => {
+                let text = |content: Option<ContentShares>| {
+                    content.map_or("none".into(), |content| {
+                        format!("{} and {}", content.compress_percent, content.duplicate_percent)
+                    })
+                };
+                Err(Error::usage("The writes of a run have one content")
+                    .at("compress_percent, duplicate_percent")
+                    .got(format!("{}; {}", text(first), text(other)))
+                    .allowed("the same two percentages in each pattern that writes")
+                    .action("give both to every pattern that writes, or run the patterns in turn"))
+            }
+        }
     }
 
     /// Refuse a queue depth above 1 where the device does not support it.

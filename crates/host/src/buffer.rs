@@ -5,8 +5,11 @@
 //! successive writes begin at different offsets of a larger pool, so that no two adjacent blocks
 //! are alike. This avoids filling a buffer before every I/O (which changed the results of a
 //! compressing target by a factor of two in fio). Every sector carries the [`SectorStamp`] of the
-//! medium. Reads go to separate buffers: read data is never written.
+//! medium. Reads go to separate buffers: read data is never written. If a pattern determines the
+//! content ([`uflip_core::content`]), each write is generated in a read buffer, before its time is
+//! taken.
 
+use uflip_core::content::ContentWriter;
 use uflip_core::random::{self, SeedableRng, Xoshiro256PlusPlus};
 use uflip_core::{Error, Result};
 
@@ -61,6 +64,7 @@ pub struct Pool {
     /// The number of read buffers.
     sinks: usize,
     write_offset: usize,
+    stamp: SectorStamp,
 }
 
 // SAFETY: the pool owns its memory and hands out pointers only through `&mut self`.
@@ -89,7 +93,7 @@ impl Pool {
                 unsafe { std::ptr::write_volatile(byte, 0) };
             }),
         }
-        Pool { memory, layout, max_io_bytes, sinks, write_offset: 0 }
+        Pool { memory, layout, max_io_bytes, sinks, write_offset: 0, stamp }
     }
 
     /// Return the largest I/O [bytes].
@@ -105,7 +109,34 @@ impl Pool {
         unsafe { self.memory.add(self.write_offset) }
     }
 
-    /// Return the read buffer. Read data is never examined.
+    /// Generate the next write of `writer` in the buffer of queue entry `entry`.
+    pub(crate) fn generate(
+        &mut self,
+        entry: usize,
+        writer: &mut ContentWriter,
+        offset: u64,
+        size: usize,
+    ) -> *const u8 {
+        let sink = self.sink_for(entry);
+        // SAFETY: a read buffer has `max_io_bytes` bytes, at least `size`, and is not in use.
+        let sectors = unsafe { std::slice::from_raw_parts_mut(sink, size) };
+        writer.fill_next(offset, sectors);
+        self.stamp.apply(sectors);
+        sink
+    }
+
+    /// Return the number of read buffers.
+    pub(crate) fn sinks(&self) -> usize {
+        self.sinks
+    }
+
+    /// Return the first `size` bytes of the read buffer.
+    pub(crate) fn data(&mut self, size: usize) -> &[u8] {
+        // SAFETY: the read buffer has `max_io_bytes` bytes, at least `size`.
+        unsafe { std::slice::from_raw_parts(self.sink(), size) }
+    }
+
+    /// Return the read buffer.
     #[inline]
     pub(crate) fn sink(&mut self) -> *mut u8 {
         self.sink_for(0)

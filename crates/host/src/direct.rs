@@ -10,9 +10,10 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use uflip_core::content::{Content, ContentWriter, check_data_source};
 use uflip_core::{
-    Bytes, Completion, CompletionQueue, Counters, Device, DeviceInfo, DeviceKind, Durability,
-    Error, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket, ZoneReport,
+    Bytes, Completion, CompletionQueue, ContentShares, Counters, Device, DeviceInfo, DeviceKind,
+    Durability, Error, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket, ZoneReport,
 };
 
 use crate::buffer::{Data, Pool};
@@ -32,6 +33,9 @@ pub struct DirectDevice {
     info: DeviceInfo,
     file: Arc<File>,
     data: Data,
+    /// The content of writes, if the pattern determines it; and the process of this handle.
+    writer: Option<ContentWriter>,
+    process: u64,
     durability: Durability,
     /// Whether completions of a queue are polled.
     polls: bool,
@@ -69,6 +73,8 @@ impl DirectDevice {
             info,
             file: Arc::new(file),
             data,
+            writer: None,
+            process: 0,
             durability: Durability::default(),
             polls: false,
             writes: Arc::default(),
@@ -223,6 +229,37 @@ impl DirectDevice {
         }
     }
 
+    /// Return the content of the last run, if its pattern determined it.
+    #[must_use]
+    pub fn content(&self) -> Option<Content> {
+        self.writer.map(|writer| writer.content())
+    }
+
+    /// Take over the content of a run on another handle.
+    pub fn adopt_content(&mut self, content: Option<Content>) {
+        self.writer = content.map(|content| ContentWriter::new(content, self.process));
+    }
+
+    /// Return the source of the content of writes.
+    pub(crate) fn writer(&mut self) -> Option<&mut ContentWriter> {
+        self.writer.as_mut()
+    }
+
+    /// Return the data of a read, and execute it now.
+    ///
+    /// # Errors
+    /// Any error of the device.
+    pub fn read_back(&mut self, io: &Io) -> Result<&[u8]> {
+        self.submit(io)?;
+        self.complete()?;
+        Ok(self.pool.data(io.size.0 as usize))
+    }
+
+    /// Mark generated sectors as data of this medium.
+    pub fn mark_sectors(&self, sectors: &mut [u8]) {
+        self.mark.stamp().apply(sectors);
+    }
+
     /// Return the durability of writes.
     pub(crate) fn durability(&self) -> Durability {
         self.durability
@@ -349,7 +386,10 @@ impl Device for DirectDevice {
                 completed = clock::now();
             }
             Mode::Write => {
-                let data = self.pool.next_data();
+                let data = match &mut self.writer {
+                    None => self.pool.next_data(),
+                    Some(writer) => self.pool.generate(0, writer, request.offset.0, size),
+                };
                 submitted = clock::now();
                 // `next_data` points to at least `size` bytes.
                 moved_bytes = self.write(data, size, offset);
@@ -378,12 +418,21 @@ impl Device for DirectDevice {
         None
     }
 
+    fn set_content(&mut self, content: Option<ContentShares>) -> Result<()> {
+        if content.is_some() {
+            check_data_source(&self.info.url, self.data.name())?;
+        }
+        let run = |shares| Content { shares, run: run_number() };
+        self.adopt_content(content.map(run));
+        Ok(())
+    }
+
     fn zones(&self) -> Result<Option<ZoneReport>> {
         zoned::report(&self.file, &self.info)
     }
 
     fn split(&self, submitters: usize) -> Result<Option<Vec<DirectDevice>>> {
-        let handle = |_| {
+        let handle = |process: usize| {
             let file = self.file.try_clone().map_err(|error| {
                 Error::os("The device handle cannot be duplicated", &self.info.url, &error)
             })?;
@@ -392,10 +441,22 @@ impl Device for DirectDevice {
             let handle = DirectDevice::with_watch(watch, info, file, self.data, mark);
             let writes = Arc::clone(&self.writes);
             let (durability, polls) = (self.durability, self.polls);
-            Ok(DirectDevice { durability, polls, writes, ..handle })
+            let process = process as u64;
+            let writer = self.content().map(|content| ContentWriter::new(content, process));
+            Ok(DirectDevice { durability, polls, writes, writer, process, ..handle })
         };
         (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
     }
+}
+
+/// Return a number that no other run has.
+#[must_use]
+pub fn run_number() -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: the buffer has the stated size.
+    unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    // If the call is missing, the clock still differs.
+    u64::from_le_bytes(bytes) ^ clock::now().0
 }
 
 /// Return the I/O method, as stored with a result.

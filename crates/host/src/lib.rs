@@ -31,7 +31,7 @@ pub use buffer::Data;
 pub use clock::{clock_cost_ns, now, wait_until};
 pub use completions::{Completions, check_polled};
 pub use data_file::{DataFile, DataOptions, check_data_file};
-pub use direct::DirectDevice;
+pub use direct::{DirectDevice, run_number};
 pub use drive_query::{DriveQuery, query_drive};
 pub use file::{FileOptions, Growth, check_file, inspect_file, open_file};
 pub use guard::Roots;

@@ -14,8 +14,8 @@
 //! A polled device raises no interrupts at all; entering the kernel polls it.
 
 use uflip_core::{
-    Completion, Counters, Device, DeviceInfo, Durability, Error, Io, Mode, Nanos, Result, Ticket,
-    ZoneReport,
+    Completion, Content, ContentShares, Counters, Device, DeviceInfo, Durability, Error, Io, Mode,
+    Nanos, Result, Ticket, ZoneReport,
 };
 
 use crate::buffer::Pool;
@@ -113,6 +113,22 @@ impl<Q: IoQueue> QueuedDevice<Q> {
     /// Return the opened, checked and marked device below the queue.
     pub fn direct_mut(&mut self) -> &mut DirectDevice {
         &mut self.direct
+    }
+
+    /// Return the content of the run, if its pattern determined it.
+    #[must_use]
+    pub fn content(&self) -> Option<Content> {
+        self.direct.content()
+    }
+
+    /// Return the data of a write: generated in the buffer of `slot`, or of the pool.
+    fn write_data(&mut self, io: &Io, slot: u32) -> *const u8 {
+        match self.direct.writer() {
+            None => self.pool.next_data(),
+            Some(writer) => {
+                self.pool.generate(slot as usize, writer, io.offset.0, io.size.0 as usize)
+            }
+        }
     }
 
     fn queue_error(&self, error: &std::io::Error) -> Error {
@@ -217,7 +233,7 @@ impl<Q: IoQueue> Device for QueuedDevice<Q> {
         let slot = self.table.take_slot(request, &self.direct);
         let memory = match request.mode {
             Mode::Read => self.pool.sink_for(slot as usize),
-            mode if mode.is_write() => self.pool.next_data().cast_mut(),
+            mode if mode.is_write() => self.write_data(request, slot).cast_mut(),
             _ => std::ptr::null_mut(),
         };
         let submitted = clock::now();
@@ -260,6 +276,18 @@ impl<Q: IoQueue> Device for QueuedDevice<Q> {
             Ok(completion) => Ok(completion),
             Err((io, number)) => Err(self.queue.io_error(&self.direct, &io, number)),
         }
+    }
+
+    fn set_content(&mut self, content: Option<ContentShares>) -> Result<()> {
+        if content.is_some() && self.pool.sinks() < self.table.depth() {
+            let (depth, size) = (self.table.depth(), self.pool.max_io_bytes());
+            return Err(Error::usage("The writes in flight are too large to generate their content")
+                .at("queue_depth")
+                .got(format!("{depth} I/Os of {size} bytes"))
+                .allowed(format!("{READ_BYTES_MAX} bytes in flight"))
+                .action("use a smaller queue depth or I/O size"));
+        }
+        self.direct.set_content(content)
     }
 
     fn zones(&self) -> Result<Option<ZoneReport>> {

@@ -18,10 +18,11 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+use uflip_core::content::{Content, ContentWriter};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, fill};
 use uflip_core::{
-    Bytes, Completion, CompletionQueue, Counters, Device, DeviceInfo, DeviceKind, Durability,
-    Error, ErrorKind, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket,
+    Bytes, Completion, CompletionQueue, ContentShares, Counters, Device, DeviceInfo, DeviceKind,
+    Durability, Error, ErrorKind, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket,
 };
 
 use crate::wire::{
@@ -61,6 +62,9 @@ pub struct NbdDevice {
     request: Vec<u8>,
     sink: Vec<u8>,
     completions: CompletionQueue,
+    /// The content of writes, if the pattern determines it; and the process of this handle.
+    writer: Option<ContentWriter>,
+    process: u64,
 }
 
 /// The properties of an export, from the server.
@@ -135,7 +139,25 @@ impl NbdDevice {
             request: Vec::new(),
             sink: Vec::new(),
             completions: CompletionQueue::default(),
+            writer: None,
+            process: 0,
         })
+    }
+
+    /// Return the content of the last run, if its pattern determined it.
+    #[must_use]
+    pub fn content(&self) -> Option<Content> {
+        self.writer.map(|writer| writer.content())
+    }
+
+    /// Return the data of a read, and execute it now.
+    ///
+    /// # Errors
+    /// Any error of the server.
+    pub fn read_back(&mut self, io: &Io) -> Result<&[u8]> {
+        self.submit(io)?;
+        self.complete()?;
+        Ok(&self.sink[..io.size.0 as usize])
     }
 
     /// Set the time limit of each request; 0: no limit.
@@ -444,6 +466,10 @@ impl Device for NbdDevice {
         if request.mode.moves_data() {
             self.reserve(request.size.0 as usize);
         }
+        if let (Mode::Write, Some(writer)) = (request.mode, &mut self.writer) {
+            let data = &mut self.request[REQUEST_BYTES..][..request.size.0 as usize];
+            writer.fill_next(request.offset.0, data);
+        }
         let submitted = uflip_host::now();
         let result = self.execute(request);
         let completed = uflip_host::now();
@@ -465,6 +491,18 @@ impl Device for NbdDevice {
         None
     }
 
+    fn set_content(&mut self, content: Option<ContentShares>) -> Result<()> {
+        if content.is_none() && self.writer.is_some() {
+            // Filled again with random data.
+            self.request.clear();
+        }
+        self.writer = content.map(|shares| {
+            let content = Content { shares, run: uflip_host::run_number() };
+            ContentWriter::new(content, self.process)
+        });
+        Ok(())
+    }
+
     fn split(&self, submitters: usize) -> Result<Option<Vec<NbdDevice>>> {
         if submitters > 1 && self.flags & can::MULTI_CONN == 0 {
             return Err(Error::usage(
@@ -474,11 +512,13 @@ impl Device for NbdDevice {
             .action("run patterns of one process on it"));
         }
         let address = self.info.url.strip_prefix("nbd:").unwrap_or(&self.info.url);
-        let handle = |_| {
+        let handle = |process: usize| {
             let other = NbdDevice::open(address, false)?;
             let writes = Arc::clone(&self.writes);
             let NbdDevice { writable, durability, timeout, .. } = *self;
-            Ok(NbdDevice { writable, durability, timeout, writes, ..other })
+            let process = process as u64;
+            let writer = self.content().map(|content| ContentWriter::new(content, process));
+            Ok(NbdDevice { writable, durability, timeout, writes, writer, process, ..other })
         };
         (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
     }

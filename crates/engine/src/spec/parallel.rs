@@ -44,6 +44,7 @@ impl PatternSpec {
             let allowed = format!("{} (a century) of pauses in all", Nanos(TOTAL_PAUSE_NS_MAX));
             return Err(out_of_range("pause", resolved.totals.pause_ns, &allowed));
         }
+        resolved.check_content()?;
         Ok(resolved)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use uflip_core::{Bytes, Error, Mode, Nanos, Result, format_bytes};
+use uflip_core::{Bytes, ContentShares, Error, Mode, Nanos, Result, format_bytes};
 
 use crate::list::{IO_SIZE_MAX, IoList, ListSummary};
 use crate::location::{LOCATIONS, LocationParameter};
@@ -162,6 +162,7 @@ pub(super) fn resolve_one(
         slots,
         write_stream,
         hot_write_stream,
+        content: content_of(spec)?,
     };
     let canonical = canonical_basic(spec, &basic, time, [io_shift, target_offset, target_size]);
     Ok((basic, canonical))
@@ -211,6 +212,10 @@ fn canonical_basic(
     }
     if basic.hot_write_stream != basic.write_stream {
         map.insert("hot_write_stream".into(), basic.hot_write_stream.into());
+    }
+    if let Some(content) = basic.content {
+        map.insert("compress_percent".into(), content.compress_percent.into());
+        map.insert("duplicate_percent".into(), content.duplicate_percent.into());
     }
     if matches!(time, TimeName::Pause | TimeName::Burst) {
         map.insert("pause".into(), basic.pause.0.into());
@@ -268,6 +273,27 @@ fn write_streams_of(spec: &BasicSpec) -> Result<(u8, u8)> {
     }
     let all = all.unwrap_or(0);
     Ok((all as u8, hot.unwrap_or(all) as u8))
+}
+
+/// Return the content of the writes; `None` if the specification leaves it to the device.
+fn content_of(spec: &BasicSpec) -> Result<Option<ContentShares>> {
+    let shares = [
+        ("compress_percent", spec.compress_percent),
+        ("duplicate_percent", spec.duplicate_percent),
+    ];
+    for (key, percent) in shares {
+        match percent {
+            Some(_) if spec.mode != Mode::Write => return Err(not_applicable(key, "mode 'write'")),
+            Some(got) if got > 100 => return Err(out_of_range(key, got, "0 to 100")),
+            _ => {}
+        }
+    }
+    let [compress_percent, duplicate_percent] = shares.map(|(_, percent)| percent);
+    let is_given = compress_percent.is_some() || duplicate_percent.is_some();
+    Ok(is_given.then(|| ContentShares {
+        compress_percent: compress_percent.unwrap_or(0) as u8,
+        duplicate_percent: duplicate_percent.unwrap_or(0) as u8,
+    }))
 }
 
 /// Return the time function, its pause [ns] and its burst (`None`: no pauses).
@@ -421,7 +447,7 @@ pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Len
         StreamSource::Mix { .. } | StreamSource::Basic(_) | StreamSource::List(_) => 1,
     };
     let groups = vec![ProcessGroup { processes: streams.len(), round }];
-    Resolved { canonical, streams, totals, stop, groups }
+    Resolved { canonical, streams, totals, stop, verified: false, groups }
 }
 
 /// Return the number of I/Os of each basic pattern of a process.
