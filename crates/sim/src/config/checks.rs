@@ -141,6 +141,11 @@ impl Profile {
             ("write_streams", self.ftl.write_streams.is_some() && name != "page_map"),
             ("merges_side_by_side", self.ftl.merges_side_by_side.is_some() && !self.merges()),
             ("mapping_unit_bytes", self.ftl.mapping_unit_bytes.is_some() && !has_units),
+            (
+                "compression_unit_bytes",
+                self.ftl.compression_unit_bytes.is_some() && name != "page_map",
+            ),
+            ("deduplicates", self.ftl.deduplicates && name != "page_map"),
             ("[zones]", self.zones.is_some() && !zoned),
             ("[power_loss]", self.power_loss.is_some() && zoned),
             ("[rings]", self.rings.is_some() && !of_page_maps),

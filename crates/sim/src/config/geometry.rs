@@ -166,6 +166,12 @@ impl Profile {
         self.geometry.page_bytes / unit.max(1)
     }
 
+    /// Return the number of mapping units per compression unit.
+    pub(crate) fn compression_unit_pages(&self) -> u32 {
+        let unit = self.geometry.page_bytes / self.units();
+        self.ftl.compression_unit_bytes.map_or(1, |bytes| bytes / unit)
+    }
+
     /// Return the number of sectors per flash page if sectors cross the channel separately;
     /// otherwise 0.
     pub(super) fn sectors_sent(&self) -> u32 {
@@ -183,6 +189,12 @@ impl Profile {
             );
             let wrong = !fits || page / unit > UNITS_MAX;
             invalid.reject_if(wrong, "mapping_unit_bytes", &unit, allowed);
+        }
+        if let Some(bytes) = self.ftl.compression_unit_bytes {
+            let unit = self.ftl.mapping_unit_bytes.unwrap_or(page).max(1);
+            let fits = bytes.is_multiple_of(unit) && (2..=UNITS_MAX).contains(&(bytes / unit));
+            let allowed = format!("2 to {UNITS_MAX} whole mapping units of {unit} bytes");
+            invalid.reject_if(!fits, "compression_unit_bytes", &bytes, allowed);
         }
         let too_many = self.sectors_sent() > u32::from(u16::MAX);
         let allowed = "false with pages of more than 65535 sectors";

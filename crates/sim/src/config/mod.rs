@@ -248,6 +248,16 @@ parameters! {
             "granularity of the map: units of several writes are gathered into one program of a \
              flash page, and relocated units are packed with others. Counters then count units";
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        compression_unit_bytes: Option<u32> =
+            "2 to 64 whole mapping units; no compression without the key; for `page_map` only" in "bytes",
+            "data that is compressed as a whole (OFC §VI). It takes as many mapping units as its \
+             compressed size needs, by `compress_percent` of the pattern; units of several \
+             writes share a flash page. Needs `mapping_unit_bytes`";
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        deduplicates: bool = "`true`, `false`; `false` without the key; for `page_map` only",
+            "duplicates (`duplicate_percent` of the pattern) are not stored; a duplicate is a \
+             compression unit, or without compression a mapping unit";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         write_streams: Option<u32> = "1 to 16; 1 without the key; for `page_map` only",
             "streams of host writes that share no block: those of NVMe's streams directive, and \
              the reclaim unit handles of its flexible data placement (FDP), with a block of a \

@@ -373,6 +373,10 @@ parameters! {
         spare_read_bytes: u32 = "1 to `page_bytes` + `spare_bytes`" in "bytes",
             "bytes that the channel transfers when only the spare area of a page is read, to \
              identify its content";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        silent_errors_per_million: Option<u32> = "0 to 1000000; 0 without the key",
+            "host pages whose data is stored wrong without any error, of a million that are \
+             written: a fault for tests of `uflip pattern --verify`";
     }
 }
 

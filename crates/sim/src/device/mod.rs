@@ -10,7 +10,8 @@
 //! cache           the write cache
 //! backend         what is common to the three kinds of devices:
 //!   paged         a page map; collector: its garbage collection; write_backlog: writes without a
-//!                 free page; page_buffer, sub_page: mapping units smaller than a flash page
+//!                 free page; page_buffer, sub_page: mapping units smaller than a flash page;
+//!                 data_reduction: compression and deduplication
 //!   merging       a merging FTL; jobs: its plans
 //!   zoned         zones
 //! event           events, and the targets of flash operations
@@ -21,6 +22,7 @@
 mod backend;
 mod cache;
 mod collector;
+mod data_reduction;
 mod event;
 mod flush;
 mod host_interface;
@@ -45,8 +47,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use uflip_core::{
-    Bytes, Completion, Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Mode, Nanos,
-    Result, Ticket, ZoneReport,
+    Bytes, Completion, ContentShares, Counters, Device, DeviceInfo, Durability, Error, ErrorKind,
+    Io, Mode, Nanos, Result, Ticket, ZoneReport,
 };
 
 use crate::config::{CLOCK_END_NS, Profile};
@@ -402,7 +404,13 @@ impl Profile {
             blocks: gc.collections_per_channel,
             pages: gc.relocations_at_once.unwrap_or(1),
         };
-        Ok(AnyBackend::Paged(PageMapBackend::new(ftl, geometry.shape(), pace, gather)))
+        Ok(AnyBackend::Paged(PageMapBackend::new(
+            ftl,
+            geometry.shape(),
+            pace,
+            gather,
+            self.data_reduction(),
+        )))
     }
 }
 
@@ -508,6 +516,15 @@ impl Device for SimDevice {
         Ok(self.host.complete(&self.events.accounts))
     }
 
+    fn set_content(&mut self, content: Option<ContentShares>) -> Result<()> {
+        if let AnyBackend::Paged(PageMapBackend { reduction: Some(reduction), .. }) =
+            &mut self.backend
+        {
+            reduction.set_content(content.unwrap_or_default());
+        }
+        Ok(())
+    }
+
     fn counters(&self) -> Option<Counters> {
         let absorbed = self.cache.as_ref().map_or(0, |cache| cache.absorbed);
         let pages_absorbed = self.flash.counters.pages_absorbed + absorbed;
@@ -578,6 +595,10 @@ impl Snapshot for SimDevice {
 
     fn with_description(mut self, info: DeviceInfo) -> SimDevice {
         self.info = info;
+        let reduction = self.profile().data_reduction();
+        if let AnyBackend::Paged(paged) = &mut self.backend {
+            paged.reduction = reduction;
+        }
         self.minimal = self.is_built_minimal();
         self.event_budget = SimDevice::event_budget(&self.flash.geometry);
         self

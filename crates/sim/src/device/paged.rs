@@ -8,6 +8,7 @@ use uflip_core::{Error, Mode};
 use super::backend::{Backend, Hardware, IoPage, Write};
 use super::write_backlog::{Attempt, BlockSupply, PendingWrite, WriteBacklog};
 use crate::device::collector::{Collector, CollectorContext, Pace};
+use crate::device::data_reduction::DataReduction;
 use crate::device::event::{CompletionTarget, DeviceEvent};
 use crate::device::page_buffer::PageBuffer;
 use crate::device::timed_flash::TimedFlash;
@@ -35,6 +36,9 @@ pub(crate) struct PageMapBackend {
     stuck_at: Option<BlockSupply>,
     /// Page buffers, if the mapping unit is smaller than a flash page.
     pub(super) gather: Option<Box<PageBuffer>>,
+    /// Compression and deduplication. It describes the present writes; the profile restores it.
+    #[serde(skip)]
+    pub(super) reduction: Option<Box<DataReduction>>,
 }
 
 impl PageMapBackend {
@@ -44,6 +48,7 @@ impl PageMapBackend {
         shape: &Shape,
         pace: Pace,
         gather: Option<PageBuffer>,
+        reduction: Option<Box<DataReduction>>,
     ) -> PageMapBackend {
         let collector = Collector::new(shape.planes, shape.channels, pace);
         let (backlog, gather) = (WriteBacklog::new(shape.planes), gather.map(Box::new));
@@ -54,12 +59,14 @@ impl PageMapBackend {
             steps_without_progress: 0,
             stuck_at: None,
             gather,
+            reduction,
         }
     }
 
     /// Return whether map and collector have no optional feature: see [`crate::flash::fast_path`].
     pub(crate) fn is_minimal(&self) -> bool {
-        self.ftl.is_minimal() && self.collector.is_minimal() && self.gather.is_none()
+        let plain = self.gather.is_none() && self.reduction.is_none();
+        self.ftl.is_minimal() && self.collector.is_minimal() && plain
     }
 
     /// Return the FTL for inspection.
@@ -141,6 +148,32 @@ impl PageMapBackend {
         }
     }
 
+    /// Complete the write of a page whose data need not be stored.
+    #[cold]
+    fn drop_page(&mut self, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
+        let Write { page, target, .. } = *write;
+        self.drop_trimmed_writes(page.0..page.0 + 1, at, hardware);
+        if let Some(contents) = &mut hardware.events.contents {
+            if write.has_left_cache(&(page.0..page.0 + 1)) {
+                contents.forget_flush(page.0);
+            }
+            contents.trimmed(page.0);
+        }
+        self.ftl.trim(page);
+        hardware.flash.counters.host_pages_written += 1;
+        hardware.events.end(at, at, target.op());
+    }
+
+    /// Write a page in the untimed mode, unless its data need not be stored.
+    fn reduce_untimed(&mut self, page: Lpn, whole: bool, stream: u8, flash: &mut Flash) {
+        if self.reduction.as_mut().is_none_or(|reduction| reduction.stores(page)) {
+            let stream = self.ftl.stream_of(page, stream);
+            return self.ftl.write(page, whole, stream, flash);
+        }
+        self.ftl.trim(page);
+        flash.counters.host_pages_written += 1;
+    }
+
     /// Take the next step of the collection of `plane`.
     #[inline(always)]
     pub(super) fn step<M: FastPath>(
@@ -185,6 +218,11 @@ impl Backend for PageMapBackend {
     #[inline(always)]
     fn write(&mut self, write: &mut Write, at: u64, hardware: &mut Hardware<'_>) {
         self.scrub_if_due(at, hardware);
+        if let Some(reduction) = &mut self.reduction
+            && !reduction.stores(write.page)
+        {
+            return self.drop_page(write, at, hardware);
+        }
         if self.ftl.has_write_streams() {
             let stream = self.ftl.stream_of(write.page, write.extent.stream());
             write.extent.set_stream(stream);
@@ -272,8 +310,7 @@ impl Backend for PageMapBackend {
 
     #[inline]
     fn write_untimed(&mut self, page: Lpn, extent: &PageExtent, flash: &mut Flash) {
-        let stream = self.ftl.stream_of(page, extent.stream());
-        self.ftl.write(page, extent.covers(page), stream, flash);
+        self.reduce_untimed(page, extent.covers(page), extent.stream(), flash);
     }
 
     #[inline]
@@ -286,6 +323,11 @@ impl Backend for PageMapBackend {
     fn apply(&mut self, pieces: &[IoPage], flash: &mut Flash) {
         for run in pieces.chunk_by(|one, next| one.mode == next.mode) {
             match run[0].mode {
+                Mode::Write if self.reduction.is_some() => {
+                    for IoPage { page, extent, .. } in run {
+                        self.reduce_untimed(*page, extent.covers(*page), extent.stream(), flash);
+                    }
+                }
                 Mode::Write => {
                     let pages = run.iter().map(|IoPage { page, extent, .. }| {
                         (*page, extent.covers(*page), extent.stream())

@@ -8,11 +8,11 @@
 //! **Ambiguous**: the fate of trimmed data. Here a trim is not recorded on flash, so an older
 //! version may come back.
 
-use uflip_core::{Device as _, Error, Io, Nanos, Result};
+use uflip_core::{Device as _, Error, Io, Nanos, Result, random};
 
 use super::event::PageIdx;
 use super::host_interface::Interface;
-use super::{AnyBackend, Recovery, SimDevice};
+use super::{AnyBackend, PageMapBackend, Recovery, SimDevice};
 use crate::config::{CLOCK_END_NS, Profile, clock_overflow};
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, PageAddress};
@@ -212,6 +212,62 @@ impl SimDevice {
         let at = self.place_of(Lpn(page));
         let saved = contents.saved_version(page).unwrap_or(0);
         Some(at.map_or(0, |at| contents.version_at(page, at.page)).max(saved))
+    }
+}
+
+// Verification of data: versions stand for contents.
+
+impl SimDevice {
+    /// Return the number of the write of `page` (in flash pages or units) whose data a read would
+    /// find; 0 without data.
+    ///
+    /// # Errors
+    /// The device does not track the contents of its flash.
+    pub fn stored_version(&self, page: u32) -> Result<u64> {
+        let contents = self.tracked_contents()?;
+        if let AnyBackend::Paged(PageMapBackend { reduction: Some(reduction), .. }) = &self.backend
+            && reduction.is_absent(Lpn(page))
+        {
+            return Ok(contents.trimmed_version(page));
+        }
+        let at = self.place_of(Lpn(page)).map(|at| at.page);
+        Ok(contents.version_in_memory(page).unwrap_or_else(|| contents.decided_version(page, at)))
+    }
+
+    /// Return the number of writes of `page` that have reached the device.
+    ///
+    /// # Errors
+    /// As [`SimDevice::stored_version`].
+    pub fn written_version(&self, page: u32) -> Result<u64> {
+        Ok(self.tracked_contents()?.written_version(page))
+    }
+
+    /// Return the contents of the flash.
+    fn tracked_contents(&self) -> Result<&Contents> {
+        self.events.contents.as_deref().ok_or_else(|| {
+            Error::usage("The device does not track the contents of its flash")
+                .at(&self.info.url)
+                .got("a profile without [power_loss]")
+                .action("add ?power_loss_protection=true&spare_read_bytes=16 to its name")
+        })
+    }
+
+    /// Return the silent errors of the profile: whether the data of this write of a page, from
+    /// the host, is stored wrong. Copies of the page are then wrong, too.
+    #[must_use]
+    pub fn silent_errors(&self) -> impl Fn(u32, u64) -> bool + use<> {
+        let part = self.profile().power_loss;
+        let per_million = part.and_then(|part| part.silent_errors_per_million).unwrap_or(0);
+        move |page, version| {
+            let draw = random::mix(random::mix(u64::from(page)) ^ version) % 1_000_000;
+            draw < u64::from(per_million)
+        }
+    }
+
+    /// Return the size of the pages that have versions [bytes].
+    #[must_use]
+    pub fn version_bytes(&self) -> u64 {
+        u64::from(self.flash.geometry.shape().page_bytes)
     }
 }
 

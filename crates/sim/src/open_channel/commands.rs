@@ -24,6 +24,7 @@ use uflip_core::{
 
 use super::OpenChannelDevice;
 use super::profile::MediaPart;
+use crate::flash::geometry::{BlockIdx, PageAddress};
 use crate::flash::nand::Violation;
 use crate::timeline::breakdown::{Account as _, Cause, FlashBreakdown};
 use crate::timeline::{AccountIdx, Op, Purpose, Report};
@@ -102,7 +103,7 @@ impl OpenChannelDevice {
             Err(AddressStatus::OutOfRange)
         };
         match outcome {
-            Ok(true) => {}
+            Ok(true) => self.stamp_sectors(group),
             Ok(false) => range.for_each(|index| status.set(index, AddressStatus::ProgramFailed)),
             Err(failure) => {
                 for (index, ppa) in range.zip(group) {
@@ -178,6 +179,7 @@ impl OpenChannelDevice {
                     status.set(index, AddressStatus::Uncorrectable);
                 }
             }
+            self.compare_sector(from, index, status);
         }
         if sectors == 0 {
             return Some(self.submit(page));
@@ -196,11 +198,40 @@ impl OpenChannelDevice {
         counters.pages_read += u64::from(planes);
         counters.read_retries += u64::from(retries);
         let op = Op::read(die, self.part.read_ns, Purpose::HostRead, page);
-        let (again, account) = (retries as u16, Some(page.account()));
-        let report = Report::WhenKnown;
+        let (again, account, report) = (retries as u16, Some(page.account()), Report::WhenKnown);
         self.timeline
             .arrive_at_die(ready, Op { transfers: sectors, retries: again, account, report, ..op });
         None
+    }
+
+    /// Set the status of a sector at `from` that was read without an error, if data is compared.
+    #[inline]
+    fn compare_sector(&self, from: PageAddress, index: usize, status: &mut FlashStatus) {
+        let wrong = self.stamps.as_ref().is_some_and(|stamps| !stamps.agrees(from.page.0));
+        if wrong && status.address(index) == AddressStatus::Done {
+            status.set(index, AddressStatus::Mismatch);
+        }
+    }
+
+    /// Store the stamps of written sectors, if data is compared.
+    #[inline]
+    fn stamp_sectors(&mut self, ppas: &[Ppa]) {
+        if self.stamps.is_none() {
+            return;
+        }
+        for ppa in ppas {
+            let sector = self.page_address(*ppa).page.0;
+            self.stamps.iter_mut().for_each(|stamps| stamps.write(sector));
+        }
+    }
+
+    /// Clear the stamps of an erased block.
+    #[inline]
+    fn erase_stamps(&mut self, block: BlockIdx) {
+        let geometry = &self.flash.geometry;
+        let first = geometry.first_page(block).0;
+        let sectors = first..first + geometry.shape().pages_per_block;
+        self.stamps.iter_mut().for_each(|stamps| stamps.erase(sectors.clone()));
     }
 
     /// Return the number of retries of a disturbed read.
@@ -226,7 +257,7 @@ impl OpenChannelDevice {
         let block = self.block(at);
         let erase_ns = self.part.erase_ns + self.flash.erase_extra_ns(block);
         match self.flash.try_erase(block) {
-            Ok(true) => {}
+            Ok(true) => self.erase_stamps(block),
             Ok(false) => status.set(index, AddressStatus::EraseFailed),
             Err(violation) => {
                 status.set(index, status_of(violation));

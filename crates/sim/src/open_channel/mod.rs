@@ -11,13 +11,15 @@
 //! **Faithful**: low and high pages of MLC; write-back, acknowledged when the data is in the card;
 //! reads dominated by the transfer through the ECC; reads that wait for programs and are retried;
 //! one submission path for all channels; a channel that its LUNs use in turn.
-//! **Simplified**: planes of a LUN work together; no data is kept; the threads of OX are times, not
-//! schedules; a low page can be read before the high page of its cells is written.
+//! **Simplified**: planes of a LUN work together; no data is kept, but stamps if it is compared;
+//! the threads of OX are times, not schedules; a low page can be read before the high page of its
+//! cells is written.
 //! **Ambiguous**: the cause of the time between two LUNs of a channel. The paper says "overhead on
 //! the DFC and OX controller"; here it is [`profile::ControllerPart::lun_switch_ns`], fitted.
 
 mod commands;
 mod profile;
+mod stamps;
 
 use std::path::Path;
 
@@ -41,6 +43,7 @@ use profile::MediaPart;
 #[cfg(test)]
 pub(crate) use profile::OPEN_CHANNEL;
 pub use profile::OpenChannelProfile;
+use stamps::SectorStamps;
 
 // A simulated open-channel SSD behind the `Device` trait: vectors, statuses and the virtual clock.
 
@@ -75,6 +78,9 @@ pub struct OpenChannelDevice {
     /// Random numbers for retries.
     rng: Xoshiro256PlusPlus,
     now: u64,
+    /// Present while data is compared.
+    #[serde(skip)]
+    stamps: Option<Box<SectorStamps>>,
 }
 
 impl OpenChannelDevice {
@@ -100,6 +106,7 @@ impl OpenChannelDevice {
             outstanding: OutstandingCommands::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(profile.state.seed),
             now: 0,
+            stamps: None,
         })
     }
 
@@ -119,6 +126,15 @@ impl OpenChannelDevice {
             details,
             ..not_described()
         }
+    }
+
+    /// Compare the data of all following reads with what is written from now on; a difference is
+    /// [`uflip_core::AddressStatus::Mismatch`].
+    pub fn compare_data(&mut self) {
+        let silent_errors = self.info.details["profile"]["controller"]["silent_errors_per_million"]
+            .as_u64()
+            .unwrap_or(0) as u32;
+        self.stamps.get_or_insert_with(|| Box::new(SectorStamps::new(silent_errors)));
     }
 
     /// Return the geometry.

@@ -111,6 +111,10 @@ parameters! {
             "time of a command on its way back from the media";
         host_completion_thread_ns: u64 = "0 or more" in "ns",
             "time of a command on its way back to the host";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        silent_errors_per_million: Option<u32> = "0 to 1000000; 0 without the key",
+            "sectors whose data is stored wrong without any error, of a million that are written: \
+             a fault for tests of `uflip oc pattern --verify`";
     }
 }
 

@@ -183,6 +183,32 @@ impl Contents {
         self.flushing.entry(page).or_default().push_back(version);
     }
 
+    /// Return the newest version of `page` that is in memory: cached, being flushed, or buffered.
+    pub(crate) fn version_in_memory(&self, page: u32) -> Option<u64> {
+        let flushing = || self.flushing.get(&page)?.back().copied();
+        let cached = self.cached.get(&page).copied().or_else(flushing);
+        cached.or_else(|| self.in_memory.get(&page).copied())
+    }
+
+    /// Return the version of `page` at `at`, once everything in progress has ended; 0 if another
+    /// page is there.
+    pub(crate) fn decided_version(&self, page: u32, at: Option<Ppn>) -> u64 {
+        match at.map(|at| self.decided[at.0 as usize]) {
+            Some(PhysicalPage::Holds { page: there, version }) if there == page => version,
+            _ => 0,
+        }
+    }
+
+    /// Return the number of writes of `page`.
+    pub(crate) fn written_version(&self, page: u32) -> u64 {
+        self.written[page as usize]
+    }
+
+    /// Return the version of `page` that was deallocated last; 0 if it never was.
+    pub(crate) fn trimmed_version(&self, page: u32) -> u64 {
+        self.deallocated.get(&page).copied().unwrap_or(0)
+    }
+
     /// Note that `page` was trimmed; the write cache drops it.
     pub(crate) fn trimmed(&mut self, page: u32) {
         self.cached.remove(&page);
