@@ -117,6 +117,9 @@ class Trace:
         `pyarrow.table(trace)`: a column `index`, then `columns`, with `mode` as text and `ignored`
         as booleans. Data in memory is not copied; a long trace is read batch by batch."""
     @property
+    def verified_sectors(self) -> int | None:
+        """The number of sectors that a verified run compared; None without verification."""
+    @property
     def bytes_read(self) -> int: ...
     @property
     def bytes_written(self) -> int:
@@ -304,6 +307,7 @@ class Device:
         ios: Ios | None = None,
         inside: bool = False,
         in_pieces: bool = False,
+        verify: bool = False,
     ) -> Handle[Trace]:
         """Start a pattern; `durability` defines when its writes are complete.
 
@@ -559,10 +563,12 @@ class FlashDevice:
     ) -> tuple[int, list[str]]:
         """Execute one command, "read", "write" or "erase", on addresses of (channel, LUN, block,
         plane, page, sector); return its response time [ns], and the status of every address."""
-    def start(self, job_json: str, prepare: bool, inside: bool = False) -> Handle[FlashTrace]:
+    def start(
+        self, job_json: str, prepare: bool, inside: bool = False, verify: bool = False
+    ) -> Handle[FlashTrace]:
         """Start a job; with `prepare`, first erase its blocks, and write those that it only reads.
         With `inside`, record the device log (`FlashTrace.has_inside`), unless the job wears a
-        block out."""
+        block out. With `verify`, reads whose data differs have the status "mismatch"."""
 
 @final
 class FlashTrace:

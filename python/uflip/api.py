@@ -20,7 +20,7 @@ from uflip.benchmark import replay as replays
 from uflip.benchmark import resume as resume_session
 from uflip.benchmark.open_channel import plan_jobs
 from uflip.data.document import Table
-from uflip.device.catalogue import inspect_device
+from uflip.device.catalogue import inspect_device, verifiable
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError, unknown_name
@@ -435,6 +435,8 @@ def pattern(
     open_zones: int | None = None,
     write_stream: int | None = None,
     hot_write_stream: int | None = None,
+    compress_percent: int | None = None,
+    duplicate_percent: int | None = None,
     pause: Duration | None = None,
     burst: int | None = None,
     interval: Duration | None = None,
@@ -454,6 +456,7 @@ def pattern(
     max_ios: int | None = None,
     max_time: Duration | None = None,
     max_bytes_written: Size | None = None,
+    verify: bool = False,
     durability: str | None = None,
     completion: str | None = None,
     power: str | None = None,
@@ -494,6 +497,9 @@ def pattern(
         I/Os that fill a zone, and number of zones written in turn ("zones").
     write_stream, hot_write_stream : int, optional
         Write stream of the I/Os, and of the hot area.
+    compress_percent, duplicate_percent : int, optional
+        Share of the written data that compression removes, and of its blocks that are duplicates
+        [%].
     pause, interval : str or int, optional
         Length of a pause; mean time between arrivals [ns].
     burst : int, optional
@@ -518,6 +524,8 @@ def pattern(
         Minimum and maximum number of I/Os of a run until convergence.
     max_time, max_bytes_written : str or int, optional
         Maximum time [ns] and amount of written data [bytes] of a run until convergence.
+    verify : bool
+        Write data with a stamp in every sector, read all of it after the run, and compare.
     durability, completion, power, size, buffered, data, destroy, io_timeout
         As for `run`.
 
@@ -534,7 +542,7 @@ def pattern(
         A value that is unknown, or does not fit the device; parameters of a pattern together with
         a specification. Nothing was touched.
     DeviceError
-        If the device cannot be opened, or an I/O fails.
+        If the device cannot be opened, or an I/O fails; with `verify`, if data differs.
     RefusedError
         If the device was not released for writing.
     InterruptedRun
@@ -550,11 +558,13 @@ def pattern(
     given = locals()
     opening = parse_options(OPENED, given)
     spec = _specification(given)
+    if verify:
+        device = verifiable(device)
     # Check everything before anything is created or opened for writing.
     parsed_size = opening.get("size")
     resolve(spec, inspect_device(device, size=parsed_size, buffered=buffered))
     with open_device(device, writable=spec.writes or parsed_size is not None, **opening) as opened:
-        return opened.run(spec)
+        return opened.run(spec, verify=verify)
 
 
 def _specification(given: Table) -> Pattern:

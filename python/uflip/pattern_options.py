@@ -77,6 +77,8 @@ PATTERN = (
     *map(_location_parameter, LOCATION_PARAMETERS),
     _count("write_stream", "Write stream of the I/Os; 0 by default."),
     _count("hot_write_stream", "Write stream of the hot area; hotcold only."),
+    _count("compress_percent", "Share of the written data that compression removes.", most=100),
+    _count("duplicate_percent", "Share of the written blocks that are duplicates.", most=100),
     Option("pause", "DURATION", "Length of a pause; pause and burst only.", parse_duration),
     _count("burst", "I/Os between two pauses; burst only."),
     Option(
@@ -119,6 +121,13 @@ STOP_RULE_OPTIONS = {name.removesuffix("_ns"): name for name in STOP}
 """Stopping rules of a run: option -> parameter of `until_converged`."""
 OPENED = (DURABILITY, COMPLETION, POWER, *OPENING)
 """Options for opening the device of a pattern."""
+VERIFY = Option(
+    "verify",
+    "",
+    "Write data with a stamp in every sector, read all of it after the run, and compare.",
+    parse_switch,
+    default=False,
+)
 
 
 def only_given(options: Mapping[str, object]) -> Table:

@@ -74,7 +74,8 @@ SIZES = ("io_size", "io_shift", "target_offset", "target_size")
 DURATIONS = ("pause", "interval")
 COUNTS = (
     *(parameter.name for parameter in LOCATION_PARAMETERS), "write_stream", "hot_write_stream",
-    "burst", "parallel_degree", "queue_depth", "io_count", "io_ignore", "seed",
+    "compress_percent", "duplicate_percent", "burst", "parallel_degree", "queue_depth", "io_count",
+    "io_ignore", "seed",
 )  # fmt: skip
 PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, "time")
 """Parameters of `basic`, apart from mode and location."""
@@ -108,6 +109,8 @@ class PatternParameters(TypedDict, total=False):
     open_zones: ParameterValue
     write_stream: ParameterValue
     hot_write_stream: ParameterValue
+    compress_percent: ParameterValue
+    duplicate_percent: ParameterValue
     burst: ParameterValue
     parallel_degree: ParameterValue
     queue_depth: ParameterValue

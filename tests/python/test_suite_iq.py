@@ -107,7 +107,8 @@ def zipf(pages: int, exponent: float) -> list[float]:
 
 def test_suite_is_its_own() -> None:
     assert NAMES == [
-        "skew", "hot_zone", "read_only", "fill_level", "zone_size", "open_zones", "offered_load",
+        "skew", "hot_zone", "read_only", "fill_level", "zone_size", "open_zones", "content",
+        "offered_load",
     ]  # fmt: skip
     assert check_names(None, "sectors", "iq") == ["baseline", *NAMES]
     assert all(suite_of(["baseline", name]) == "iq" for name in NAMES)
@@ -135,6 +136,9 @@ def test_plan_makes_long_runs_once_and_without_resets() -> None:
     long_runs = [run for run in plan.runs if run.micro_benchmark in (*DRAWN_NAMES, *ZONED_NAMES)]
     assert {run.repetition for run in long_runs} == {1}
     assert not any(run.reset_before for run in plan.runs)
+    device = package.inspect_device("sim:demo")
+    plan = make_plan(device, "standard", 1, Choices(suite="iq", state="random"))
+    assert {run.micro_benchmark for run in plan.runs if run.reset_before} == {"content"}
     names = [run.micro_benchmark for run in long_runs]
     assert names == sorted(names, key=NAMES.index)
     assert all(plan.refresh_bytes(run, 10**12) == 0 for run in long_runs)

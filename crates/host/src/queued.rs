@@ -281,11 +281,13 @@ impl<Q: IoQueue> Device for QueuedDevice<Q> {
     fn set_content(&mut self, content: Option<ContentShares>) -> Result<()> {
         if content.is_some() && self.pool.sinks() < self.table.depth() {
             let (depth, size) = (self.table.depth(), self.pool.max_io_bytes());
-            return Err(Error::usage("The writes in flight are too large to generate their content")
-                .at("queue_depth")
-                .got(format!("{depth} I/Os of {size} bytes"))
-                .allowed(format!("{READ_BYTES_MAX} bytes in flight"))
-                .action("use a smaller queue depth or I/O size"));
+            return Err(Error::usage(
+                "The writes in flight are too large to generate their content",
+            )
+            .at("queue_depth")
+            .got(format!("{depth} I/Os of {size} bytes"))
+            .allowed(format!("{READ_BYTES_MAX} bytes in flight"))
+            .action("use a smaller queue depth or I/O size"));
         }
         self.direct.set_content(content)
     }

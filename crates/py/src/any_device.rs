@@ -131,6 +131,7 @@ impl AnyDevice {
         pattern.check_complete()?;
         let sim = self.simulated("used in functional mode")?;
         pattern.check_streams(sim.info())?;
+        sim.set_content(pattern.content())?;
         let before = sim.counters().unwrap_or_default();
         let ios = pattern.issued().take_while(|_| !control.is_cancelled());
         sim.apply(ios.inspect(|_| control.count_io(0)))?;
@@ -295,6 +296,8 @@ impl AnyDevice {
         writes: impl Iterator<Item = Io>,
         control: &Control,
     ) -> Result<()> {
+        // The content of the last run does not apply to a state.
+        each!(self, device => device.set_content(None))?;
         match self {
             AnyDevice::Sim(device) if device.has_zones() => Err(no_state(&device.info().url)),
             AnyDevice::Direct(device) if device.zones()?.is_some() => {
@@ -342,7 +345,9 @@ impl AnyDevice {
             // At queue depth 1, plain system calls; above, a kernel queue.
             AnyDevice::Direct(device) if depth > 1 => {
                 let mut queued = QueuedDevice::new(device, depth, pattern.io_size_max())?;
-                run(&mut queued, pattern, control, spool)
+                let trace = run(&mut queued, pattern, control, spool)?;
+                device.adopt_content(queued.content());
+                Ok(trace)
             }
             AnyDevice::Nvme(device) => {
                 let mut queued = device.with_depth(depth, pattern.io_size_max())?;

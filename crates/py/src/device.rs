@@ -19,6 +19,7 @@ use crate::error::raise;
 use crate::inspect::{counted_state, read_durability};
 use crate::ios::Ios;
 use crate::trace::PyTrace;
+use crate::verification::Verification;
 
 /// The slot of any device.
 pub(crate) type AnySlot = DeviceSlot<AnyDevice>;
@@ -336,7 +337,8 @@ impl PyDevice {
 
     /// Start a run of a pattern; a replay needs its list of I/Os. With `inside`, the inside of a
     /// simulated device is recorded. With `in_pieces` no memory is reserved for whole columns.
-    #[pyo3(signature = (spec_json, durability = "cached", spool = None, ios = None, inside = false, in_pieces = false))]
+    #[pyo3(signature = (spec_json, durability = "cached", spool = None, ios = None, inside = false, in_pieces = false, verify = false))]
+    #[allow(clippy::too_many_arguments)] // keywords of Python
     fn start(
         &self,
         spec_json: &str,
@@ -345,16 +347,19 @@ impl PyDevice {
         ios: Option<&Ios>,
         inside: bool,
         in_pieces: bool,
+        verify: bool,
     ) -> PyResult<Handle> {
         let durability = read_durability(durability)?;
         let mut pattern = self.resolve(spec_json).map_err(|error| raise(&error))?;
         if let Some(ios) = ios {
             pattern = pattern.with_list(&ios.list).map_err(|error| raise(&error))?;
         }
+        pattern.verified = verify;
         let control = Control::new(pattern.streams.len()).in_pieces(in_pieces);
         let total = pattern.totals.total_ios;
         let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
             device.set_durability(durability)?;
+            let verification = verify.then(|| Verification::begin(device, &pattern)).transpose()?;
             let before = device.counters();
             let outcome = device.mark_writes(pattern.writes(), |device| {
                 if inside {
@@ -366,12 +371,15 @@ impl PyDevice {
             let (trace, inside) = outcome?;
             let after = device.counters();
             let counters = before.zip(after).map(|(before, after)| after.since(&before));
-            Ok((trace, counters, inside))
+            let verified = verification
+                .map(|verification| verification.compare(device, control))
+                .transpose()?;
+            Ok((trace, counters, inside, verified))
         };
         let job = BackgroundJob::start(self.take()?, self.slot.clone(), control, total, work);
-        Ok(job.handle(|py, (trace, counters, inside)| {
-            let metadata = String::new();
-            PyTrace { trace: Arc::new(trace), metadata, counters, inside }.into_py_any(py)
+        Ok(job.handle(|py, (trace, counters, inside, verified)| {
+            let (trace, metadata) = (Arc::new(trace), String::new());
+            PyTrace { trace, metadata, counters, inside, verified }.into_py_any(py)
         }))
     }
 
@@ -394,7 +402,7 @@ impl PyDevice {
         Ok(job.handle(|py, parts| {
             let traces = parts.into_iter().map(|SeriesPart { trace, began, counters }| {
                 let (trace, metadata) = (Arc::new(trace.into()), String::new());
-                (began.0, PyTrace { trace, metadata, counters, inside: None })
+                (began.0, PyTrace { trace, metadata, counters, inside: None, verified: None })
             });
             traces.collect::<Vec<_>>().into_py_any(py)
         }))

@@ -157,13 +157,17 @@ impl FlashDevice {
 
     /// Start a job; with `prepare`, erase its blocks and write the pages that it only reads first.
     /// With `inside`, the inside of the device is recorded, except for wear jobs.
-    #[pyo3(signature = (job_json, prepare, inside = false))]
-    fn start(&self, job_json: &str, prepare: bool, inside: bool) -> PyResult<Handle> {
+    /// With `verify`, reads compare their data with what was written.
+    #[pyo3(signature = (job_json, prepare, inside = false, verify = false))]
+    fn start(&self, job_json: &str, prepare: bool, inside: bool, verify: bool) -> PyResult<Handle> {
         let job = self.job(job_json)?;
         let device = self.slot.take().map_err(|error| raise(&error))?;
         let control = Control::new(job.threads() as usize);
         let total = job.totals().total_ios;
         let work = move |device: &mut OpenChannelDevice, control: &Control| {
+            if verify {
+                device.compare_data();
+            }
             if prepare {
                 prepare_flash(device, &job, control)?;
             }

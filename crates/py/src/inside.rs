@@ -14,7 +14,8 @@ use std::path::Path;
 
 use pyo3::prelude::*;
 use uflip_core::{
-    Completion, Counters, Device, DeviceInfo, FlashIo, FlashOp, Io, Mode, Nanos, Result, Ticket,
+    Completion, ContentShares, Counters, Device, DeviceInfo, FlashIo, FlashOp, Io, Mode, Nanos,
+    Result, Ticket,
 };
 use uflip_sim::{OpenChannelDevice, Operation, Operations, SimDevice, Wait};
 use uflip_store::Inside;
@@ -334,6 +335,10 @@ impl<D: InspectableDevice> Device for RecordingDevice<'_, D> {
 
     fn counters(&self) -> Option<Counters> {
         self.device.counters()
+    }
+
+    fn set_content(&mut self, content: Option<ContentShares>) -> Result<()> {
+        self.device.set_content(content)
     }
 
     fn split(&self, _: usize) -> Result<Option<Vec<Self>>> {

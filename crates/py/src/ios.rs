@@ -101,7 +101,7 @@ impl Recording {
         });
         let (trace, about) = run.map_err(|error| raise(&error))?;
         let (trace, metadata) = (Arc::new(trace.into()), String::new());
-        Ok((PyTrace { trace, metadata, counters: None, inside: None }, about))
+        Ok((PyTrace { trace, metadata, counters: None, inside: None, verified: None }, about))
     }
 
     fn without_trims(&self) -> Recording {

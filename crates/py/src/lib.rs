@@ -16,6 +16,7 @@ mod inspect;
 mod ios;
 mod serve;
 mod trace;
+mod verification;
 
 #[pyo3::pymodule]
 mod _native {

@@ -20,12 +20,20 @@ pub struct PyTrace {
     pub(crate) counters: Option<Counters>,
     /// The record of the inside of the device, if there is one.
     pub(crate) inside: Option<Inside>,
+    /// The number of sectors that were compared, if the run was verified.
+    pub(crate) verified: Option<u64>,
 }
 
 #[pymethods]
 impl PyTrace {
     fn __len__(&self) -> usize {
         self.trace.len()
+    }
+
+    /// The number of sectors that a verified run compared; None without verification.
+    #[getter]
+    fn verified_sectors(&self) -> Option<u64> {
+        self.verified
     }
 
     // Statistics and the plot need numpy and the figures of the report: they are in `uflip.trace`.
@@ -281,7 +289,7 @@ pub fn read_trace(
 ) -> PyResult<PyTrace> {
     let read = py.detach(|| uflip_store::read_trace(Path::new(path), expected.as_ref()));
     let (trace, metadata) = read.map_err(|error| raise(&error))?;
-    Ok(PyTrace { trace: Arc::new(trace), metadata, counters: None, inside: None })
+    Ok(PyTrace { trace: Arc::new(trace), metadata, counters: None, inside: None, verified: None })
 }
 
 /// Return the columns and metadata of a file of `write_inside`.

@@ -52,9 +52,14 @@ MEANINGS = {
     "thinktime_blocks_type": "issue; complete only with a queue depth of 1",
     "random_distribution": "random, zipf:THETA, zoned:P1/S1:P2/S2",
     "randseed": "seed",
+    "buffer_compress_percentage": "share of the written data that compression removes [%]",
+    "dedupe_percentage": "share of the written blocks that are duplicates [%]",
 }
 """Option -> its meaning."""
 MAX_COPIES = 1024
+_CONTENT = {
+    "buffer_compress_percentage": "compress_percent", "dedupe_percentage": "duplicate_percent",
+}  # fmt: skip
 _ALIASES = {"readwrite": "rw", "blocksize": "bs"}
 _SYNCHRONOUS = ("sync", "psync", "vsync", "pvsync", "pvsync2")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -160,6 +165,7 @@ class _Job:
             **location,
             **place,
             **common,
+            **(self._content() if direction == "write" else {}),
             **self._times(self._rates()[0 if direction != "write" else 1]),
         )
 
@@ -175,8 +181,10 @@ class _Job:
             times = self._times(rates[0] + rates[1])
             reads = round(100 * rates[0] / (rates[0] + rates[1]))
         first, second = (
-            spec.basic(mode, io_size=size, **place)
-            for mode, size in zip(("read", "write"), sizes, strict=True)
+            spec.basic(mode, io_size=size, **place, **content)
+            for mode, size, content in zip(
+                ("read", "write"), sizes, ({}, self._content()), strict=True
+            )
         )
         mean = (sizes[0] * reads + sizes[1] * (100 - reads)) // 100
         return spec.mix(
@@ -198,6 +206,13 @@ class _Job:
                     "hot_space_percent": shares[1],
                 }  # fmt: skip
         raise self._wrong("random_distribution", MEANINGS["random_distribution"])
+
+    def _content(self) -> Table:
+        return {
+            name: self._number(option, 0)
+            for option, name in _CONTENT.items()
+            if option in self._options
+        }
 
     def _depth(self) -> int:
         """Return the queue depth; synchronous engines, such as fio's default, have 1."""

@@ -24,7 +24,7 @@ from uflip.cli.progress import display
 from uflip.cli.show import show_results
 from uflip.cli.terminal import echo, echo_json, echo_pairs, echo_table
 from uflip.data.spec import Job, table_of
-from uflip.errors import UsageError
+from uflip.errors import DeviceError, UsageError
 from uflip.escape import plain
 from uflip.options import parse_names
 
@@ -60,6 +60,7 @@ Meaning of the options: docs/reference/open-channel.md
 
 LOG_FORMATS = (".csv", ".parquet")
 MAX_SHARE_ERROR_PERCENT = 1
+MISMATCH = "mismatch"  # the status of a read whose data differs
 
 
 class Oc(click.Group):
@@ -192,6 +193,9 @@ def run(
     help="One line per command, with its physical address: .csv or .parquet, a new file.",
 )
 @save_option
+@click.option(
+    "--verify", is_flag=True, help="Compare the data of reads with what was written, as FOX does."
+)
 @force_option
 @quiet_option
 @json_option
@@ -201,6 +205,7 @@ def pattern(
     read: int | None,
     log: Path | None,
     save: Path | None,
+    verify: bool,
     force: bool,
     quiet: bool,
     as_json: bool,
@@ -225,18 +230,29 @@ def pattern(
         _check_share(read, resolved.totals)
     with display(1, quiet=quiet or as_json) as sink:
         trace = opened.run(
-            job, on_progress=lambda done, total, _: sink.draw(done / total, f"{done} of {total}")
+            job,
+            verify=verify,
+            on_progress=lambda done, total, _: sink.draw(done / total, f"{done} of {total}"),
         )
     if save is not None:
         save_device(opened, save, force=force)
     if log is not None:
         _write_log(_log_path(log, force), trace, opened.geometry.sector_bytes)
     job_result = job_statistics(trace, opened.geometry.sector_bytes)
+    differing = job_result.failures.get(MISMATCH, 0)
     if as_json:
         job_document = table_of(resolved.job) | {"totals": plain(resolved.totals)}
         echo_json({"device": device, "job": job_document, **asdict(job_result)})
-        return
+        raise click.exceptions.Exit(DeviceError.exit_code if differing else 0)
     _print_job(resolved.job, job_result)
+    if differing:
+        raise DeviceError(
+            "Data that was read back differs from what was written",
+            where=device,
+            got=f"{differing} addresses; {_describe_failure(job_result.first_failure)}",
+            allowed="the data of the last write of every sector",
+            action="--log FILE lists every command with its status",
+        )
 
 
 def _mix_for_share(read: int, mix: str | None) -> str:

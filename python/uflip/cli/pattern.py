@@ -37,13 +37,13 @@ from uflip.data.summary import ResponseTime, StatisticsSummary
 from uflip.data.twin import twin_text
 from uflip.durability import CACHED, FUA, describe_durability
 from uflip.errors import UsageError, native_errors
-from uflip.pattern_options import OPENED, PATTERN, STOPPING, only_given, parse_pattern
+from uflip.pattern_options import OPENED, PATTERN, STOPPING, VERIFY, only_given, parse_pattern
 from uflip.spec import Functions, Mix, MixPart, Parallel, Pattern, Replay, read_spec
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
     from uflip.benchmark.myers_sinclair import Findings
-    from uflip.data.run import DriveChange
+    from uflip.data.run import RunFacts
     from uflip.data.spec import Spec
     from uflip.device.handle import Device
     from uflip.native_wait import OnProgress
@@ -64,6 +64,7 @@ Examples:
   uflip pattern sim:fast-1gb --preset myers-sinclair --batches 2
   uflip pattern sim:demo --fio-job job.fio
   uflip pattern sim:demo --pattern RR --io-size 4k --find rate --p99 2ms
+  uflip pattern file:scratch.bin --size 1GiB --pattern RW --verify
   echo '{"kind": "basic", "mode": "read", "location": "random"}' | uflip pattern null --spec -
 
 \b
@@ -144,7 +145,7 @@ preset_options = combine_options(
 )
 @save_option
 @force_option
-@add_options(*OPENED)
+@add_options(VERIFY, *OPENED)
 @no_cache_option
 @quiet_option
 @json_option
@@ -159,6 +160,7 @@ def command(
     inside: Path | None,
     save: Path | None,
     force: bool,
+    verify: bool,
     quiet: bool,
     as_json: bool,
     find: str | None,
@@ -177,6 +179,7 @@ def command(
     )
     opening["writable"] = spec.writes or opening["size"] is not None
     _check_inside(device, preset, inside)
+    device = _verified_device(device, preset, find) if verify else device
     if opening["writable"]:
         check_target(device, opening)
     if target is not None:
@@ -205,7 +208,7 @@ def command(
                 batches_run = run_preset(opened, spec, batches, trace_file, show, force=force)
             else:
                 trace, drive, disturbances = _run_undisturbed(
-                    opened, spec, show, trace_file, inside, device=device
+                    opened, spec, show, trace_file, inside, device=device, verify=verify
                 )
                 _store_result(opened, complete, trace, inside)
             if save is not None:
@@ -322,6 +325,21 @@ def _check_inside(device: str, preset: str | None, folder: Path | None) -> None:
     refuse_existing(folder)
 
 
+def _verified_device(device: str, preset: str | None, find: str | None) -> str:
+    """Return the name under which the device can be verified."""
+    from uflip.device.catalogue import verifiable
+
+    if preset is not None or find is not None:
+        raise UsageError(
+            "A preset or a search cannot be verified",
+            where="--verify",
+            got=f"--find {find}" if preset is None else f"--preset {preset}",
+            allowed="one pattern",
+            action="omit --verify",
+        )
+    return verifiable(device)
+
+
 def _warn_about_seed(spec: "Spec", info: DeviceInfo) -> None:
     from uflip.device.resolve import repeats_state
 
@@ -357,14 +375,15 @@ def _run_undisturbed(
     inside: Path | None,
     *,
     device: str,
-) -> "tuple[Trace, DriveChange, dict[str, int]]":
+    verify: bool,
+) -> "tuple[Trace, RunFacts, dict[str, int]]":
     """Run the pattern, as `_run_once`; also return the accesses of other programs meanwhile."""
     from uflip.device.identity import check_target as check_unchanged
     from uflip.device.identity import count_disturbances
 
     spool = spool_folder(opened.info, trace_file or inside)
     before = opened.target_status()
-    trace, drive = _run_once(opened, spec, show, spool, inside is not None)
+    trace, drive = _run_once(opened, spec, show, spool, inside, verify=verify)
     after = opened.target_status()
     check_unchanged(before, after, device)
     counts = count_disturbances(before, after, [trace], buffered=opened.info.buffered)
@@ -372,18 +391,27 @@ def _run_undisturbed(
 
 
 def _run_once(
-    opened: "Device", spec: Functions, show: "OnProgress", spool: Path | None, inside: bool
-) -> "tuple[Trace, DriveChange]":
+    opened: "Device",
+    spec: Functions,
+    show: "OnProgress",
+    spool: Path | None,
+    inside: Path | None,
+    *,
+    verify: bool,
+) -> "tuple[Trace, RunFacts]":
     """Run the pattern; return its trace, and the change of the drive's counters."""
     from uflip.data.counters import change_of
 
     before = opened.drive_counters()
-    opened.looks_inside = inside
-    trace = opened.run(spec, show, spool=spool, in_pieces=not inside)
+    opened.looks_inside = inside is not None
+    trace = opened.run(spec, show, spool=spool, in_pieces=inside is None, verify=verify)
     after = opened.drive_counters()
-    if not before.counters and not after.counters:
-        return trace, {}
-    return trace, {"drive": change_of(before, after, trace.bytes_written)}
+    more: RunFacts = {}
+    if trace.verified_sectors is not None:
+        more["verified_sectors"] = trace.verified_sectors
+    if before.counters or after.counters:
+        more["drive"] = change_of(before, after, trace.bytes_written)
+    return trace, more
 
 
 def _store_result(opened: "Device", spec: "Spec", trace: Trace, folder: Path | None) -> None:
@@ -430,6 +458,8 @@ def print_run(document: OneRun) -> None:
         named = dict(zip(spec.part_names, _names(spec), strict=True))
         for name, statistics in document.get("components", {}).items():
             pairs += _times(f"{named[name]}: ", statistics)
+    if (sectors := document.get("verified_sectors")) is not None:
+        pairs.append(("verified", f"{format_count(sectors)} sectors as written"))
     pairs += _convergence(document["ended"], document["spec"])
     if document["durability"] != CACHED:
         pairs.append(

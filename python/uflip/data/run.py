@@ -119,13 +119,14 @@ class ModeDocument(TypedDict):
     statistics: StatisticsSummary
 
 
-class DriveChange(TypedDict, total=False):
-    """The change of the counters of a real drive, if it has any."""
+class RunFacts(TypedDict, total=False):
+    """The change of the counters of a real drive, and the sectors that were compared, if any."""
 
     drive: CounterChange
+    verified_sectors: int
 
 
-class OneRun(DriveChange):
+class OneRun(RunFacts):
     """A run, its rates, and the statistics of the I/Os that were not ignored."""
 
     device: DeviceInfo

@@ -94,7 +94,9 @@ class MixPart(SpecBase, frozen=True):
         The same.
     zone_ios, open_zones : as of a `Basic`
         The same.
-    write_stream, hot_write_stream, pause, burst, interval : as of a `Basic`
+    write_stream, hot_write_stream, compress_percent, duplicate_percent : as of a `Basic`
+        The same.
+    pause, burst, interval : as of a `Basic`
         The same.
     """
 
@@ -114,6 +116,8 @@ class MixPart(SpecBase, frozen=True):
     open_zones: Whole | None = None
     write_stream: Whole | None = None
     hot_write_stream: Whole | None = None
+    compress_percent: Whole | None = None
+    duplicate_percent: Whole | None = None
     pause: Whole | None = None
     burst: Whole | None = None
     interval: Whole | None = None
@@ -307,6 +311,8 @@ class Basic(MixPart, Spec, frozen=True, tag_field="kind", tag="basic"):
         For zones: the I/Os that fill one, and the number written in turn.
     write_stream, hot_write_stream : int or None
         The stream of its writes, and that of writes to the hot area.
+    compress_percent, duplicate_percent : int or None
+        Content of its writes: share that compression removes, share of duplicate blocks [%].
     pause, burst : int or None
         Pause between I/Os [ns]; I/Os between two pauses.
     interval : int or None

@@ -27,6 +27,7 @@ from uflip.profiles.keys import Key, known_keys
 
 POWER_LOSS = {"power_loss_protection": "false", "spare_read_bytes": "16"}
 """Overrides that add `[power_loss]` to a profile without it."""
+SILENT_ERRORS = "silent_errors_per_million"  # an optional key of that table
 
 
 def inspect_device(
@@ -150,7 +151,7 @@ def _sector_bytes_below(folder: Path) -> int:
     return SMALLEST_SECTOR
 
 
-def with_power_loss(device: str) -> str:
+def with_power_loss(device: str, *, protection: bool = False) -> str:
     """Return the name of a simulated device with power loss; adds the table to its profile.
 
     Raises
@@ -173,13 +174,14 @@ def with_power_loss(device: str) -> str:
             action="name a simulated device; `uflip devices` lists them",
         )
     overrides = dict(target.overrides)
-    if overrides.keys() & POWER_LOSS.keys():
-        missing = {key: value for key, value in POWER_LOSS.items() if key not in overrides}
+    table = POWER_LOSS | {"power_loss_protection": str(protection).lower()}
+    if overrides.keys() & {*table, SILENT_ERRORS}:
+        missing = {key: value for key, value in table.items() if key not in overrides}
         return with_overrides(target.text, missing)
     profile = inspect_device(device, any_interface=True).details.profile or {}
     if "power_loss" in profile:
         return device
-    named = with_overrides(target.text, POWER_LOSS)
+    named = with_overrides(target.text, table)
     if target.name.endswith(SNAPSHOT):
         raise UsageError(
             "The device does not track the contents of its flash",
@@ -200,6 +202,18 @@ def with_power_loss(device: str) -> str:
             action="correct the overrides in its name, or choose another device",
         ) from error
     return named
+
+
+def verifiable(device: str) -> str:
+    """Return the name of `device` such that its data can be verified: a simulated one then tracks
+    the contents of its flash.
+
+    Examples
+    --------
+    >>> verifiable("file:scratch.bin"), verifiable("sim:demo?gc=greedy")[:33]
+    ('file:scratch.bin', 'sim:demo?gc=greedy&power_loss_pro')
+    """
+    return with_power_loss(device, protection=True) if parse_url(device).kind == "sim" else device
 
 
 def known_devices() -> list[KnownDevice]:

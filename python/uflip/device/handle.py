@@ -204,6 +204,7 @@ class Device(Saved):
         in_pieces: bool = False,
         samples: bool = False,
         durability: str | None = None,
+        verify: bool = False,
     ) -> _native.Trace:
         """Execute one pattern and return the trace of all of its I/Os.
 
@@ -223,6 +224,8 @@ class Device(Saved):
             Record a simulated device's log, for `counter_samples`.
         durability : str, optional
             Durability of the writes of this run; without it that of the device.
+        verify : bool
+            Write stamped data, and compare it after the run.
 
         Returns
         -------
@@ -234,7 +237,7 @@ class Device(Saved):
         UsageError
             If the specification is invalid, or does not fit the device.
         DeviceError
-            If an I/O fails.
+            If an I/O fails, or data differs.
         InterruptedRun
             After Ctrl-C; the run is stopped and its trace dropped.
         """
@@ -242,7 +245,14 @@ class Device(Saved):
         text = text_of(spec)
         spool_folder = None if spool is None else str(spool)
         inside = self.looks_inside or (samples and self.info.simulated)
-        settings = durability or self.durability, spool_folder, self._ios, inside, in_pieces
+        settings = (
+            durability or self.durability,
+            spool_folder,
+            self._ios,
+            inside,
+            in_pieces,
+            verify,
+        )
         return self._wait_for_result(
             lambda: self._opened().start(text, *settings), on_progress, measures=True
         )

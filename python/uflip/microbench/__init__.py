@@ -56,6 +56,7 @@ from uflip.microbench.inside import (
     write_size,
 )
 from uflip.microbench.iq import (
+    content,
     fill_level,
     hot_zone,
     offered_load,
@@ -119,6 +120,7 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         fill_level,
         zone_size,
         open_zones,
+        content,
         offered_load,
         zone_parallelism,
         zone_append,
@@ -209,6 +211,11 @@ def has_fixed_order(run: PlannedRun) -> bool:
 def is_reset_before(run: PlannedRun) -> bool:
     """Return whether a run with a fixed order needs the device in its state."""
     return has_fixed_order(run) and not MICRO_BENCHMARKS[run.micro_benchmark].overwrites
+
+
+def is_reset_each_time(run: PlannedRun) -> bool:
+    """Return whether a run needs the device in its state, whichever run was before it."""
+    return run.micro_benchmark in MICRO_BENCHMARKS and MICRO_BENCHMARKS[run.micro_benchmark].resets
 
 
 def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = SUITE) -> list[str]:

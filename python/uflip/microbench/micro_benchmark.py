@@ -57,6 +57,8 @@ class MicroBenchmark:
         Whether each of its runs in a fixed order writes so much that it needs no reset before it.
     durability
         Durability of its writes; None: that of the plan.
+    resets
+        Whether each of its runs in a fixed order begins in the state of the device.
     rounds
         Whether its runs are divided into rounds, with samples of a simulated device's counters
         (`uflip.results.steady_state`).
@@ -77,4 +79,5 @@ class MicroBenchmark:
     fixed_order: bool = False
     overwrites: bool = False
     durability: str | None = None
+    resets: bool = False
     rounds: bool = False

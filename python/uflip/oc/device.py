@@ -66,7 +66,12 @@ class FlashDevice(Saved):
         return ResolvedJob(msgspec.convert(content, Job), totals)
 
     def run(
-        self, job: Spec, *, prepare: bool = True, on_progress: OnProgress | None = None
+        self,
+        job: Spec,
+        *,
+        prepare: bool = True,
+        verify: bool = False,
+        on_progress: OnProgress | None = None,
     ) -> _native.FlashTrace:
         """Execute a job and return its log: every command, or every cycle of a wear job.
 
@@ -77,12 +82,17 @@ class FlashDevice(Saved):
         prepare : bool
             Before the job, erase the blocks that it writes, and write the pages that it only
             reads; the log has neither.
+        verify : bool
+            Compare the data of reads with what was written; different data is the status
+            "mismatch".
         on_progress : callable, optional
             Called about ten times a second with (done, total, last_response_ns).
         """
         try:
             text, inside = text_of(job), self.looks_inside
-            return run_native(lambda: self._native.start(text, prepare, inside), on_progress)
+            return run_native(
+                lambda: self._native.start(text, prepare, inside, verify), on_progress
+            )
         except KeyboardInterrupt:
             raise InterruptedRun(
                 "The job was interrupted", where=self.url, action="start it again"

@@ -34,6 +34,7 @@ _DISTRIBUTIONS = tuple(name for name in DRAWN if name != "zones")
 RATE_ERROR = 0.01
 """Largest relative error of a job's rate."""
 _NS_PER_US = 1000
+_SECTOR_BYTES, _DUPLICATE_BYTES = 512, 4096  # what is compressible, and duplicated, alike
 _ALL_PERCENT = 100  # per cent
 _NS_PER_S = 1_000_000_000
 
@@ -148,6 +149,7 @@ def _basic(spec: Basic) -> Lines:
         lines = [f"rw=rand{spec.mode}", "norandommap=1", *drawn, *lines]
     else:
         lines = [f"rw={spec.mode}", *lines]
+    lines += _content(spec)
     if spec.is_trim:
         lines.insert(0, "; fio trims block devices, and no files")
     return [*lines, *_times(spec, spec.processes), *_ignored(spec.ignored_ios)]
@@ -163,6 +165,7 @@ def _mix(spec: Mix) -> Lines:
         *_distribution(spec.first),
         *_streams(spec.first),
         *_streams(spec.second),
+        *_content(spec.first if spec.first.is_write else spec.second),
         *_seed(spec.seed),
         *_space(spec.first, 1),
         *_length(spec.ios, spec.first.io_bytes),
@@ -193,6 +196,17 @@ def _streams(part: MixPart) -> Lines:
     """Return a comment about write streams, which fio does not set."""
     named = (part.write_stream or 0, part.hot_write_stream or 0)
     return ["; its writes name streams; fio does not set them"] if any(named) else []
+
+
+def _content(part: MixPart) -> Lines:
+    """Return the options for the content of the writes, in the chunks of uflip."""
+    shares = {
+        "buffer_compress_percentage": part.compress_percent,
+        "dedupe_percentage": part.duplicate_percent,
+    }
+    lines = [f"{option}={percent}" for option, percent in shares.items() if percent]
+    chunk = _DUPLICATE_BYTES if part.duplicate_percent else _SECTOR_BYTES
+    return [*lines, f"buffer_compress_chunk={chunk}", "refill_buffers=1"] if lines else []
 
 
 def _length(ios: int, io_size: int) -> Lines:

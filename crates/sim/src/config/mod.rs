@@ -249,7 +249,7 @@ parameters! {
              flash page, and relocated units are packed with others. Counters then count units";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         compression_unit_bytes: Option<u32> =
-            "2 to 64 whole mapping units; no compression without the key; for `page_map` only" in "bytes",
+            "whole mapping units, 2 to 64 of them; no compression without the key; for `page_map` only" in "bytes",
             "data that is compressed as a whole (OFC §VI). It takes as many mapping units as its \
              compressed size needs, by `compress_percent` of the pattern; units of several \
              writes share a flash page. Needs `mapping_unit_bytes`";

@@ -12,6 +12,7 @@ change any more. They are a separate suite (`uflip run DEVICE --suite iq`).
 `fill_level`          a share of the device is discarded: writes go to the rest
 `zone_size`           zones that are written in order and discarded, by their size
 `open_zones`          the same, by the number of zones that are written in turn
+`content`             data that can be compressed, and duplicates, by their share
 `offered_load`        reads and writes that arrive at a given rate, up to the knee
 `long_writes`         shared: size, depth and length of the writes, and the finding
 ====================  ===========================================================================

@@ -14,7 +14,7 @@ pattern and differ by dashes.
 from collections.abc import Mapping, Sequence
 
 from uflip.data.summary import ExperimentSummary, MeasuredExperiment, RoundSummary
-from uflip.microbench.labels import by_pattern, format_value
+from uflip.microbench.labels import by_pattern, format_value, parameter_name
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
@@ -60,7 +60,8 @@ def chart(document: Document, micro_benchmark: str) -> Chart:
         if values:
             y = scales.response_time_axis(min(values), max(values), label)
             panels.append(Panel(x, y, _marks(runs, name, factor, most)))
-    legend = [_key(run, number) for number, run in enumerate(runs)]
+    varied = {run["parameter"] for run in runs}
+    legend = [_key(run, number, named=len(varied) > 1) for number, run in enumerate(runs)]
     simulated = is_simulated(document)
     return Chart(panels, HEIGHT, columns=len(panels), legend=legend, simulated=simulated)
 
@@ -94,9 +95,10 @@ def _marks(runs: Sequence[MeasuredExperiment], name: str, factor: float, most: f
     return marks
 
 
-def _key(run: MeasuredExperiment, number: int) -> Polyline:
+def _key(run: MeasuredExperiment, number: int, *, named: bool = False) -> Polyline:
     color = palette.look(run["pattern"]).color
-    label = f"{run['pattern']} {format_value(run['value'], run['unit'])}"
+    parameter = f" {parameter_name(run['parameter'])}" if named else ""
+    label = f"{run['pattern']}{parameter} {format_value(run['value'], run['unit'])}"
     return Polyline(color=color, dashes=DASHES[number % len(DASHES)], label=label)
 
 
