@@ -43,6 +43,8 @@ from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, par
 
 Parameters = dict[str, str | int]
 """The given parameters of a pattern."""
+OptionValue = str | int | float | None
+"""The parsed value of an option; None, or False of a flag, if it was not given."""
 MAX_WEIGHT = 1_000_000
 
 

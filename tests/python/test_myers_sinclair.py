@@ -8,7 +8,7 @@ import pytest
 from command_line import uflip
 
 from uflip.benchmark import myers_sinclair
-from uflip.cli.pattern import _spacing, preset_batch
+from uflip.cli.preset import _spacing, preset_batch
 from uflip.device.opener import open_device
 from uflip.reproduce import ms
 from uflip.stats import latency_classes

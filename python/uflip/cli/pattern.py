@@ -1,11 +1,9 @@
 """`uflip pattern`: one run of one pattern on a device, as with fio."""
 
-import csv
 import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,38 +16,50 @@ from uflip.cli.options import (
     add_options,
     check_saving,
     check_target,
-    combine_options,
     device_argument,
     force_option,
-    int_parser,
     json_option,
     no_cache_option,
     quiet_option,
     save_device,
     save_option,
 )
+from uflip.cli.preset import (
+    PRESET_DURABILITY,
+    PRESETS,
+    preset_batch,
+    preset_options,
+    preset_traces,
+    print_preset,
+    run_preset,
+)
 from uflip.cli.terminal import echo, echo_json, echo_pairs
+from uflip.cli.trace_file import check_trace_file, trace_output_path, write_trace
 from uflip.data.device import DeviceInfo
 from uflip.data.document import DocumentKind, Table, decode, read_document
 from uflip.data.run import ModeDocument, OneRun, SeriesDocument, StopDocument
 from uflip.data.spec import PLURALS
 from uflip.data.summary import ResponseTime, StatisticsSummary
 from uflip.data.twin import twin_text
-from uflip.durability import CACHED, FUA, describe_durability
-from uflip.errors import UsageError, native_errors
-from uflip.pattern_options import OPENED, PATTERN, STOPPING, VERIFY, only_given, parse_pattern
+from uflip.durability import CACHED, describe_durability
+from uflip.errors import UsageError
+from uflip.pattern_options import (
+    OPENED,
+    PATTERN,
+    STOPPING,
+    VERIFY,
+    OptionValue,
+    only_given,
+    parse_pattern,
+)
 from uflip.spec import Functions, Mix, MixPart, Parallel, Pattern, Replay, read_spec
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
-    from uflip.benchmark.myers_sinclair import Findings
     from uflip.data.run import RunFacts
     from uflip.data.spec import Spec
     from uflip.device.handle import Device
     from uflip.native_wait import OnProgress
-    from uflip.results.outputs import OutputPath
-    from uflip.spec import Basic
-    from uflip.stats import LatencyClass, LatencyClasses
 
 
 EPILOG = """\b
@@ -80,22 +90,6 @@ SPEC = DocumentKind(
     UsageError,
 )
 
-OptionValue = str | int | float | None
-"""The parsed value of an option; None, or False of a flag, if it was not given."""
-
-PRESETS = ("myers-sinclair",)
-
-# Their latency is "the time it takes to perform the write *and* flush that write" (§4).
-PRESET_DURABILITY = FUA
-
-# A class with at least this share is the rule, and its spacing carries no information.
-MIN_COMMON_SHARE = 0.5
-
-# A class that spans less of the series than this occurred only for a while.
-MIN_SERIES_SHARE = 0.5
-
-# Each batch has a trace file of its own, checked before the first run.
-MAX_BATCHES = 10_000
 
 spec_option = click.option(
     "--spec", "spec_file", metavar="FILE|-", help="Read the pattern as JSON instead."
@@ -106,20 +100,6 @@ fio_job_option = click.option(
     metavar="FILE",
     type=ANY_PATH,
     help="Read the pattern from a job file of fio instead; several jobs run side by side.",
-)
-
-preset_options = combine_options(
-    click.option(
-        "--preset",
-        type=click.Choice(PRESETS),
-        help="Random writes of 4 KiB in batches of 100,000, with latency classes.",
-    ),
-    click.option(
-        "--batches",
-        metavar="N",
-        callback=int_parser(1, MAX_BATCHES),
-        help="Batches of a preset.  [default: 5]",
-    ),
 )
 
 
@@ -195,7 +175,7 @@ def command(
 
     # Check everything before anything is created or opened for writing.
     for path in [trace_file] if preset is None else preset_traces(trace_file, batches):
-        _check_trace_file(path, force)
+        check_trace_file(path, force)
     info = inspect_device(device, size=opening["size"], buffered=opening["buffered"])
     check_saving(info, save, force=force)
     _warn_about_seed(complete := resolve(spec, info).spec, info)
@@ -218,8 +198,7 @@ def command(
         return
     if trace_file is not None:
         write_trace(trace, trace_output_path(trace_file, force))
-    described = describe(trace, info, opened.durability, opened.power_record)
-    document: OneRun = {**described, **drive}
+    document: OneRun = {**describe(trace, info, opened.durability, opened.power_record), **drive}
     _print_result(document, disturbances, device, as_json=as_json)
 
 
@@ -296,15 +275,6 @@ def _read_stdin() -> bytes:
     if len(content) > SPEC.limit_bytes:
         raise SPEC.unreadable(Path("-"), f"more than {SPEC.limit_bytes} bytes")
     return content
-
-
-def _check_trace_file(path: Path | None, force: bool) -> None:
-    if path is None:
-        return
-    from uflip.results import outputs
-
-    outputs.check_ending(path, "trace", "--trace", (".csv", ".parquet"))
-    trace_output_path(path, force)
 
 
 def _check_inside(device: str, preset: str | None, folder: Path | None) -> None:
@@ -617,188 +587,3 @@ def _counters(document: OneRun) -> list[tuple[str, str]]:
     scope = ", of the whole run" if document["ignored"] else ""
     amplified = "" if ratio is None else f"{ratio:.2f}{scope}"
     return [("counters", text and text + scope), ("write amplification", amplified)]
-
-
-# The trace file: every I/O, as CSV or Parquet.
-
-
-def trace_output_path(path: Path, force: bool) -> "OutputPath":
-    """Check the name of a trace file before the run."""
-    from uflip.results import outputs
-
-    return outputs.check(path, outputs.TRACE, "--trace", force=force)
-
-
-def write_trace(trace: Trace, output: "OutputPath") -> None:
-    """Write every I/O of a run, all columns, as CSV or Parquet."""
-    from uflip.results import outputs
-
-    with outputs.output_file(output) as temporary:
-        if output.path.suffix == ".parquet":
-            temporary.unlink()  # the native part creates new files only
-            with native_errors():
-                trace.write_table(str(temporary), "[]", trace.columns)
-        else:
-            _write_csv(trace, temporary)
-
-
-def _write_csv(trace: Trace, path: Path) -> None:
-    from uflip.results.outputs import cell
-
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerow(map(cell, ["index", *trace.columns]))
-    with native_errors():
-        trace.append_csv(str(path), None, trace.columns)
-
-
-# Presets: the micro-benchmarks of other papers, several runs of one pattern.
-
-
-@dataclass(frozen=True)
-class PresetRun:
-    """A finished preset: device, pattern and findings."""
-
-    device: DeviceInfo
-    durability: str
-    spec: Functions
-    batches: int
-    findings: "Findings"
-
-    def document(self) -> Mapping[str, object]:
-        """Return the `--json` document: everything but the single response times."""
-        findings = self.findings
-        return {
-            "device": self.device,
-            "preset": PRESETS[0],
-            "durability": self.durability,
-            "spec": self.spec,
-            "batches": self.batches,
-            "ios": findings.ios,
-            "analysis": findings.analysis,
-            "startup": findings.startup,
-            "steady": findings.steady,
-        }
-
-
-def preset_batch(spec_file: str | None, parameters: Mapping[str, OptionValue]) -> "Basic":
-    """Return the first batch; only its length and seed can be chosen."""
-    from uflip.benchmark.myers_sinclair import batch
-
-    typed = only_given(parameters)
-    count, seed = typed.pop("io_count", None), typed.pop("seed", None)
-    if typed or spec_file is not None:
-        raise UsageError(
-            "A preset cannot be combined with options of the pattern",
-            where="--preset",
-            got=", ".join([*typed, *(["spec"] if spec_file is not None else [])]),
-            allowed="--io-count (of a batch), --seed, --batches",
-            action="omit the other options, or the preset",
-        )
-    chosen = {"batch_ios": count, "seed": seed}
-    return batch(0, **{name: int(each) for name, each in chosen.items() if each is not None})
-
-
-def preset_traces(trace_file: Path | None, batches: int | None) -> list[Path]:
-    """Return the trace file of each batch: FILE-1, FILE-2, ..."""
-    from uflip.benchmark.myers_sinclair import BATCHES
-
-    if trace_file is None:
-        return []
-    numbers = range(1, (BATCHES if batches is None else batches) + 1)
-    return [
-        trace_file.with_name(f"{trace_file.stem}-{number}{trace_file.suffix}") for number in numbers
-    ]
-
-
-def run_preset(
-    device: "Device",
-    first: Functions,
-    batches: int | None,
-    trace_file: Path | None,
-    show: "OnProgress | None",
-    *,
-    force: bool,
-) -> PresetRun:
-    """Run all batches; write the trace of each before the next, if requested."""
-    from uflip.benchmark import myers_sinclair
-
-    traces = preset_traces(trace_file, batches)
-
-    def store_trace(number: int, trace: Trace) -> None:
-        if traces:
-            write_trace(trace, trace_output_path(traces[number], force))
-
-    count = myers_sinclair.BATCHES if batches is None else batches
-    findings = myers_sinclair.run(
-        device,
-        batches=count,
-        batch_ios=first.ios,
-        seed=first.seed or 0,
-        on_batch=store_trace,
-        on_progress=show,
-    )
-    return PresetRun(device.info, device.durability, first, count, findings)
-
-
-def print_preset(run: PresetRun, *, as_json: bool) -> None:
-    """Print the phases, then the latency classes of each."""
-    if as_json:
-        echo_json(run.document())
-        return
-    times = f"{run.batches} × {format_count(run.spec.ios)} random writes of 4 KiB"
-    echo(f"{times} on {run.device.url}", bold=True)
-    findings = run.findings
-    echo_pairs([("start-up", _startup(findings))], "  ")
-    if findings.startup is not None:
-        _print_classes("start-up", findings.startup)
-    _print_classes("steady state", findings.steady)
-
-
-def _startup(findings: "Findings") -> str:
-    if findings.startup is not None:
-        return f"the first {format_count(findings.startup.ios)} writes"
-    too_short = findings.analysis.phase == "too-short"
-    return "too few writes for a verdict; give a larger --io-count" if too_short else "none found"
-
-
-def _print_classes(title: str, classes: "LatencyClasses") -> None:
-    mean = format_duration_ns(classes.mean_ns)
-    echo(f"  {title}: {format_count(classes.ios)} writes, mean {mean}")
-    groups = ((classes.bins, " – "), (classes.peaks, " to "))
-    echo_pairs(
-        [
-            (_limits(each, join), _class(each, each.mean_ns, classes.ios))
-            for group, join in groups
-            for each in group
-            if each.mean_ns is not None
-        ],
-        "    ",
-    )
-
-
-def _limits(each: "LatencyClass", separator: str) -> str:
-    low, high = format_duration_ns(each.low_ns), format_duration_ns(each.high_ns)
-    if each.low_ns == 0:
-        return f"below {high}"
-    return low if low == high else f"{low}{separator}{high}"
-
-
-def _class(each: "LatencyClass", mean_ns: float, ios: int) -> str:
-    share = f"{each.share:.2%}"
-    if share == "0.00%":
-        share = f"{each.ios} in all"
-    return f"{share}, mean {format_duration_ns(mean_ns)}{_spacing(each, ios)}"
-
-
-def _spacing(each: "LatencyClass", ios: int) -> str:
-    """Return the mean spacing of a class, unless most writes belong to it."""
-    spacing = each.spacing_ios
-    if spacing is None or each.share > MIN_COMMON_SHARE:
-        return ""
-    every = f", every {spacing:,.1f} writes" if spacing < 10 else f", every {spacing:,.0f} writes"
-    span_ios = round(spacing * (each.ios - 1)) + 1
-    return (
-        every
-        if span_ios >= MIN_SERIES_SHARE * ios
-        else f"{every}, all within {format_count(span_ios)}"
-    )

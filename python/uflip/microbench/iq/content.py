@@ -18,7 +18,7 @@ undecided otherwise.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run
@@ -53,8 +53,7 @@ def experiments(context: Context) -> list[Experiment]:
 
 def _described_by(name: str) -> Describe:
     def describe(context: Context, _pattern: str, percent: int) -> Spec:
-        share: dict[str, Any] = {name: percent}
-        return long_writes(context, **share)
+        return long_writes(context, **{name: cast("Any", percent)})
 
     return describe
 
