@@ -18,15 +18,15 @@ UNIT = (DEPLOY / "uflip-site.service").read_text()
 EXPOSED = 30  # of 100, as systemd-analyze counts; an unrestricted service has 96
 
 
-def instructions() -> list[tuple[str, str]]:
-    """Return the instructions of the Containerfile, with continued lines joined."""
-    text = (DEPLOY / "Containerfile").read_text().replace("\\\n", " ")
+def instructions(file: str = "Containerfile") -> list[tuple[str, str]]:
+    """Return the instructions of a Containerfile, with continued lines joined."""
+    text = (DEPLOY / file).read_text().replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return [(line.split()[0], line.split(maxsplit=1)[1]) for line in lines]
 
 
-def operands(name: str) -> list[str]:
-    return [operand for instruction, operand in instructions() if instruction == name]
+def operands(name: str, file: str = "Containerfile") -> list[str]:
+    return [operand for instruction, operand in instructions(file) if instruction == name]
 
 
 def commands() -> list[list[str]]:
@@ -71,11 +71,22 @@ def test_service_is_sandboxed() -> None:
     assert process.returncode == 0, process.stdout
 
 
-def test_container_copies_existing_files_and_is_unprivileged() -> None:
-    copied = [line.split()[:-1] for line in operands("COPY") if not line.startswith("--from")]
+@pytest.mark.parametrize("file", ["Containerfile", "tool.Containerfile"])
+def test_container_copies_existing_files(file: str) -> None:
+    copied = [line.split()[:-1] for line in operands("COPY", file) if not line.startswith("--from")]
     assert all((ROOT / name).exists() for names in copied for name in names)
     assert {"Cargo.lock", "crates", "python"} <= {name for names in copied for name in names}
+
+
+def test_container_of_a_site_is_unprivileged() -> None:
     assert operands("USER") == ["uflip"]
+
+
+def test_containers_have_the_same_base_images_and_build() -> None:
+    site, tool = (instructions(file) for file in ("Containerfile", "tool.Containerfile"))
+    build = next(i for i, line in enumerate(site) if line[1].startswith("--from"))
+    assert site[:build] == tool[:build]
+    assert operands("ENTRYPOINT", "tool.Containerfile") == ['["uflip"]']
 
 
 def test_base_images_are_pinned_by_version_and_digest() -> None:
