@@ -73,7 +73,7 @@ def in_guest(command: str, folder: Path) -> tuple[int, str]:
             "-device", "nvme-ns,drive=drive,bus=nvme0,nsid=1,zoned=on,logical_block_size=4096,"
             f"physical_block_size=4096,zoned.zone_size={ZONE_MIB}M,"
             f"zoned.zone_capacity={CAPACITY_MIB}M,zoned.max_open={OPEN},zoned.max_active={ACTIVE}",
-            "-drive", f"file={plain},if=none,id=plain,format=raw",
+            "-drive", f"file={plain},if=none,id=plain,format=raw,discard=unmap",
             "-device", "nvme,id=nvme1,serial=plain,drive=plain",
             "-drive", f"file={ata},if=none,id=ata,format=raw",
             "-device", "ide-hd,drive=ata,bus=ide.0",
