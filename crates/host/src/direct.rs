@@ -139,12 +139,12 @@ impl DirectDevice {
             // SAFETY: `data` is at least `size` bytes long.
             unsafe { libc::pwrite(fd, data.cast(), size, offset) }
         };
-        // SAFETY: an open descriptor.
-        if written_bytes == size as isize
-            && self.count_write()
-            && unsafe { libc::fdatasync(fd) } != 0
-        {
-            return -1;
+        if written_bytes == size as isize && self.count_write() {
+            // SAFETY: an open descriptor.
+            let failed = unsafe { libc::fdatasync(fd) } != 0;
+            if failed {
+                return -1;
+            }
         }
         written_bytes
     }

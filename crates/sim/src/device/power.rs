@@ -254,7 +254,6 @@ impl SimDevice {
 
     /// Return the silent errors of the profile: whether the data of this write of a page, from
     /// the host, is stored wrong. Copies of the page are then wrong, too.
-    #[must_use]
     pub fn silent_errors(&self) -> impl Fn(u32, u64) -> bool + use<> {
         let part = self.profile().power_loss;
         let per_million = part.and_then(|part| part.silent_errors_per_million).unwrap_or(0);

@@ -22,8 +22,10 @@ fn invalid_profile_is_refused_with_reason() {
     assert!(unknown.contains(&format!("line {line}: unknown key")), "{unknown}");
     assert!(unknown.contains("unknown key `spare_facto`"), "{unknown}");
     assert!(
-        unknown
-            .contains("allowed: ftl, spare_factor, mapping_unit_bytes, write_streams, merges_side_by_side, allocator"),
+        unknown.contains(
+            "allowed: ftl, spare_factor, mapping_unit_bytes, compression_unit_bytes, deduplicates, \
+             write_streams, merges_side_by_side, allocator"
+        ),
         "{unknown}"
     );
     let missing = with("spare_factor = 0.2,", "");
