@@ -103,7 +103,11 @@ def test_json_prints_only_the_summary(workdir: Path) -> None:
 
 
 BAD_RUNS: list[tuple[list[str], str, list[str]]] = [
-    (["nope"], "usage", ["Unknown device", "sim:NAME, file:PATH, /dev/NAME, nbd:unix:PATH, null"]),
+    (
+        ["nope"],
+        "usage",
+        ["Unknown device", "sim:NAME, file:PATH, /dev/NAME, nvme:/dev/NAME, nbd:unix:PATH, null"],
+    ),
     (["rack3@file:x"], "usage", ["Unknown device", "the machine rack3", "--scheduler"]),
     (["sim:nope"], "usage", ["Unknown profile", "demo"]),
     (["sim:demo?nope=1"], "usage", ["Unknown key of a profile", "channels"]),

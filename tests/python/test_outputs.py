@@ -389,13 +389,17 @@ def test_seal_is_valid_for_one_kind(workdir: Path) -> None:
 
 # Modules that open files for writing: new files and folders of `outputs`, or names of uflip's own.
 WRITERS = {
-    "cli/pattern.py",
+    "cli/trace_file.py",
     "safe_files.py",
     "results/outputs.py",
     "results/export.py",
     "results/fio_job.py",
+    "results/perfetto.py",
+    # In a new folder of `results/outputs.py`.
+    "cli/reproduce.py",
     # A device that travels, and I/Os that are handed over, in a folder that is gone afterwards.
     "cost/replay.py",
+    "explain/nearest_device.py",
     "reproduce/simulated_device.py",
     "benchmark/replay.py",
     "device/io_list.py",

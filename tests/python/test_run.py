@@ -72,7 +72,8 @@ def test_urls_are_parsed(url: str, kind: str, name: str) -> None:
 def test_unknown_device_lists_known_forms(url: str) -> None:
     with pytest.raises(UsageError, match="Unknown device") as caught:
         open_device(url)
-    assert "sim:NAME, file:PATH, /dev/NAME, nbd:unix:PATH, null" in caught.value.allowed
+    forms = "sim:NAME, file:PATH, /dev/NAME, nvme:/dev/NAME, nbd:unix:PATH, null"
+    assert forms in caught.value.allowed
 
 
 def test_bare_profile_or_path_gets_a_hint(tmp_path: Path) -> None:

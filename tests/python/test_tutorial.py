@@ -31,7 +31,7 @@ NO_CLAIM = (
     "A few minutes, once",
     "Click the number of the slowest write again, and press + three times:",
     "a file of a few GiB the quick scale takes about a minute",
-    "Below its response times,",
+    "Below its response times and their causes,",
     "The colour of a dot is the cause that took most of its time.",
     "the thick line below a row is its wait for a free page of that die",
     "Below, each micro-benchmark has a line",

@@ -125,7 +125,7 @@ def command(
         twin = device.details.twin
         echo_json({"results": str(results), "device": device.url, "twin": twin, "workloads": rows})
         return
-    echo_twin(device)
+    echo_twin(device.url, device.details.twin)
     for prediction, replayed in pairs:
         _print(prediction, replayed)
 

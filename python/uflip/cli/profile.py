@@ -20,7 +20,7 @@ from uflip.device.opener import inspect_sim
 from uflip.device.url import DeviceUrl
 from uflip.errors import UsageError, native_errors
 from uflip.escape import escape_line
-from uflip.profiles import MAX_PROFILE_BYTES
+from uflip.profiles import MAX_PROFILE_BYTES, without_twin_errors
 from uflip.units import format_size
 
 TOML = ".toml"
@@ -145,7 +145,9 @@ def check(path: str, as_json: bool) -> None:
 
 def _faults_of(text: str, path: str) -> list[Fault]:
     with native_errors():
-        return msgspec.json.decode(_native.profile_faults(text, path), type=list[Fault])
+        return msgspec.json.decode(
+            _native.profile_faults(without_twin_errors(text), path), type=list[Fault]
+        )
 
 
 def _print_faults(path: str, faults: list[Fault]) -> None:

@@ -305,7 +305,7 @@ def _open_devices(
     for device in opened:
         _enforce_state(device, state)
         if not quiet:
-            echo_twin(device.info, err=True)
+            echo_twin(device.info.url, device.info.details.twin, err=True)
     return opened
 
 

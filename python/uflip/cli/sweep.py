@@ -40,12 +40,12 @@ from uflip.cli.terminal import (
 from uflip.data.spec import MODES, PLURALS
 from uflip.data.summary import ResponseTime
 from uflip.data.sweep import METHODS, Range, Sample, Varied
-from uflip.device.catalogue import inspect_device
-from uflip.device.url import read_override
+from uflip.device.url import parse_url, read_override
 from uflip.durability import durability_or_default
 from uflip.errors import InterruptedRun, UflipError, UsageError, unknown_name
 from uflip.options import DURABILITY, parse_names
 from uflip.pattern_options import PATTERN, STOPPING
+from uflip.profiles import twin_errors
 from uflip.units import (
     format_count,
     format_duration_ns,
@@ -56,6 +56,7 @@ from uflip.units import (
 )
 
 if TYPE_CHECKING:
+    from uflip.data.twin import TwinErrors
     from uflip.results.outputs import OutputPath
     from uflip.sweeping import Design, PlannedSweep, SweepRow
     from uflip.sweeping.ranking import SobolIndex
@@ -318,7 +319,7 @@ def _print_results(
         document = {**_document(planned, rows), **findings.document()}
         echo_json(document if failed is None else {**document, "error": error_document(failed)})
     else:
-        echo_twin(inspect_device(planned.design.device))
+        echo_twin(planned.design.device, _twin_of(planned.design.device))
         print_rows(rows, names)
         if planned.impossible:
             echo(impossible_line(planned))
@@ -329,11 +330,17 @@ def _print_results(
         raise click.exceptions.Exit(failed.exit_code)
 
 
+def _twin_of(device: str) -> "TwinErrors | None":
+    """Return the errors of the device as a twin; without the varied keys it may be no device."""
+    target = parse_url(device)
+    return twin_errors(target.name) if target.kind == "sim" else None
+
+
 def _document(planned: "PlannedSweep", rows: "list[SweepRow]") -> Mapping[str, object]:
     design = planned.design
     return {
         "device": design.device,
-        "twin": inspect_device(design.device).details.twin,
+        "twin": _twin_of(design.device),
         "spec": design.spec,
         "vary": {n: v if isinstance(v, list) else str(v) for n, v in design.vary.items()},
         "sample": design.sample,

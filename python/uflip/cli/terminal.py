@@ -16,7 +16,7 @@ from uflip.escape import escape_json, escape_line, escape_text, plain
 from uflip.table import Table
 
 if TYPE_CHECKING:
-    from uflip.data.device import DeviceInfo
+    from uflip.data.twin import TwinErrors
 
 # Longer parts of an error do not help anybody.
 MAX_PART_LENGTH = 2000
@@ -51,12 +51,12 @@ def echo_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1
         echo(line)
 
 
-def echo_twin(device: "DeviceInfo", *, err: bool = False) -> None:
+def echo_twin(url: str, twin: "TwinErrors | None", *, err: bool = False) -> None:
     """Print the error of a twin beside its predictions; nothing for other devices."""
     from uflip.data.twin import twin_advice, twin_text
 
-    if (twin := device.details.twin) is not None:
-        echo(f"{device.url} is {twin_text(twin)}; {twin_advice(twin)}", err=err)
+    if twin is not None:
+        echo(f"{url} is {twin_text(twin)}; {twin_advice(twin)}", err=err)
 
 
 def echo_json(document: Any) -> None:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from uflip import _native
-from uflip.device.power import check_power
 from uflip.device.url import DeviceUrl, parse_url
 from uflip.errors import UsageError, native_errors, unknown_name
 from uflip.units import format_size, parse_size
@@ -44,6 +43,9 @@ def check_options(
         raise unknown_name("completion", completion, COMPLETIONS, where="--completion")
     _check_kinds(target, data, buffered, completion, io_timeout_ns, power=power)
     if power is not None:
+        # Imported here: a refusal does not wait for msgspec.
+        from uflip.device.power import check_power
+
         check_power(power)
     # The name of the file itself, followed by its content.
     names_file = target.kind == "file" and (destroy or "").startswith(target.name)

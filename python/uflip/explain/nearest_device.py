@@ -105,7 +105,7 @@ def distance(measured: Floats, simulated: Floats, mode: Integers) -> float:
     Examples
     --------
     >>> ones, modes = np.ones(100), np.zeros(100, int)
-    >>> round(np.exp(distance(ones, 2 * ones, modes)), 6)
+    >>> round(float(np.exp(distance(ones, 2 * ones, modes))), 6)
     2.0
     """
     total, weight = 0.0, 0

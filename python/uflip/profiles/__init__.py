@@ -76,11 +76,18 @@ def profile_interface(name: str) -> str:
 def read_profile(name: str) -> tuple[str, str, str]:
     """Read the profile of a simulated device: its name, text, and source.
 
-    The text lacks the errors of a twin, which describe no part of the device. Lines keep their
-    numbers.
+    The text lacks the errors of a twin.
     """
     name, text, source = _read(name)
-    return name, "".join(line for line, is_error in _lines(text) if not is_error), source
+    return name, without_twin_errors(text), source
+
+
+def without_twin_errors(text: str) -> str:
+    """Return a profile without the errors of a twin, which describe no part of the device.
+
+    Lines keep their numbers.
+    """
+    return "".join(line for line, is_error in _lines(text) if not is_error)
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
