@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msgspec.structs import astuple
-
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns
@@ -39,6 +37,8 @@ class RowOptions:
 
 def echo_time_rows(runs: "Mapping[str, list[TimeRow]]", options: RowOptions) -> None:
     """Print runs over time as text, CSV or JSON."""
+    from msgspec.structs import astuple  # imported late, so that a refusal does not wait for it
+
     from uflip.results.time_rows import COLUMNS
 
     if options.as_json:
