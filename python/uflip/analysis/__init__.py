@@ -3,13 +3,13 @@
 The native part (`crates/method`) does the work, with the same functions that decide during a run
 whether it is long enough. This package returns its results as frozen values.
 
-============  ============================================================
-`series`      response times in, `Analysis` out; the length at which a stop rule would end a run
-`files`       response times of a CSV or Parquet column, a log or trace, a stored run
-`fio_output`  percentiles and rates that fio computed (JSON, terse)
-`rate_logs`   logs of rates and histograms of fio, over time
-`tool_results`  results of diskspd, elbencho and iostat; SMART logs
-============  ============================================================
+============== ============================================================
+`series`       response times in, `Analysis` out; the length at which a stop rule would end a run
+`files`        response times of a CSV or Parquet column, a log or trace, a stored run
+`fio_output`   percentiles and rates that fio computed (JSON, terse)
+`rate_logs`    logs of rates and histograms of fio, over time
+`tool_results` results of diskspd, elbencho and iostat; SMART logs
+============== ============================================================
 """
 
 from uflip.analysis.series import PHASES, REASONS, RunLength, analyse, run_length
