@@ -269,14 +269,19 @@ def read_recorded_times(path: Path, options: ReadOptions) -> Series:
     source = SeriesSource.parse(recording.summary_json())
     times = np.frombuffer(recording.response_times())
     if not len(times):
-        raise UsageError(
-            "The trace contains no response times",
-            where=str(path),
-            got=f"{source.ios} I/Os, format {source.format}",
-            allowed="a trace whose tool recorded how long each I/O took",
-            action=f"measure them: uflip replay {path} DEVICE",
-        )
+        raise no_response_times(path, source)
     return Series(times, source)
+
+
+def no_response_times(path: Path, source: SeriesSource) -> UsageError:
+    """Return the error of a trace that contains I/Os, and not how long they took."""
+    return UsageError(
+        "The trace contains no response times",
+        where=str(path),
+        got=f"{source.ios} I/Os, format {source.format}",
+        allowed="a trace whose tool recorded how long each I/O took",
+        action=f"measure them: uflip replay {path} DEVICE",
+    )
 
 
 def _of_one_run(path: Path, times: Times, source: SeriesSource) -> Times:

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.options import ANY_PATH, float_parser, json_option
+from uflip.cli.options import ANY_PATH, float_parser, json_option, response_time_options
 from uflip.cli.terminal import echo, echo_json, echo_pairs
-from uflip.options import COLUMNS_HELP
 from uflip.units import format_count, format_duration_ns
 
 if TYPE_CHECKING:
@@ -37,14 +36,7 @@ device whose level wanders at all time scales has intervals that are too narrow
 
 @click.command("analyse", epilog=EPILOG)
 @click.argument("file", type=ANY_PATH)
-@click.option("--column", metavar="NAME", help="Column of a table.  [default: response_time_ns]")
-@click.option(
-    "--unit", type=click.Choice(["ns", "us", "ms", "s"]), help="Unit of the response times."
-)
-@click.option(
-    "--format", "file_format", metavar="FORMAT", help="Format of FILE, if not recognised."
-)
-@click.option("--columns", metavar="MAP", help=COLUMNS_HELP)
+@response_time_options
 @click.option(
     "--confidence",
     callback=float_parser(),

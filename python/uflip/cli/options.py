@@ -12,7 +12,7 @@ from uflip.cli.completion import alternatives_of, propose_devices, propose_micro
 from uflip.device.guard import check_options, check_target_allowed
 from uflip.device.url import URL_FORMS, parse_url
 from uflip.errors import UsageError
-from uflip.options import OPENING, Option, parse_names
+from uflip.options import COLUMNS_HELP, OPENING, Option, parse_names
 from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, parse_path, parse_size
 
 if TYPE_CHECKING:
@@ -216,6 +216,20 @@ def no_device(verb: str) -> UsageError:
 
 # Threads of one process; processes of one machine.
 MAX_JOBS, MAX_WORKERS = 1024, 1024
+
+response_time_options = combine_options(
+    click.option(
+        "--column", metavar="NAME", help="Column of a table.  [default: response_time_ns]"
+    ),
+    click.option(
+        "--unit", type=click.Choice(["ns", "us", "ms", "s"]), help="Unit of the response times."
+    ),
+    click.option(
+        "--format", "file_format", metavar="FORMAT", help="Format of FILE, if not recognised."
+    ),
+    click.option("--columns", metavar="MAP", help=COLUMNS_HELP),
+)
+"""How to read the response times of a file."""
 
 executor_options = combine_options(
     click.option(

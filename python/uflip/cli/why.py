@@ -5,9 +5,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.options import ANY_PATH, force_option, json_option, no_cache_option, quiet_option
+from uflip.cli.options import (
+    ANY_PATH,
+    force_option,
+    json_option,
+    no_cache_option,
+    quiet_option,
+    response_time_options,
+)
 from uflip.cli.terminal import echo, echo_json
-from uflip.options import COLUMNS_HELP
 from uflip.units import format_count
 
 if TYPE_CHECKING:
@@ -43,14 +49,7 @@ device. Their creation takes minutes the first time, and is cached.
     multiple=True,
     help="Compare with this simulated device; may be repeated.",
 )
-@click.option("--column", metavar="NAME", help="Column of a table.  [default: response_time_ns]")
-@click.option(
-    "--unit", type=click.Choice(["ns", "us", "ms", "s"]), help="Unit of the response times."
-)
-@click.option(
-    "--format", "file_format", metavar="FORMAT", help="Format of FILE, if not recognised."
-)
-@click.option("--columns", metavar="MAP", help=COLUMNS_HELP)
+@response_time_options
 @click.option(
     "-o",
     "--out",

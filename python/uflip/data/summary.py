@@ -6,6 +6,7 @@ its keys and their types; mypy checks every access, and a JSON Schema is publish
 sizes in bytes; unknown numbers are null.
 """
 
+from collections.abc import Iterator
 from typing import Literal, NotRequired, TypedDict
 
 from msgspec import Struct
@@ -387,3 +388,12 @@ class Summary(BenchmarkSummary):
     harness: Table
     host: Table
     drive: DriveSummary | None
+
+
+def experiments_of(document: Summary) -> Iterator[tuple[str, ExperimentSummary]]:
+    """Yield each experiment after the name of its micro-benchmark; first the baselines."""
+    for run in document["baselines"]:
+        yield "baseline", run
+    for name, runs in document["micro_benchmarks"].items():
+        for run in runs:
+            yield name, run

@@ -23,6 +23,7 @@ from uflip.analysis.files import (
     ReadOptions,
     SeriesSource,
     check_series,
+    no_response_times,
     read_series,
 )
 from uflip.data.document import read_start
@@ -202,13 +203,7 @@ def _of_recording(path: Path, options: ReadOptions) -> IoLog | None:
     if source.averaged_ns is not None:
         return IoLog(np.frombuffer(recording.response_times()), source)
     if not summary["response_times"]:
-        raise UsageError(
-            "The trace contains no response times",
-            where=str(path),
-            got=f"{source.ios} I/Os, format {source.format}",
-            allowed="a trace whose tool recorded how long each I/O took",
-            action=f"measure them: uflip replay {path} DEVICE",
-        )
+        raise no_response_times(path, source)
     try:
         with native_errors():
             trace, _ = recording.measured()

@@ -1,9 +1,7 @@
 """The counters of a drive in words: in the text summary, the report and the explorer."""
 
-from collections.abc import Iterator
-
 from uflip.data.counters import CONDITIONS, Counter, CounterChange, DriveCounters
-from uflip.data.summary import ExperimentSummary, Summary
+from uflip.data.summary import Summary, experiments_of
 from uflip.microbench.labels import format_value
 from uflip.table import Table
 from uflip.units import format_count, format_size
@@ -103,7 +101,7 @@ def runs_table(document: Summary) -> Table | None:
             *(_before_and_after(change, condition) for condition in CONDITIONS),
             _doubts(change) or "–",
         ]
-        for name, run in _experiments(document)
+        for name, run in experiments_of(document)
         if (change := run.get("drive")) is not None
     ]
     if not rows:
@@ -120,14 +118,6 @@ def _before_and_after(change: CounterChange, name: str) -> str:
     if before is None or after is None:
         return "–"
     return str(before) if before == after else f"{before} – {after}"
-
-
-def _experiments(document: Summary) -> Iterator[tuple[str, ExperimentSummary]]:
-    for run in document["baselines"]:
-        yield "baseline", run
-    for name, runs in document["micro_benchmarks"].items():
-        for run in runs:
-            yield name, run
 
 
 def counters_tables(counters: DriveCounters) -> list[Table]:

@@ -1,9 +1,7 @@
 """The energy of runs: lines of text, and tables."""
 
-from collections.abc import Iterator
-
 from uflip.data.energy import MARKS, SIMULATED, EnergySummary
-from uflip.data.summary import ExperimentSummary, Summary
+from uflip.data.summary import Summary, experiments_of
 from uflip.microbench.labels import format_value
 from uflip.results.causes import cause_name
 from uflip.table import Table
@@ -72,7 +70,7 @@ def energy_table(document: Summary, *, full: bool) -> Table | None:
             or ", ".join(MARKS[mark] for mark in energy["marks"])
             or f"± {_number(energy['error_joules'])} J",
         ]
-        for name, run in _experiments(document)
+        for name, run in experiments_of(document)
         if (full or name == "baseline") and (energy := run.get("energy")) is not None
     ]  # fmt: skip
     if not rows:
@@ -100,11 +98,3 @@ def causes_table(document: Summary) -> Table | None:
     ]
     head = ["energy [J]", *(pattern for pattern, _ in runs)]
     return Table(head, rows, "lr", "Energy by cause")
-
-
-def _experiments(document: Summary) -> Iterator[tuple[str, ExperimentSummary]]:
-    for run in document["baselines"]:
-        yield "baseline", run
-    for name, runs in document["micro_benchmarks"].items():
-        for run in runs:
-            yield name, run
