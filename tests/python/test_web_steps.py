@@ -84,6 +84,20 @@ def test_keys_continue_from_chosen_io(page: "Page", server: Serving, folder: Pat
     press(page, "n", third)
 
 
+def test_late_answer_does_not_replace_a_later_selection(
+    page: "Page", server: Serving, folder: Path
+) -> None:
+    first, second = slowest(folder)[:2]
+    open_run(page, server)
+    listed = page.get_by_role("region", name=f"The slowest I/Os from 0 to {COUNT - 1}")
+    page.route(re.compile(rf"api/io\?.*number={first}$"), lambda route: None)  # never answered
+    listed.get_by_role("button", name=str(first), exact=True).click()
+    page.locator(".pad").focus()
+    with page.expect_event("requestfailed", lambda request: f"number={first}" in request.url):
+        press(page, "n", second)
+    assert f"io={second}" in page.url
+
+
 def test_keys_start_with_slowest_if_another_io_is_open(
     page: "Page", server: Serving, folder: Path
 ) -> None:

@@ -44,6 +44,21 @@ export async function fetchJson<Name extends keyof Answers>(name: Name, query: Q
   return (await get(name, query, signal)).json();
 }
 
+/** The latest of a kind of requests: a newer one cancels those before it. */
+export class Latest {
+  private controller = new AbortController();
+
+  begin(): AbortSignal {
+    this.cancel();
+    this.controller = new AbortController();
+    return this.controller.signal;
+  }
+
+  cancel(): void {
+    this.controller.abort();
+  }
+}
+
 export interface Stats {
   count: number; min_ns?: number; max_ns?: number; mean_ns?: number; exact: boolean;
   p50_ns?: number | null; p99_ns?: number | null; p99_9_ns?: number | null;

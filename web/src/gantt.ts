@@ -1,7 +1,7 @@
 // Gantt chart of the channels and dies in the visible range: a row each, a bar per operation, and
 // the waits. For a long range, the share of time of each kind of operation.
 
-import { fetchJson, fetchArrays, type Picture, type Plain } from "./api";
+import { fetchJson, fetchArrays, Latest, type Picture, type Plain } from "./api";
 import { color, fill, h, debounce } from "./dom";
 import { activity, operation as hue, type Axis } from "./paint";
 import type { Pen } from "./pen";
@@ -31,7 +31,7 @@ export class Gantt {
   private readonly status = h("p", { class: "quiet" });
   private readonly readout = h("p", { class: "readout", "aria-live": "polite" });
   private data: Picture | null = null;
-  private pending = new AbortController();
+  private readonly pending = new Latest();
   private hovered = -1;
   private visible: (Range & { axis: Axis }) | null = null;
   private requested = "";
@@ -83,10 +83,8 @@ export class Gantt {
   }
 
   private async request(visible: Range & { axis: Axis }): Promise<void> {
-    this.pending.abort();
-    this.pending = new AbortController();
     const columns = Math.max(Math.floor(this.plot.over.clientWidth), 100);
-    const data = await fetchArrays("gantt", { key: this.key, run: this.name, axis: visible.axis, from: visible.low, to: visible.high, columns }, this.pending.signal).catch(() => null);
+    const data = await fetchArrays("gantt", { key: this.key, run: this.name, axis: visible.axis, from: visible.low, to: visible.high, columns }, this.pending.begin()).catch(() => null);
     if (!data) return;
     this.node.hidden = (data as Plain).kind === "nothing"; // of a run without this log
     if (this.node.hidden) return;
@@ -328,7 +326,7 @@ export class Gantt {
   }
 
   remove(): void {
-    this.pending.abort();
+    this.pending.cancel();
     this.plot.remove();
   }
 }

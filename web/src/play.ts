@@ -2,7 +2,7 @@
 // the one before. The form is stored in the URL; a link runs nothing.
 
 import type { ExperimentPoint, Form, KeyRow, MicroBenchmarkView, PlayedRun, RunView } from "./api_types";
-import { fetchJson, fetchPicture, postAction, type Picture } from "./api";
+import { fetchJson, fetchPicture, Latest, postAction, type Picture } from "./api";
 import { color, debounce, errorNotice, facts, fill, h, table, type Child } from "./dom";
 import { link, onLeave, read, type Route } from "./route";
 import { bytes, count, duration, linearTicks, logTicks, threeDigits, tickOf, withSpacing, tickDuration } from "./format";
@@ -65,6 +65,7 @@ class PlayView {
   private before: number | null;
   private runs: PlayedRun[] = [];
   private removed = false;
+  private readonly pending = new Latest();
   private timer = 0;
   private readonly tables = h("section", { class: "play keys", "aria-label": "Keys of the device" });
   private readonly message = h("div", { "aria-live": "polite" });
@@ -132,7 +133,12 @@ class PlayView {
   private async request(anew = false): Promise<void> {
     this.updateQuery();
     const query = Object.fromEntries(Object.entries(this.changes).map(([name, value]) => [KEY + name, value]));
-    const form = await fetchJson("play", { device: this.device, ...query });
+    const signal = this.pending.begin();
+    const form = await fetchJson("play", { device: this.device, ...query }, signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+      return null;
+    });
+    if (!form || signal.aborted) return; // the newer request draws
     if (form.problem && this.form && !anew) { // keep the form until the error is corrected
       fill(this.message, problemOf(form.problem));
       this.mark();

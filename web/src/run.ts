@@ -2,7 +2,7 @@
 // URL. Other panels follow it: the distribution of response times, and the slowest I/Os.
 
 import type { Io, ResultView, RunView as RunNumbers } from "./api_types";
-import { fetchJson, fetchPicture, type Picture } from "./api";
+import { fetchJson, fetchPicture, Latest, type Picture } from "./api";
 import * as addresses from "./addresses";
 import * as card from "./card";
 import { Causes } from "./causes";
@@ -60,7 +60,8 @@ class RunView {
   private readonly doubts = h("div");
   private readonly card = h("section", { class: "card", hidden: true, "aria-label": "One I/O" });
   private stepping = false; // through the list of the slowest I/Os, which stays until the user moves the view
-  private pending = new AbortController();
+  private readonly pending = new Latest();
+  private readonly selecting = new Latest();
   private colourOf: (i: number) => string = () => color("ink");
   private readonly settled: () => void;
 
@@ -259,9 +260,7 @@ class RunView {
 
   /** Requests the visible range, and draws it. */
   async load(): Promise<void> {
-    this.pending.abort();
-    this.pending = new AbortController();
-    const { signal } = this.pending;
+    const signal = this.pending.begin();
     const { low, high } = this.visible();
     const columns = Math.max(Math.floor(this.plot.over.clientWidth * Math.min(devicePixelRatio, 2)), 100);
     try {
@@ -353,14 +352,18 @@ class RunView {
   private async selectSlowest(from?: number, to?: number): Promise<void> {
     const { picture } = this;
     if (!picture) return;
-    const slowest = await fetchJson("slowest", { key: this.key, run: this.name, from: from ?? picture.start, to: to ?? picture.stop, few: 1 });
-    if (slowest.ios[0]) await this.select(slowest.ios[0].number);
+    const signal = this.selecting.begin();
+    const slowest = await fetchJson("slowest", { key: this.key, run: this.name, from: from ?? picture.start, to: to ?? picture.stop, few: 1 }, signal).catch(() => null);
+    if (slowest?.ios[0] && !signal.aborted) await this.select(slowest.ios[0].number);
   }
 
   async select(number: number): Promise<void> {
     const exists = Number.isInteger(number) && number >= 0 && number < this.run.io_count;
     if (exists) this.slowest.choose(number); // before the data arrives, since keys may be faster
-    this.selected = exists ? await fetchJson("io", { key: this.key, run: this.name, number }).catch(() => null) : null;
+    const signal = this.selecting.begin();
+    const io = exists ? await fetchJson("io", { key: this.key, run: this.name, number }, signal).catch(() => null) : null;
+    if (signal.aborted) return; // by a later selection
+    this.selected = io;
     updateQuery({ io: this.selected ? number : null });
     this.card.hidden = exists && !this.selected;
     if (!exists) fill(this.card, h("p", { role: "alert" }, `The run has no I/O of this number: its numbers are 0 to ${count(this.run.io_count - 1)}.`));
@@ -389,7 +392,7 @@ class RunView {
   /** Selects an I/O and shows it among its neighbours. */
   async visit(number: number, stepping = false): Promise<void> {
     await this.select(number);
-    if (!this.selected) return;
+    if (this.selected?.number !== number) return;
     this.plot.node.scrollIntoView({ block: "nearest" });
     if (this.axis === "number") this.setRange({ low: number - 60, high: number + 60 }, stepping);
     else {
@@ -407,7 +410,8 @@ class RunView {
   }
 
   remove(): void {
-    this.pending.abort();
+    this.pending.cancel();
+    this.selecting.cancel();
     this.plot.remove();
     this.side.remove();
     this.addressPanel.remove();
