@@ -27,7 +27,11 @@ from uflip.data import (
 )
 from uflip.results.comparison import Comparisons
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference" / "schemas"
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "reference" / "schemas"
+PACKAGE = ROOT / "python" / "uflip"
+# Comments above one or more fields without a comment of their own.
+GROUP = re.compile(r"((?: {4}#: .*\n)+)((?: {4}\w+: [^#\n]*\n)+)")
 DOCUMENTS: dict[str, Any] = {
     "manifest": manifest.Manifest,
     "ledger-line": ledger.Entry,
@@ -44,6 +48,24 @@ DOCUMENTS: dict[str, Any] = {
 SPECIFICATIONS = (spec.Basic, spec.Mix, spec.Parallel, spec.Job)
 
 
+def _field_descriptions() -> dict[str, dict[str, str]]:
+    """Return the description of each field by its class: the `#:` comment above or beside it."""
+    descriptions: dict[str, dict[str, str]] = {}
+    for module in ("data/*.py", "results/comparison.py"):
+        for path in PACKAGE.glob(module):
+            _, *classes = re.split(r"^class (\w+)", path.read_text(encoding="utf-8"), flags=re.M)
+            for name, body in zip(classes[::2], classes[1::2], strict=True):
+                fields = dict(re.findall(r"^ {4}(\w+): .*  #: (.*)", body, re.M))
+                for above, group in re.findall(GROUP, body):
+                    text = " ".join(re.findall(r"#: (.*)", above))
+                    fields |= dict.fromkeys(re.findall(r"(\w+): ", group), text)
+                descriptions[name] = fields
+    return descriptions
+
+
+DESCRIPTIONS = _field_descriptions()
+
+
 def schemas() -> dict[Path, str]:
     """Return the text of each schema by its file."""
     _, parts = msgspec.json.schema_components(SPECIFICATIONS)
@@ -54,6 +76,10 @@ def schemas() -> dict[Path, str]:
         )
         schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | reference
         schema["$defs"] = _used(reference, components | parts)
+        for title, definition in schema["$defs"].items():
+            for field, text in DESCRIPTIONS.get(title, {}).items():
+                if field in definition.get("properties", {}):
+                    definition["properties"][field]["description"] = text
         texts[FOLDER / f"{name}.json"] = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
     return texts
 

@@ -46,30 +46,16 @@ PathName = str | PathLike[str]
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a verb.
+    """An option of a verb."""
 
-    Attributes
-    ----------
-    name : str
-        The keyword in Python; `--name`, with - for _, on the command line.
-    form : str
-        The value in help texts, as in "SIZE"; empty for a switch.
-    help : str
-        The help text.
-    parse : callable
-        (value, place for errors) -> parsed value: sizes in bytes, durations in nanoseconds.
-    default : object
-        The value as it would be given; None leaves the choice to the device and the method.
-    field : str
-        Name of the parsed value; by default that of the option.
-    """
-
-    name: str
-    form: str
-    help: str
+    name: str  #: The keyword in Python; `--name`, with - for _, on the command line.
+    form: str  #: The value in help texts, as in "SIZE"; empty for a switch.
+    help: str  #: The help text.
+    #: (value, place for errors) -> parsed value: sizes in bytes, durations in nanoseconds.
     parse: Callable[[Any, str], Any]
+    #: The value as it would be given; None leaves the choice to the device and the method.
     default: Any = None
-    field: str = ""
+    field: str = ""  #: Name of the parsed value; by default that of the option.
 
     def __post_init__(self) -> None:
         """Complete the defaults: a switch is off."""

@@ -23,50 +23,26 @@ from uflip.spec import basic
 
 @dataclass(frozen=True)
 class SelfTestRow:
-    """The expected and the simulated value of a check.
+    """The expected and the simulated value of a check."""
 
-    Attributes
-    ----------
-    name : str
-        The quantity, and what was varied.
-    device : str
-        The simulated device, as `uflip info` and `uflip pattern` take it.
-    expected : float
-        Value of the closed form.
-    measured : float
-        Value of the simulator.
-    deviation : float
-        (measured - expected) / expected.
-    tolerance : float
-        The largest allowed deviation, in either direction.
-    within : bool
-        Whether the deviation is within the tolerance.
-    """
-
-    name: str
-    device: str
-    expected: float
-    measured: float
-    deviation: float
-    tolerance: float
-    within: bool
+    name: str  #: The quantity, and what was varied.
+    device: str  #: The simulated device, as `uflip info` and `uflip pattern` take it.
+    expected: float  #: Value of the closed form.
+    measured: float  #: Value of the simulator.
+    deviation: float  #: (measured - expected) / expected.
+    tolerance: float  #: The largest allowed deviation, in either direction.
+    within: bool  #: Whether the deviation is within the tolerance.
 
 
 @dataclass(frozen=True)
 class SelfTest:
-    """A check of the self-test.
+    """A check of the self-test."""
 
-    Attributes
-    ----------
-    name, device, tolerance
-        As in `SelfTestRow`.
-    measure : callable
-        Opens the device of this URL and returns (expected, measured).
-    """
-
+    #: As in `SelfTestRow`.
     name: str
     device: str
     tolerance: float
+    #: Opens the device of this URL and returns (expected, measured).
     measure: Callable[[str], tuple[float, float]]
 
     def run(self) -> SelfTestRow:

@@ -12,21 +12,14 @@ COLUMN_SEPARATOR = "  "
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a head; every cell is formatted text.
+    """Rows under a head; every cell is formatted text."""
 
-    Attributes
-    ----------
-    head, rows
-        Cells; each row has as many as the head, and its first cell is its heading.
-    align
-        A letter per column, "l" for text and "r" for numbers; the last one applies to the rest.
-    caption
-        The caption of the table in a report; a terminal prints its own heading instead.
-    """
-
+    #: Cells; each row has as many as the head, and its first cell is its heading.
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
+    #: A letter per column, "l" for text and "r" for numbers; the last one applies to the rest.
     align: str = "l"
+    #: The caption of the table in a report; a terminal prints its own heading instead.
     caption: str = ""
 
     @property

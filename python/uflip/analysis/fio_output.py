@@ -38,57 +38,33 @@ _TERSE_FIELDS = {2: (4, 41), 3: (5, 41), 4: (5, 41), 5: (5, 47)}
 
 
 class FioSummary(Struct, frozen=True, kw_only=True):
-    """The results of one direction of one job, as fio computed them.
+    """The results of one direction of one job, as fio computed them."""
 
-    Attributes
-    ----------
-    job, direction : str
-        Name of the job; read, write or trim.
-    ios, bytes : int
-        Numbers; `ios` is None if only a rate was given.
-    runtime_ns : int
-        Length [ns].
-    iops, bytes_per_s : float
-        Rates.
-    mean_ns, min_ns, max_ns, std_ns : float
-        Latency from the submission to the end [ns].
-    percentiles_of : str
-        The latency of the percentiles: clat or lat.
-    percentiles : dict of str to float
-        Share [%] -> latency [ns].
-    """
-
+    #: Name of the job; read, write or trim.
     job: str
     direction: str
+    #: Numbers; `ios` is None if only a rate was given.
     ios: int | None
     bytes: int
-    runtime_ns: int
+    runtime_ns: int  #: Length [ns].
+    #: Rates.
     iops: float
     bytes_per_s: float
+    #: Latency from the submission to the end [ns].
     mean_ns: float
     min_ns: float
     max_ns: float
     std_ns: float
-    percentiles_of: str = "clat"
-    percentiles: dict[str, float] = {}
+    percentiles_of: str = "clat"  #: The latency of the percentiles: clat or lat.
+    percentiles: dict[str, float] = {}  #: Share [%] -> latency [ns].
 
 
 class FioOutput(Struct, frozen=True, kw_only=True):
-    """A file of fio.
+    """A file of fio."""
 
-    Attributes
-    ----------
-    format : str
-        "fio json" or "fio terse 3".
-    version : str
-        Of fio; empty if it is not named.
-    summaries : tuple of FioSummary
-        A direction of a job each, those without I/Os left out.
-    """
-
-    format: str
-    version: str
-    summaries: tuple[FioSummary, ...]
+    format: str  #: "fio json" or "fio terse 3".
+    version: str  #: Of fio; empty if it is not named.
+    summaries: tuple[FioSummary, ...]  #: A direction of a job each, those without I/Os left out.
 
 
 def is_fio_output(path: Path) -> bool:

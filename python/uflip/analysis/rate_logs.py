@@ -54,25 +54,16 @@ class _About(Struct):
 
 
 class RateRow(Struct, frozen=True, kw_only=True):
-    """One direction in one interval.
+    """One direction in one interval."""
 
-    Attributes
-    ----------
-    start_ns, length_ns : int
-        The interval, from the begin of the log [ns].
-    direction : str
-        read, write or trim.
-    ios_per_s, bytes_per_s : float or None
-        The rates; None if the log does not contain them.
-    p50_ns, p99_ns, p999_ns : float or None
-        Percentiles of the response times [ns], of histograms.
-    """
-
+    #: The interval, from the begin of the log [ns].
     start_ns: int
     length_ns: int
-    direction: str
+    direction: str  #: read, write or trim.
+    #: The rates; None if the log does not contain them.
     ios_per_s: float | None
     bytes_per_s: float | None
+    #: Percentiles of the response times [ns], of histograms.
     p50_ns: float | None = None
     p99_ns: float | None = None
     p999_ns: float | None = None
@@ -106,21 +97,11 @@ class _Direction:
 
 @dataclass(frozen=True)
 class RateLog:
-    """The logs of one quantity of one or several jobs.
+    """The logs of one quantity of one or several jobs."""
 
-    Attributes
-    ----------
-    quantity : str
-        bw, iops or hist.
-    form : str
-        How the rows were understood.
-    odd_lines : int
-        Lines that do not belong to the format.
-    """
-
-    quantity: str
-    form: str
-    odd_lines: int
+    quantity: str  #: bw, iops or hist.
+    form: str  #: How the rows were understood.
+    odd_lines: int  #: Lines that do not belong to the format.
     jobs: tuple[dict[str, _Direction], ...]
     bin_middles: Floats
 

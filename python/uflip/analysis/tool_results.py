@@ -42,29 +42,17 @@ _DAMAGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, Inde
 
 
 class ToolRow(Struct, frozen=True, kw_only=True):
-    """One direction of one test or device; None is unknown.
+    """One direction of one test or device; None is unknown."""
 
-    Attributes
-    ----------
-    name, direction : str
-        The test, time span or device; read, write, trim or another operation.
-    ios_per_s, bytes_per_s : float or None
-        Rates.
-    mean_ns : float or None
-        Mean response time [ns].
-    percentiles : dict of str to float
-        Share [%] -> response time [ns].
-    in_flight : float or None
-        I/Os in flight, on average, of the device as a whole.
-    """
-
+    #: The test, time span or device; read, write, trim or another operation.
     name: str
     direction: str
+    #: Rates.
     ios_per_s: float | None
     bytes_per_s: float | None
-    mean_ns: float | None = None
-    percentiles: dict[str, float] = {}
-    in_flight: float | None = None
+    mean_ns: float | None = None  #: Mean response time [ns].
+    percentiles: dict[str, float] = {}  #: Share [%] -> response time [ns].
+    in_flight: float | None = None  #: I/Os in flight, on average, of the device as a whole.
 
 
 class ToolResult(Struct, frozen=True, kw_only=True):
@@ -76,27 +64,17 @@ class ToolResult(Struct, frozen=True, kw_only=True):
 
 
 class SmartDifference(Struct, frozen=True, kw_only=True):
-    """The counters of a drive between two logs; None is unknown.
+    """The counters of a drive between two logs; None is unknown."""
 
-    Attributes
-    ----------
-    host_bytes_read, host_bytes_written, media_bytes_written : int or None
-        Bytes; those of the host are known to one unit of 512,000 bytes.
-    read_commands, write_commands : int or None
-        Numbers.
-    power_on_hours : int or None
-        Hours.
-    write_amplification : tuple of float, or None
-        Lower and upper bound.
-    """
-
+    #: Bytes; those of the host are known to one unit of 512,000 bytes.
     host_bytes_read: int | None
     host_bytes_written: int | None
     media_bytes_written: int | None
+    #: Numbers.
     read_commands: int | None
     write_commands: int | None
-    power_on_hours: int | None
-    write_amplification: tuple[float, float] | None
+    power_on_hours: int | None  #: Hours.
+    write_amplification: tuple[float, float] | None  #: Lower and upper bound.
 
 
 def tool_of(path: Path) -> str | None:

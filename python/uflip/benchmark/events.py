@@ -138,17 +138,10 @@ class JobsBegin:
 
 @dataclass(frozen=True)
 class TraceRead:
-    """A trace was read.
+    """A trace was read."""
 
-    Attributes
-    ----------
-    description : str
-        The way it was understood.
-    recorded : dict of str to bytes
-        The response times in it by their name, such as Q2C and D2C: float64 [ns].
-    """
-
-    description: str
+    description: str  #: The way it was understood.
+    #: The response times in it by their name, such as Q2C and D2C: float64 [ns].
     recorded: Mapping[str, bytes]
 
 

@@ -82,29 +82,14 @@ from uflip.results.state_record import StateRecord
 
 @dataclass(frozen=True)
 class BenchmarkRun:
-    """A benchmark whose runs are about to be made.
+    """A benchmark whose runs are about to be made."""
 
-    Attributes
-    ----------
-    device : Device
-        Open for writing.
-    plan : Plan
-        Its plan.
-    writer : ResultsWriter
-        The result folder, with the finished runs.
-    history : History
-        The state of the device, which runs change.
-    calibration : Calibration
-        Phases and pause, measured on the way or stored before.
-    replay : callable or None
-        Checks that a rebuilt simulated device repeats its earlier runs.
-    """
-
-    device: Device
-    plan: Plan
-    writer: ResultsWriter
-    history: History
-    calibration: Calibration
+    device: Device  #: Open for writing.
+    plan: Plan  #: Its plan.
+    writer: ResultsWriter  #: The result folder, with the finished runs.
+    history: History  #: The state of the device, which runs change.
+    calibration: Calibration  #: Phases and pause, measured on the way or stored before.
+    #: Checks that a rebuilt simulated device repeats its earlier runs.
     replay: Callable[[PlannedRun, Trace], None] | None = None
 
     def carry_out(self, max_time_ns: int | None = None, on_event: OnEvent = ignore) -> None:
@@ -489,24 +474,13 @@ def _out_of_time(max_time_ns: int, finished: int, planned: int) -> WarningSummar
 
 @dataclass
 class Tally:
-    """The progress of a benchmark, updated by its execution.
+    """The progress of a benchmark, updated by its execution."""
 
-    Attributes
-    ----------
-    finished : int
-        Number of stored runs.
-    planned : callable
-        Returns the number of planned runs; a plan may grow.
-    status : str
-        The outcome without an exception: "interrupted" if its time was over.
-    warnings : sequence of mapping
-        Warnings about the outcome.
-    """
-
-    finished: int
-    planned: Callable[[], int]
+    finished: int  #: Number of stored runs.
+    planned: Callable[[], int]  #: Returns the number of planned runs; a plan may grow.
+    #: The outcome without an exception: "interrupted" if its time was over.
     status: str = "complete"
-    warnings: Sequence[WarningSummary] = ()
+    warnings: Sequence[WarningSummary] = ()  #: Warnings about the outcome.
 
 
 @contextmanager

@@ -73,35 +73,20 @@ class LoadPoint(Struct, frozen=True, kw_only=True):
 
 
 class FoundLoad(Struct, frozen=True, kw_only=True):
-    """The answer, and everything that was run.
+    """The answer, and everything that was run."""
 
-    Attributes
-    ----------
-    find, statistic : str
-        Of `KINDS` and `STATISTICS`.
-    target_ns : int
-        The target [ns].
-    answer : str
-        "found", "never": the smallest load fails, or "always": the largest one meets the target.
-    load : float or None
-        The largest load that meets the target [1/s, or I/Os in flight].
-    low, high : float or None
-        Its interval: the largest load that certainly meets it, the smallest that certainly fails.
-    warnings : tuple of str
-        Doubts.
-    points : tuple of LoadPoint
-        All loads, in ascending order.
-    """
-
+    #: Of `KINDS` and `STATISTICS`.
     find: str
     statistic: str
-    target_ns: int
+    target_ns: int  #: The target [ns].
+    #: "found", "never": the smallest load fails, or "always": the largest one meets the target.
     answer: Answer
-    load: float | None
+    load: float | None  #: The largest load that meets the target [1/s, or I/Os in flight].
+    #: Its interval: the largest load that certainly meets it, the smallest that certainly fails.
     low: float | None
     high: float | None
-    warnings: tuple[str, ...]
-    points: tuple[LoadPoint, ...]
+    warnings: tuple[str, ...]  #: Doubts.
+    points: tuple[LoadPoint, ...]  #: All loads, in ascending order.
 
 
 @dataclass(frozen=True)

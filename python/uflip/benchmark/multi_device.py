@@ -88,61 +88,28 @@ OnDeviceProgress = Callable[[int, float, str], None]
 
 @dataclass(frozen=True)
 class RemoteFolder:
-    """A folder on another machine.
+    """A folder on another machine."""
 
-    Attributes
-    ----------
-    worker : str
-        The address of a worker that can read it.
-    folder : str
-        Its path there.
-    files : tuple of (name, size [bytes], digest)
-        All its files; names are relative, with slashes.
-    """
-
-    worker: str
-    folder: str
-    files: tuple[tuple[str, int, str], ...]
+    worker: str  #: The address of a worker that can read it.
+    folder: str  #: Its path there.
+    files: tuple[tuple[str, int, str], ...]  #: All its files; names are relative, with slashes.
 
 
 @dataclass(frozen=True)
 class DeviceTask:
-    """A device and its request; picklable.
+    """A device and its request; picklable."""
 
-    Attributes
-    ----------
-    index : int
-        Index among the devices.
-    device : str
-        Its name, with that of its host if it is on another machine.
-    needs : str
-        The label of the workers on its host; empty: any worker.
-    request : BenchmarkRequest
-        The request, without permission to destroy.
-    tokens : tuple of str
-        Permissions to destroy, for any of the devices.
-    out : Path
-        Its result folder, new or to be resumed.
-    command : tuple of str
-        The command line to store.
-    id : str
-        The id of the whole multi-device benchmark.
-    topic : str
-        The receiver of progress messages.
-    remote : bool
-        Whether the worker has other files than the client: the results are made in a folder of the
-        worker, and fetched from there.
-    """
-
-    index: int
-    device: str
-    needs: str
-    request: BenchmarkRequest
-    tokens: tuple[str, ...]
-    out: Path
-    command: tuple[str, ...]
-    id: str
-    topic: str = ""
+    index: int  #: Index among the devices.
+    device: str  #: Its name, with that of its host if it is on another machine.
+    needs: str  #: The label of the workers on its host; empty: any worker.
+    request: BenchmarkRequest  #: The request, without permission to destroy.
+    tokens: tuple[str, ...]  #: Permissions to destroy, for any of the devices.
+    out: Path  #: Its result folder, new or to be resumed.
+    command: tuple[str, ...]  #: The command line to store.
+    id: str  #: The id of the whole multi-device benchmark.
+    topic: str = ""  #: The receiver of progress messages.
+    #: Whether the worker has other files than the client: the results are made in a folder of the
+    #: worker, and fetched from there.
     remote: bool = False
 
     @property
@@ -161,28 +128,15 @@ class DeviceTask:
 
 @dataclass(frozen=True)
 class DeviceOutcome:
-    """The outcome of the benchmark of one device.
+    """The outcome of the benchmark of one device."""
 
-    Attributes
-    ----------
-    index : int
-        Index among the devices.
-    device, results : str
-        Its name, and its result folder.
-    status : str
-        complete; interrupted: a time limit prevented some runs; failed: see `error`.
-    error : UflipError or None
-        The reason for a failure.
-    remote_folder : RemoteFolder or None
-        The folder to fetch from another machine.
-    """
-
-    index: int
+    index: int  #: Index among the devices.
+    #: Its name, and its result folder.
     device: str
     results: str
-    status: str
-    error: UflipError | None = None
-    remote_folder: RemoteFolder | None = None
+    status: str  #: complete; interrupted: a time limit prevented some runs; failed: see `error`.
+    error: UflipError | None = None  #: The reason for a failure.
+    remote_folder: RemoteFolder | None = None  #: The folder to fetch from another machine.
 
     @classmethod
     def from_error(cls, point: DeviceTask, error: UflipError) -> Self:

@@ -37,24 +37,12 @@ OnBatch = Callable[[int, Trace], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """The result of the micro-benchmark.
+    """The result of the micro-benchmark."""
 
-    Attributes
-    ----------
-    response_time_ns : ndarray
-        Response times of all batches (ios,) [ns].
-    analysis : Analysis
-        Phases of the whole series.
-    startup : LatencyClasses or None
-        Classes of the start-up; None without one.
-    steady : LatencyClasses
-        Classes of the rest, or of everything.
-    """
-
-    response_time_ns: NDArray[np.uint64]
-    analysis: Analysis
-    startup: LatencyClasses | None
-    steady: LatencyClasses
+    response_time_ns: NDArray[np.uint64]  #: Response times of all batches (ios,) [ns].
+    analysis: Analysis  #: Phases of the whole series.
+    startup: LatencyClasses | None  #: Classes of the start-up; None without one.
+    steady: LatencyClasses  #: Classes of the rest, or of everything.
 
     @property
     def ios(self) -> int:

@@ -64,99 +64,50 @@ _CODES = {
 
 @dataclass(frozen=True)
 class Choices:
-    """The user's choices about a plan; None selects the default of device and scale.
+    """The user's choices about a plan; None selects the default of device and scale."""
 
-    Attributes
-    ----------
-    only : tuple of str or None
-        Names of micro-benchmarks; all without it.
-    io_size : int
-        I/O size of the baseline patterns [bytes].
-    pause_ns : int or None
-        Pause before each run [ns].
-    target_size : int or None
-        The part of the device to use, from its beginning [bytes].
-    state : str or None
-        One of `STATES`.
-    repetitions : int or None
-        Number of repetitions of each run.
-    io_counts : mapping of str to IoCounts or None
-        Lengths of the ordinary runs of SR, RR, SW and RW; without it those of the scale.
-    used_bytes : int
-        End of the space that earlier plans have written sequentially since the state was
-        enforced [bytes].
-    method : str or None
-        One of `METHODS`: the rule for the length of runs.
-    durability : str
-        Durability of writes, see `uflip.durability`.
-    suite : str
-        One of `SUITES`: the set of micro-benchmarks to choose from.
-    """
-
-    only: tuple[str, ...] | None = None
-    io_size: int = BASELINE_IO_SIZE
-    pause_ns: int | None = None
-    target_size: int | None = None
-    state: str | None = None
-    repetitions: int | None = None
+    only: tuple[str, ...] | None = None  #: Names of micro-benchmarks; all without it.
+    io_size: int = BASELINE_IO_SIZE  #: I/O size of the baseline patterns [bytes].
+    pause_ns: int | None = None  #: Pause before each run [ns].
+    target_size: int | None = None  #: The part of the device to use, from its beginning [bytes].
+    state: str | None = None  #: One of `STATES`.
+    repetitions: int | None = None  #: Number of repetitions of each run.
+    #: Lengths of the ordinary runs of SR, RR, SW and RW; without it those of the scale.
     io_counts: Mapping[str, IoCounts] | None = None
+    #: End of the space that earlier plans have written sequentially since the state was enforced
+    #: [bytes].
     used_bytes: int = 0
-    method: str | None = None
-    durability: str = CACHED
-    suite: str = SUITE
+    method: str | None = None  #: One of `METHODS`: the rule for the length of runs.
+    durability: str = CACHED  #: Durability of writes, see `uflip.durability`.
+    suite: str = SUITE  #: One of `SUITES`: the set of micro-benchmarks to choose from.
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Runs in the order in which they are made.
+    """Runs in the order in which they are made."""
 
-    Attributes
-    ----------
-    device : DeviceInfo
-        Properties of the device.
-    scale, seed
-        As given to `make_plan`.
-    runs : tuple of PlannedRun
-        In order; their ids begin with their number.
-    skipped : tuple of Skipped
-        Runs that the device does not support, or a limit excludes, with reasons.
-    pause_ns : int
-        Idle time of the device before each run, on its own clock [ns].
-    target_size : int
-        The part of the device that is used, from its beginning [bytes].
-    state : Enforcement or None
-        The state that the plan begins in, and that resets enforce again; None for "as-is".
-    repetitions : int
-        Number of repetitions of each run.
-    method : str
-        One of `METHODS`: the rule for the length of runs.
-    durability : str
-        Durability of writes, see `uflip.durability`.
-    warnings : tuple of dict
-        Warnings about the plan: code, message, numbers, advice.
-    why_reset : mapping of str to str
-        Id of a run -> reason for the reset before it; empty for a plan from a file.
-    fewest_resets : int or None
-        Resets needed if every run were as short as allowed; None for a plan from a file.
-    block_bytes : int or None
-        No two runs with sequential writes share a block of this size; None for a plan from a
-        file [bytes].
-    """
-
-    device: DeviceInfo
+    device: DeviceInfo  #: Properties of the device.
+    #: As given to `make_plan`.
     scale: str
     seed: int
-    runs: tuple[PlannedRun, ...]
+    runs: tuple[PlannedRun, ...]  #: In order; their ids begin with their number.
+    #: Runs that the device does not support, or a limit excludes, with reasons.
     skipped: tuple[Skipped, ...]
-    pause_ns: int
-    target_size: int
+    pause_ns: int  #: Idle time of the device before each run, on its own clock [ns].
+    target_size: int  #: The part of the device that is used, from its beginning [bytes].
+    #: The state that the plan begins in, and that resets enforce again; None for "as-is".
     state: Enforcement | None
-    repetitions: int
-    method: str
-    durability: str
+    repetitions: int  #: Number of repetitions of each run.
+    method: str  #: One of `METHODS`: the rule for the length of runs.
+    durability: str  #: Durability of writes, see `uflip.durability`.
+    #: Warnings about the plan: code, message, numbers, advice.
     warnings: tuple[WarningSummary, ...]
+    #: Id of a run -> reason for the reset before it; empty for a plan from a file.
     why_reset: Mapping[str, str] = field(default_factory=dict)
+    #: Resets needed if every run were as short as allowed; None for a plan from a file.
     fewest_resets: int | None = None
+    #: No two runs with sequential writes share a block of this size; None for a plan from a file
+    #: [bytes].
     block_bytes: int | None = None
 
     @property

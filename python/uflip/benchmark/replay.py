@@ -69,36 +69,18 @@ class Recorded(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayRequest:
-    """A trace and the options of its replay.
+    """A trace and the options of its replay."""
 
-    Attributes
-    ----------
-    trace : Path
-        A file for `uflip.benchmark.replay.read_recording`.
-    format : str or None
-        Its format; None: recognise it.
-    columns : str or None
-        A map of its columns, as `time_us=5,offset=3,size=4,op=2`.
-    fit : str
-        One of `FITS`: the treatment of I/Os beyond the end of the device.
-    address_scale : float
-        Factor of all offsets, before `address_offset`.
-    address_offset : int
-        Bytes added to all offsets; it can be negative.
-    speed : float or None
-        Open loop: I/Os arrive at their recorded times, accelerated by this factor. None, a closed
-        loop: each follows the one before.
-    queue_depth : int or None
-        Largest number in flight; None: 1, or in an open loop the queue depth of the device.
-    """
-
-    trace: Path
-    format: str | None = None
-    columns: str | None = None
-    fit: str = FITS[0]
-    address_scale: float = 1
-    address_offset: int = 0
+    trace: Path  #: A file for `uflip.benchmark.replay.read_recording`.
+    format: str | None = None  #: Its format; None: recognise it.
+    columns: str | None = None  #: A map of its columns, as `time_us=5,offset=3,size=4,op=2`.
+    fit: str = FITS[0]  #: One of `FITS`: the treatment of I/Os beyond the end of the device.
+    address_scale: float = 1  #: Factor of all offsets, before `address_offset`.
+    address_offset: int = 0  #: Bytes added to all offsets; it can be negative.
+    #: Open loop: I/Os arrive at their recorded times, accelerated by this factor. None, a closed
+    #: loop: each follows the one before.
     speed: float | None = None
+    #: Largest number in flight; None: 1, or in an open loop the queue depth of the device.
     queue_depth: int | None = None
 
     def read(self) -> _native.Recording:

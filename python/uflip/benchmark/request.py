@@ -34,33 +34,10 @@ PLAN_SETTINGS = (
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkRequest:
-    """A request for a benchmark; None leaves the choice to the method.
+    """A request for a benchmark; None leaves the choice to the method."""
 
-    Attributes
-    ----------
-    device : str
-        Its name, as in `uflip.device.url`.
-    suite, scale, only, seed, io_size, pause_ns, repetitions, method
-        Options of the plan, see `uflip.benchmark.Choices`.
-    state, target_size : str, int [bytes]
-        State to be enforced, and the used part of the device.
-    max_bytes_written, max_time_ns : int
-        Runs beyond these limits are skipped [bytes, ns].
-    budget_ns : int
-        Time for the state and all runs: the plan is reduced to it, see `budget` [ns].
-    plan_file : Path
-        The plan, instead of all of these but the limits.
-    record : Path
-        Path of the state record.
-    size, buffered, durability, data, destroy, io_timeout_ns, completion, power
-        As for `uflip.open_device`.
-    sacrifice : str
-        CHANNEL:LUN:BLOCK of an open-channel device, to be worn out.
-    inside : bool
-        Whether a device log is recorded with each run of a simulated device.
-    """
-
-    device: str
+    device: str  #: Its name, as in `uflip.device.url`.
+    #: Options of the plan, see `uflip.benchmark.Choices`.
     suite: str | None = None
     scale: str | None = None
     only: Sequence[str] | None = None
@@ -69,13 +46,17 @@ class BenchmarkRequest:
     pause_ns: int | None = None
     repetitions: int | None = None
     method: str | None = None
+    #: State to be enforced, and the used part of the device.
     state: str | None = None
     target_size: int | None = None
+    #: Runs beyond these limits are skipped [bytes, ns].
     max_bytes_written: int | None = None
     max_time_ns: int | None = None
+    #: Time for the state and all runs: the plan is reduced to it, see `budget` [ns].
     budget_ns: int | None = None
-    plan_file: Path | None = None
-    record: Path | None = None
+    plan_file: Path | None = None  #: The plan, instead of all of these but the limits.
+    record: Path | None = None  #: Path of the state record.
+    #: As for `uflip.open_device`.
     size: int | None = None
     buffered: bool = False
     durability: str | None = None
@@ -84,8 +65,8 @@ class BenchmarkRequest:
     io_timeout_ns: int = IO_TIMEOUT_NS
     completion: str | None = None
     power: str | None = None
-    sacrifice: str | None = None
-    inside: bool = False
+    sacrifice: str | None = None  #: CHANNEL:LUN:BLOCK of an open-channel device, to be worn out.
+    inside: bool = False  #: Whether a device log is recorded with each run of a simulated device.
 
     def __post_init__(self) -> None:
         """Refuse options that conflict with the plan file."""

@@ -47,22 +47,14 @@ OnState = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Enforcement:
-    """A state to be enforced, and its cost.
+    """A state to be enforced, and its cost."""
 
-    Attributes
-    ----------
-    request : dict
-        Complete: state, target_offset, target_size, io_size_max, random_bytes [bytes], seed.
-    total_ios, bytes_written : int
-        Its I/Os and bytes; counted, not estimated.
-    time_ns : int
-        An estimate [ns] on the wall clock.
-    """
-
+    #: Complete: state, target_offset, target_size, io_size_max, random_bytes [bytes], seed.
     request: StateRequest
+    #: Its I/Os and bytes; counted, not estimated.
     total_ios: int
     bytes_written: int
-    time_ns: int
+    time_ns: int  #: An estimate [ns] on the wall clock.
 
     @property
     def state_id(self) -> str:

@@ -18,24 +18,12 @@ SPACE_FACTOR = 4
 
 @dataclass(frozen=True)
 class Prediction:
-    """The predicted cost of a workload on a device.
+    """The predicted cost of a workload on a device."""
 
-    Attributes
-    ----------
-    workload : Workload
-        The workload.
-    parameters : Parameters
-        Its parameters.
-    parts : list of Part
-        Its steps.
-    missing : tuple of str
-        Patterns without a price; nothing is predicted then.
-    """
-
-    workload: Workload
-    parameters: Parameters
-    parts: list[Part]
-    missing: tuple[str, ...] = ()
+    workload: Workload  #: The workload.
+    parameters: Parameters  #: Its parameters.
+    parts: list[Part]  #: Its steps.
+    missing: tuple[str, ...] = ()  #: Patterns without a price; nothing is predicted then.
 
     @property
     def time_ns(self) -> float | None:

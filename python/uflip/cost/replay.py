@@ -26,21 +26,11 @@ MODES = "read", "write"
 
 @dataclass(frozen=True)
 class Replayed:
-    """The measured cost of a workload.
+    """The measured cost of a workload."""
 
-    Attributes
-    ----------
-    time_ns : int
-        Total time [ns].
-    ios : dict
-        Number of I/Os by mode.
-    ns_per_io : dict
-        Mean response time by mode [ns]; modes without I/Os are missing.
-    """
-
-    time_ns: int
-    ios: dict[str, int]
-    ns_per_io: dict[str, float]
+    time_ns: int  #: Total time [ns].
+    ios: dict[str, int]  #: Number of I/Os by mode.
+    ns_per_io: dict[str, float]  #: Mean response time by mode [ns]; modes without I/Os are missing.
 
     @property
     def every_io(self) -> int:

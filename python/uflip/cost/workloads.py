@@ -35,15 +35,9 @@ BASELINE_IO_SIZE = 32 << 10
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of a device.
+    """Prices of a device."""
 
-    Attributes
-    ----------
-    lines : mapping
-        Micro-benchmark and pattern -> means, from `uflip.hints.means`.
-    """
-
-    lines: Lines
+    lines: Lines  #: Micro-benchmark and pattern -> means, from `uflip.hints.means`.
 
     @staticmethod
     def from_summary(document: Summary) -> Prices:
@@ -113,36 +107,17 @@ Io = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of the workloads.
+    """Parameters of the workloads."""
 
-    Attributes
-    ----------
-    data : int
-        Data to sort, ingest or append, or size of the leaves of the tree [bytes].
-    memory : int
-        Memory for sorting, for pages of the tree, or for the memtable of the levels [bytes].
-    block : int
-        Size of sequential I/Os [bytes].
-    page : int
-        Size of a leaf, a record of the log, an update [bytes].
-    operations : int
-        Number of inserts, appended records, updates.
-    area : int
-        Size of the area of updates in place [bytes].
-    growth : int
-        Size of each level relative to the one before.
-    seed : int
-        Seed of all random numbers.
-    """
-
-    data: int
+    data: int  #: Data to sort, ingest or append, or size of the leaves of the tree [bytes].
+    #: Memory for sorting, for pages of the tree, or for the memtable of the levels [bytes].
     memory: int
-    block: int
-    page: int
-    operations: int
-    area: int
-    growth: int = 4
-    seed: int = 1
+    block: int  #: Size of sequential I/Os [bytes].
+    page: int  #: Size of a leaf, a record of the log, an update [bytes].
+    operations: int  #: Number of inserts, appended records, updates.
+    area: int  #: Size of the area of updates in place [bytes].
+    growth: int = 4  #: Size of each level relative to the one before.
+    seed: int = 1  #: Seed of all random numbers.
 
     @property
     def runs(self) -> int:
@@ -200,28 +175,16 @@ Part = tuple[str, float, float]
 
 @dataclass(frozen=True)
 class Workload:
-    """A workload.
+    """A workload."""
 
-    Attributes
-    ----------
-    name, title : str
-        Its name on the command line, and as a heading.
-    formula : str
-        In terms of `Parameters`, as the docs explain it.
-    needs : tuple of str
-        Patterns that need a price.
-    parts : callable
-        Returns the steps, from prices and parameters.
-    ios : callable
-        Returns the I/Os, from parameters.
-    """
-
+    #: Its name on the command line, and as a heading.
     name: str
     title: str
-    formula: str
-    needs: tuple[str, ...]
+    formula: str  #: In terms of `Parameters`, as the docs explain it.
+    needs: tuple[str, ...]  #: Patterns that need a price.
+    #: Returns the steps, from prices and parameters.
     parts: Callable[[Prices, Parameters], list[Part]]
-    ios: Callable[[Parameters], Iterator[Io]]
+    ios: Callable[[Parameters], Iterator[Io]]  #: Returns the I/Os, from parameters.
 
 
 def _sort_parts(prices: Prices, parameters: Parameters) -> list[Part]:

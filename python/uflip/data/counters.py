@@ -36,27 +36,13 @@ class CounterSource(Struct, frozen=True, omit_defaults=True):
 
 
 class Counter(Struct, frozen=True, omit_defaults=True):
-    """A counter of a drive.
+    """A counter of a drive."""
 
-    Attributes
-    ----------
-    id : str
-        Its source and name.
-    value : int
-        In its unit.
-    unit : str
-        "bytes", "pages", "%", "°C", or empty.
-    step : int
-        The smallest possible difference.
-    range : int or None
-        Value at which it begins again from 0, if that can happen.
-    """
-
-    id: Name
-    value: int
-    unit: Text = ""
-    step: Positive = 1
-    range: Positive | None = None
+    id: Name  #: Its source and name.
+    value: int  #: In its unit.
+    unit: Text = ""  #: "bytes", "pages", "%", "°C", or empty.
+    step: Positive = 1  #: The smallest possible difference.
+    range: Positive | None = None  #: Value at which it begins again from 0, if that can happen.
 
     @property
     def source(self) -> str:
@@ -78,30 +64,15 @@ class UnknownCounter(Struct, frozen=True, omit_defaults=True):
 
 
 class DriveCounters(Struct, frozen=True, omit_defaults=True):
-    """All counters of a drive at one moment.
+    """All counters of a drive at one moment."""
 
-    Attributes
-    ----------
-    drive : str
-        Model and firmware; empty if unknown.
-    sources : tuple of CounterSource
-        The pages that such a drive may have, the most specific first.
-    counters : tuple of Counter
-        In the order of the sources.
-    unknown : tuple of UnknownCounter
-        Not in the table of known counters.
-    shared : str
-        Why the counters cover more than the target; empty if they do not.
-    problem : str
-        Why there are no counters at all; empty otherwise.
-    """
-
-    drive: Text = ""
+    drive: Text = ""  #: Model and firmware; empty if unknown.
+    #: The pages that such a drive may have, the most specific first.
     sources: tuple[CounterSource, ...] = ()
-    counters: tuple[Counter, ...] = ()
-    unknown: tuple[UnknownCounter, ...] = ()
-    shared: Text = ""
-    problem: Text = ""
+    counters: tuple[Counter, ...] = ()  #: In the order of the sources.
+    unknown: tuple[UnknownCounter, ...] = ()  #: Not in the table of known counters.
+    shared: Text = ""  #: Why the counters cover more than the target; empty if they do not.
+    problem: Text = ""  #: Why there are no counters at all; empty otherwise.
 
     def find(self, name: str) -> Counter | None:
         """Return the first counter of this name."""
@@ -133,35 +104,20 @@ class CounterMark(Struct, frozen=True, omit_defaults=True):
 
 
 class CounterChange(Struct, frozen=True, omit_defaults=True):
-    """The counters of a drive before and after a run, and what follows.
+    """The counters of a drive before and after a run, and what follows."""
 
-    Attributes
-    ----------
-    before, after : dict
-        Values by id; empty if they could not be read.
-    source : str
-        The source of the write amplification, or of the host's bytes without one.
-    host_written, physical_written : int or None
-        Differences, in `unit`.
-    unit : str
-        "bytes" or "pages".
-    write_amplification : float or None
-        The quotient of both; None if unknown.
-    relative_error : float
-        Largest relative error of the quotient, by the steps of the counters.
-    marks : tuple of CounterMark
-        Doubts.
-    """
-
+    #: Values by id; empty if they could not be read.
     before: dict[Name, int] = {}
     after: dict[Name, int] = {}
-    source: Text = ""
+    source: Text = ""  #: The source of the write amplification, or of the host's bytes without one.
+    #: Differences, in `unit`.
     host_written: Count | None = None
     physical_written: Count | None = None
-    unit: Text = ""
-    write_amplification: float | None = None
+    unit: Text = ""  #: "bytes" or "pages".
+    write_amplification: float | None = None  #: The quotient of both; None if unknown.
+    #: Largest relative error of the quotient, by the steps of the counters.
     relative_error: float = 0.0
-    marks: tuple[CounterMark, ...] = ()
+    marks: tuple[CounterMark, ...] = ()  #: Doubts.
 
 
 def change_of(
@@ -327,19 +283,10 @@ def combine(changes: Sequence[CounterChange]) -> CounterChange | None:
 
 
 class DriveSummary(Struct, frozen=True):
-    """The counters of the drive of a benchmark.
+    """The counters of the drive of a benchmark."""
 
-    Attributes
-    ----------
-    counters : DriveCounters or None
-        As read before the first run; None for results without them.
-    change : CounterChange or None
-        Over all runs; None if no run has counters.
-    implied_write_amplification : float or None
-        Rate of sequential writes over that of random ones, for a drive that does not report its
-        physical writes; not a measurement of writes.
-    """
-
-    counters: DriveCounters | None
-    change: CounterChange | None
+    counters: DriveCounters | None  #: As read before the first run; None for results without them.
+    change: CounterChange | None  #: Over all runs; None if no run has counters.
+    #: Rate of sequential writes over that of random ones, for a drive that does not report its
+    #: physical writes; not a measurement of writes.
     implied_write_amplification: float | None

@@ -37,46 +37,26 @@ ZoneState = Literal[
 
 
 class ZoneLimits(Struct, frozen=True, kw_only=True):
-    """The zone limits of a device; known before it is opened.
+    """The zone limits of a device; known before it is opened."""
 
-    Attributes
-    ----------
-    zone_bytes : int
-        Distance between the begins of two zones [bytes].
-    zone_count : int
-        Number of zones.
-    zone_capacity_bytes : int or None
-        Capacity of each zone, if it is known and the same for all [bytes].
-    max_open_zones, max_active_zones : int
-        Limits of open zones, and of open or closed ones; 0: no limit.
-    """
-
-    zone_bytes: Positive
-    zone_count: Count
+    zone_bytes: Positive  #: Distance between the begins of two zones [bytes].
+    zone_count: Count  #: Number of zones.
+    #: Capacity of each zone, if it is known and the same for all [bytes].
     zone_capacity_bytes: Positive | None = None
+    #: Limits of open zones, and of open or closed ones; 0: no limit.
     max_open_zones: Count = 0
     max_active_zones: Count = 0
 
 
 class Zone(Struct, frozen=True):
-    """One zone.
+    """One zone."""
 
-    Attributes
-    ----------
-    start_bytes, capacity_bytes, write_pointer_bytes : int
-        Begin, end of capacity relative to it, and write pointer, in addresses of the device
-        [bytes].
-    state : str
-        One of `ZoneState`.
-    resets : int or None
-        Number of resets; None if unknown.
-    """
-
+    #: Begin, end of capacity relative to it, and write pointer, in addresses of the device [bytes].
     start_bytes: Count
     capacity_bytes: Count
     write_pointer_bytes: Count
-    state: ZoneState
-    resets: Count | None = None
+    state: ZoneState  #: One of `ZoneState`.
+    resets: Count | None = None  #: Number of resets; None if unknown.
 
     @property
     def written_bytes(self) -> int:
@@ -85,20 +65,13 @@ class Zone(Struct, frozen=True):
 
 
 class ZoneReport(Struct, frozen=True):
-    """All zones of a device, and their limits.
+    """All zones of a device, and their limits."""
 
-    Attributes
-    ----------
-    zone_bytes, max_open_zones, max_active_zones : int
-        As in `ZoneLimits`.
-    zones : tuple of Zone
-        The zones, in order.
-    """
-
+    #: As in `ZoneLimits`.
     zone_bytes: Positive
     max_open_zones: Count
     max_active_zones: Count
-    zones: tuple[Zone, ...]
+    zones: tuple[Zone, ...]  #: The zones, in order.
 
     @property
     def states(self) -> dict[str, int]:
@@ -155,34 +128,18 @@ class Geometry(Struct, frozen=True):
 
 
 class DeviceWear(Struct, frozen=True):
-    """The wear of a device, as far as known.
+    """The wear of a device, as far as known."""
 
-    Attributes
-    ----------
-    percentage_used : float or None
-        Used share of the rated endurance [%]; above 100 the device is beyond it.
-    bytes_written : int or None
-        Bytes written by the host so far [bytes].
-    endurance_bytes : float or None
-        Total bytes that the host may write [bytes].
-    bound : str
-        Relation between the share of `endurance_bytes` that a plan writes and the share of the
-        endurance that it uses: "about", "less than" or "at least".
-    unknown : str
-        Reason for missing values; empty otherwise.
-    available_spare_percent : float or None
-        Remaining spare blocks [%].
-    temperature_celsius : float or None
-        Temperature from the SMART log [°C].
-    """
-
+    #: Used share of the rated endurance [%]; above 100 the device is beyond it.
     percentage_used: float | None = None
-    bytes_written: Count | None = None
-    endurance_bytes: int | float | None = None
+    bytes_written: Count | None = None  #: Bytes written by the host so far [bytes].
+    endurance_bytes: int | float | None = None  #: Total bytes that the host may write [bytes].
+    #: Relation between the share of `endurance_bytes` that a plan writes and the share of the
+    #: endurance that it uses: "about", "less than" or "at least".
     bound: Text = "about"
-    unknown: Text = ""
-    available_spare_percent: float | None = None
-    temperature_celsius: float | None = None
+    unknown: Text = ""  #: Reason for missing values; empty otherwise.
+    available_spare_percent: float | None = None  #: Remaining spare blocks [%].
+    temperature_celsius: float | None = None  #: Temperature from the SMART log [°C].
 
     def share(self, size_bytes: int) -> float | None:
         """Return the share of the rated endurance that these bytes use; None if unknown."""
@@ -244,23 +201,13 @@ class Profile(Struct, frozen=True):
 
 
 class NvmeNamespace(Struct, frozen=True, omit_defaults=True):
-    """A namespace of an NVMe drive, as its commands see it.
+    """A namespace of an NVMe drive, as its commands see it."""
 
-    Attributes
-    ----------
-    nsid : int
-        Its number on the drive.
-    command_bytes_max : int
-        The largest command, by the drive and the kernel; longer I/Os are sent in pieces [bytes].
-    append_bytes_max : int
-        The largest zone append [bytes]; 0 without zones.
-    placement_handles : int
-        Number of placement handles (Flexible Data Placement); 0 without them.
-    """
-
-    nsid: Count
+    nsid: Count  #: Its number on the drive.
+    #: The largest command, by the drive and the kernel; longer I/Os are sent in pieces [bytes].
     command_bytes_max: Positive
-    append_bytes_max: Count = 0
+    append_bytes_max: Count = 0  #: The largest zone append [bytes]; 0 without zones.
+    #: Number of placement handles (Flexible Data Placement); 0 without them.
     placement_handles: Count = 0
 
 
@@ -302,40 +249,23 @@ class DeviceDetails(Struct, frozen=True, omit_defaults=True):
 
 
 class DeviceInfo(Struct, frozen=True, kw_only=True):
-    """The properties of a device before any I/O.
+    """The properties of a device before any I/O."""
 
-    Attributes
-    ----------
-    url : str
-        Its name.
-    kind : str
-        "sim", "file", "block", "nvme", "nbd" or "null".
-    simulated : bool
-        Whether a simulator answers: time is virtual, and every I/O has its causes.
-    model, serial, firmware : str
-        From the device, or its profile; empty if missing.
-    capacity_bytes, sector_bytes : int
-        Addressable size, and the unit of offsets and sizes [bytes].
-    clock : str
-        "virtual" or "monotonic".
-    io, data : str
-        The kind of I/O, and the written data: "random", "zeros" or "none".
-    details : DeviceDetails
-        Properties of some devices.
-    """
-
-    url: Name
-    kind: DeviceKind
-    simulated: bool
+    url: Name  #: Its name.
+    kind: DeviceKind  #: "sim", "file", "block", "nvme", "nbd" or "null".
+    simulated: bool  #: Whether a simulator answers: time is virtual, and every I/O has its causes.
+    #: From the device, or its profile; empty if missing.
     model: Text = ""
     serial: Text = ""
     firmware: Text = ""
+    #: Addressable size, and the unit of offsets and sizes [bytes].
     capacity_bytes: Count
     sector_bytes: Positive
-    clock: Text = ""
+    clock: Text = ""  #: "virtual" or "monotonic".
+    #: The kind of I/O, and the written data: "random", "zeros" or "none".
     io: Text = ""
     data: Text = ""
-    details: DeviceDetails = DeviceDetails()
+    details: DeviceDetails = DeviceDetails()  #: Properties of some devices.
 
     def __post_init__(self) -> None:
         if self.simulated != (self.kind == "sim"):

@@ -33,30 +33,15 @@ MAX_SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class DocumentKind:
-    """A kind of document, as needed for errors about its file.
+    """A kind of document, as needed for errors about its file."""
 
-    Attributes
-    ----------
-    name : str
-        Completes "The … cannot be read".
-    limit_bytes : int
-        Upper bound of the size of valid documents of this kind.
-    action : str
-        Advice for a file that cannot be read.
-    error : type of UflipError
-        `ResultsError` for files of uflip, `UsageError` for files of users.
-    format : str
-        Name of its format, in the document; empty if it has none.
-    version : int
-        The version that this uflip writes, and the only one that it reads.
-    """
-
-    name: str
-    limit_bytes: int
-    action: str
+    name: str  #: Completes "The … cannot be read".
+    limit_bytes: int  #: Upper bound of the size of valid documents of this kind.
+    action: str  #: Advice for a file that cannot be read.
+    #: `ResultsError` for files of uflip, `UsageError` for files of users.
     error: type[UflipError] = ResultsError
-    format: str = ""
-    version: int = 1
+    format: str = ""  #: Name of its format, in the document; empty if it has none.
+    version: int = 1  #: The version that this uflip writes, and the only one that it reads.
 
     def check_format(self, path: Path, name: object, version: object, writer: str = "?") -> None:
         """Refuse a document of another format or version; `writer` is the uflip that wrote it."""

@@ -28,33 +28,15 @@ MOST = 0.5
 
 
 class PowerRecord(Struct, frozen=True, omit_defaults=True):
-    """The power during a run, as a meter of the host measured it.
+    """The power during a run, as a meter of the host measured it."""
 
-    Attributes
-    ----------
-    meter : str
-        The source, as `--power` names it.
-    window_ns : int
-        Length of the measured time: the run and its preparation [ns].
-    joules : float or None
-        Energy in that time; None if unknown.
-    error_joules : float
-        Largest error that follows from the times of the samples.
-    times_ns : list of int
-        Times of the samples since the begin of the window [ns].
-    watts : list of float
-        Power at that time; of an energy counter: since the sample before.
-    marks : tuple of str
-        Doubts, the keys of `MARKS`.
-    """
-
-    meter: Text
-    window_ns: Count
-    joules: float | None = None
-    error_joules: float = 0.0
-    times_ns: list[Count] = []
-    watts: list[float] = []
-    marks: tuple[Name, ...] = ()
+    meter: Text  #: The source, as `--power` names it.
+    window_ns: Count  #: Length of the measured time: the run and its preparation [ns].
+    joules: float | None = None  #: Energy in that time; None if unknown.
+    error_joules: float = 0.0  #: Largest error that follows from the times of the samples.
+    times_ns: list[Count] = []  #: Times of the samples since the begin of the window [ns].
+    watts: list[float] = []  #: Power at that time; of an energy counter: since the sample before.
+    marks: tuple[Name, ...] = ()  #: Doubts, the keys of `MARKS`.
 
 
 class EnergySummary(TypedDict):

@@ -74,36 +74,17 @@ Entry = BeginEntry | ManifestEntry | RunEntry
 
 @dataclass(frozen=True)
 class Ledger:
-    """The content of a ledger.
+    """The content of a ledger."""
 
-    Attributes
-    ----------
-    entries : list
-        Entries of the undamaged lines.
-    lines : int
-        Number of complete lines, including damaged ones.
-    damaged : list of int
-        Numbers of the damaged lines, the first being 1.
-    end : int
-        End of the last complete line [bytes].
-    torn : int
-        Length of the incomplete rest [bytes], left by a kill or by lost bytes.
-    link : str
-        Link of the last complete line.
-    last : Begin, Document, RunEntry or None
-        That line; None if it is damaged.
-    without_last : tuple
-        (lines, end, link) without it.
-    """
-
-    entries: list[Entry] = field(default_factory=list)
-    lines: int = 0
+    entries: list[Entry] = field(default_factory=list)  #: Entries of the undamaged lines.
+    lines: int = 0  #: Number of complete lines, including damaged ones.
+    #: Numbers of the damaged lines, the first being 1.
     damaged: list[int] = field(default_factory=list)
-    end: int = 0
-    torn: int = 0
-    link: str = ""
-    last: Entry | None = None
-    without_last: tuple[int, int, str] = (0, 0, "")
+    end: int = 0  #: End of the last complete line [bytes].
+    torn: int = 0  #: Length of the incomplete rest [bytes], left by a kill or by lost bytes.
+    link: str = ""  #: Link of the last complete line.
+    last: Entry | None = None  #: That line; None if it is damaged.
+    without_last: tuple[int, int, str] = (0, 0, "")  #: (lines, end, link) without it.
 
     @property
     def folder_id(self) -> str | None:

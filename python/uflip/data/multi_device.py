@@ -63,34 +63,21 @@ class MultiDeviceOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class DeviceEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """One device.
+    """One device."""
 
-    Attributes
-    ----------
-    device : str
-        Its name, as on the command line, with the label of its host before an @ if it has one.
-    folder : str
-        Its result folder, within the folder of this document.
-    """
-
+    #: Its name, as on the command line, with the label of its host before an @ if it has one.
     device: Text
-    folder: Name
+    folder: Name  #: Its result folder, within the folder of this document.
 
 
 class MultiDeviceManifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The whole document.
-
-    Attributes
-    ----------
-    id : str
-        The identity of these benchmarks on the hosts of the drives.
-    """
+    """The whole document."""
 
     format: Literal["uflip-devices"] = "uflip-devices"
     format_version: Literal[1] = 1
     uflip_version: Text
     created_utc: Instant
-    id: FolderId
+    id: FolderId  #: The identity of these benchmarks on the hosts of the drives.
     options: MultiDeviceOptions
     devices: Annotated[list[DeviceEntry], Meta(min_length=1, max_length=MAX_DEVICES)]
 

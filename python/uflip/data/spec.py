@@ -505,50 +505,25 @@ Pattern = Functions | Replay
 
 
 class Totals(Struct, frozen=True):
-    """The totals of a specification on a device; with a stop rule, the most.
+    """The totals of a specification on a device; with a stop rule, the most."""
 
-    Attributes
-    ----------
-    total_ios : int
-        I/Os, ignored ones included.
-    bytes_read, bytes_written, bytes_trimmed : int
-        Bytes that they transfer, or deallocate [bytes].
-    pause_ns : int
-        Sum of the pauses of the process that pauses longest [ns].
-    """
-
-    total_ios: Whole
+    total_ios: Whole  #: I/Os, ignored ones included.
+    #: Bytes that they transfer, or deallocate [bytes].
     bytes_read: Whole = 0
     bytes_written: Whole = 0
     bytes_trimmed: Whole = 0
-    pause_ns: Whole = 0
+    pause_ns: Whole = 0  #: Sum of the pauses of the process that pauses longest [ns].
 
 
 # Jobs over physical addresses (uFLIP-OC).
 
 
 class Job(SpecBase, Spec, frozen=True):
-    """Commands to pages of an open-channel device; `docs/reference/open-channel.md`.
+    """Commands to pages of an open-channel device; `docs/reference/open-channel.md`."""
 
-    Attributes
-    ----------
-    kind : str or None
-        "pages" (None is the same), or "wear": cycles of one block until it fails.
-    first_channel, channels, first_lun, luns, first_block, blocks, first_page, pages : int or None
-        The range of pages.
-    mix : str or None
-        Letters W and R, repeated without end.
-    threads, vector : int or None
-        Threads; pages of all planes per command.
-    sleep : int or None
-        Time between commands [ns].
-    iteration : str or None
-        "sequential", "round_robin" or "isolated".
-    repeat : int or None
-        Number of repetitions of the whole job.
-    """
-
+    #: "pages" (None is the same), or "wear": cycles of one block until it fails.
     kind: Literal["pages", "wear"] | None = None
+    #: The range of pages.
     first_channel: Whole | None = None
     channels: Whole | None = None
     first_lun: Whole | None = None
@@ -557,12 +532,13 @@ class Job(SpecBase, Spec, frozen=True):
     blocks: Whole | None = None
     first_page: Whole | None = None
     pages: Whole | None = None
-    mix: Text | None = None
+    mix: Text | None = None  #: Letters W and R, repeated without end.
+    #: Threads; pages of all planes per command.
     threads: Whole | None = None
     vector: Whole | None = None
-    sleep: Whole | None = None
-    iteration: Text | None = None
-    repeat: Whole | None = None
+    sleep: Whole | None = None  #: Time between commands [ns].
+    iteration: Text | None = None  #: "sequential", "round_robin" or "isolated".
+    repeat: Whole | None = None  #: Number of repetitions of the whole job.
 
     @property
     def wears_out(self) -> bool:

@@ -51,39 +51,25 @@ class StateRequest(TypedDict):
 
 
 class StateDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The content of a state record.
-
-    Attributes
-    ----------
-    device : dict
-        The identity of the device.
-    request : dict
-        The complete requested state.
-    total_ios, done_ios : int
-        Writes of the enforcement: in total, and made so far.
-    state_id : str or None
-        The current state of the device; None until the enforcement is over.
-    runs_since, bytes_written_since : int
-        Runs and writes since.
-    used_bytes : int
-        End of the target spaces that sequential writes have used since [bytes].
-    written : Written
-        What the system records about the last write.
-    """
+    """The content of a state record."""
 
     format: Literal["uflip-state"] = "uflip-state"
     format_version: Literal[1] = 1
     uflip_version: Name
     updated_utc: Instant
-    device: Table
-    request: StateRequest
+    device: Table  #: The identity of the device.
+    request: StateRequest  #: The complete requested state.
+    #: Writes of the enforcement: in total, and made so far.
     total_ios: Count
     done_ios: Count = 0
+    #: The current state of the device; None until the enforcement is over.
     state_id: Name | None = None
+    #: Runs and writes since.
     runs_since: Count = 0
     bytes_written_since: Count = 0
+    #: End of the target spaces that sequential writes have used since [bytes].
     used_bytes: Count = 0
-    written: Written = Written()
+    written: Written = Written()  #: What the system records about the last write.
 
     def __post_init__(self) -> None:
         if self.done_ios > self.total_ios:

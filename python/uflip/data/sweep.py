@@ -44,18 +44,12 @@ DIGITS = 6
 
 
 class Range(Struct, frozen=True, forbid_unknown_fields=True):
-    """All numbers between two limits, both included; whole numbers if both limits are whole.
+    """All numbers between two limits, both included; whole numbers if both limits are whole."""
 
-    Attributes
-    ----------
-    low, high : int or float
-        The limits.
-    logarithmic : bool
-        Whether equal factors are equally likely, instead of equal distances.
-    """
-
+    #: The limits.
     low: int | float
     high: int | float
+    #: Whether equal factors are equally likely, instead of equal distances.
     logarithmic: bool = False
 
     def check(self, name: str) -> None:
@@ -97,22 +91,14 @@ METHODS = ("lhs", "random", "sobol")
 
 
 class Sample(Struct, frozen=True, forbid_unknown_fields=True):
-    """The sampling of combinations, if not all of them are taken.
+    """The sampling of combinations, if not all of them are taken."""
 
-    Attributes
-    ----------
-    method : str
-        lhs: Latin hypercube; random; sobol: the design of Sobol' indices.
-    count : int
-        Number of combinations; for sobol the base sample, of which the design makes
-        count × (names + 2).
-    seed : int
-        The same seed gives the same combinations.
-    """
-
+    #: lhs: Latin hypercube; random; sobol: the design of Sobol' indices.
     method: Literal["lhs", "random", "sobol"]
+    #: Number of combinations; for sobol the base sample, of which the design makes count × (names +
+    #: 2).
     count: Positive
-    seed: Count = 0
+    seed: Count = 0  #: The same seed gives the same combinations.
 
     def points(self, names: int) -> int:
         """Return the number of combinations for this number of names."""
@@ -126,33 +112,16 @@ Varied = dict[Name, list[Value] | Range]
 
 
 class Design(Struct, frozen=True, forbid_unknown_fields=True):
-    """The design of a sweep.
+    """The design of a sweep."""
 
-    Attributes
-    ----------
-    device : str
-        A simulated device; its own overrides hold at every point.
-    spec : Spec
-        The pattern.
-    vary : dict
-        Name -> its values, or a range of numbers.
-    sample : Sample or None
-        None: every combination.
-    durability : str
-        Durability of writes, if it does not vary.
-    warm_up : float
-        Writes before the run, in multiples of the device size.
-    timed : bool
-        False: in functional mode.
-    """
-
-    device: Text
-    spec: Spec
-    vary: Varied
-    sample: Sample | None = None
-    durability: Text = "cached"
+    device: Text  #: A simulated device; its own overrides hold at every point.
+    spec: Spec  #: The pattern.
+    vary: Varied  #: Name -> its values, or a range of numbers.
+    sample: Sample | None = None  #: None: every combination.
+    durability: Text = "cached"  #: Durability of writes, if it does not vary.
+    #: Writes before the run, in multiples of the device size.
     warm_up: Annotated[float, Meta(ge=0)] = 0.0
-    timed: bool = True
+    timed: bool = True  #: False: in functional mode.
 
 
 class SweepManifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

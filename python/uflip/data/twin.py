@@ -12,34 +12,19 @@ from uflip.data.document import Name, Text
 
 
 class TwinPattern(Struct, frozen=True):
-    """The error of a twin on a pattern that no probe uses: that of the twin over the device's, - 1.
+    """The error of a twin on a pattern that no probe uses: the twin's over the device's, - 1."""
 
-    Attributes
-    ----------
-    pattern : str
-        The pattern.
-    mean_error, p99_error : float
-        Of the mean response time, and of its 99th percentile.
-    """
-
-    pattern: Text
+    pattern: Text  #: The pattern.
+    #: Of the mean response time, and of its 99th percentile.
     mean_error: float
     p99_error: float
 
 
 class TwinErrors(Struct, frozen=True):
-    """The errors of a twin.
+    """The errors of a twin."""
 
-    Attributes
-    ----------
-    device : str
-        The device that the twin represents.
-    patterns : tuple of TwinPattern
-        Empty: the error is unknown.
-    """
-
-    device: Name
-    patterns: tuple[TwinPattern, ...] = ()
+    device: Name  #: The device that the twin represents.
+    patterns: tuple[TwinPattern, ...] = ()  #: Empty: the error is unknown.
 
 
 def twin_text(errors: TwinErrors) -> str:

@@ -58,21 +58,11 @@ _switched_off: ContextVar[bool] = ContextVar("switched_off", default=False)
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A device in the cache.
+    """A device in the cache."""
 
-    Attributes
-    ----------
-    path : Path
-        Its file.
-    size_bytes : int
-        The length of the file.
-    used_s : float
-        Time of its last use, or of its creation [s since 1970].
-    """
-
-    path: Path
-    size_bytes: int
-    used_s: float
+    path: Path  #: Its file.
+    size_bytes: int  #: The length of the file.
+    used_s: float  #: Time of its last use, or of its creation [s since 1970].
 
 
 @contextmanager

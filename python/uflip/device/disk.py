@@ -206,18 +206,10 @@ Number = tuple[int, int]
 
 
 class GroupLimits(Struct, frozen=True):
-    """Limits of a control group; None, or no entry, without a limit.
+    """Limits of a control group; None, or no entry, without a limit."""
 
-    Attributes
-    ----------
-    cpus : float or None
-        Processor time, in processors.
-    disk : dict of str to int
-        `rbps`, `wbps` [bytes/s], `riops`, `wiops` [I/Os/s] of the disk.
-    """
-
-    cpus: float | None = None
-    disk: dict[str, int] = {}
+    cpus: float | None = None  #: Processor time, in processors.
+    disk: dict[str, int] = {}  #: `rbps`, `wbps` [bytes/s], `riops`, `wiops` [I/Os/s] of the disk.
 
 
 def limits_of_group(disk: Number | None, process: Path = Path("/proc/self")) -> GroupLimits:

@@ -23,27 +23,15 @@ ServerResult = tuple[str, _native.NativeError | None]
 
 @dataclass(frozen=True)
 class Export:
-    """A device, and its export name.
+    """A device, and its export name."""
 
-    Attributes
-    ----------
-    device : Device
-        Simulated, or null, which takes no time.
-    name : str
-        The name that clients request; without a name they get the first export.
-    data : Path or None
-        The file for the data that clients write, created if missing; None: in memory.
-    read_only : bool
-        Whether clients may not write.
-    destroy : str or None
-        For an existing file that no server of uflip made: its path again, with its content, as
-        in "disk.img+ext4".
-    """
-
-    device: Device
-    name: str
+    device: Device  #: Simulated, or null, which takes no time.
+    name: str  #: The name that clients request; without a name they get the first export.
+    #: The file for the data that clients write, created if missing; None: in memory.
     data: Path | None = None
-    read_only: bool = False
+    read_only: bool = False  #: Whether clients may not write.
+    #: For an existing file that no server of uflip made: its path again, with its content, as in
+    #: "disk.img+ext4".
     destroy: str | None = None
 
 

@@ -86,20 +86,12 @@ def completed(futures: Iterable[Future[Result]]) -> Iterator[Future[Result]]:
 
 @dataclass(frozen=True)
 class WorkerTask:
-    """A function of a point, for any worker; picklable if the function is.
+    """A function of a point, for any worker; picklable if the function is."""
 
-    Attributes
-    ----------
-    function : callable
-        Creates its own device, so that points are independent.
-    cached : bool
-        Whether simulated devices may come from the worker's cache, and be added to it.
-    simulator : str
-        Version of the simulator that the results belong to.
-    """
-
-    function: Callable[[Any], Any]
+    function: Callable[[Any], Any]  #: Creates its own device, so that points are independent.
+    #: Whether simulated devices may come from the worker's cache, and be added to it.
     cached: bool = field(default_factory=lambda: not cache.is_switched_off())
+    #: Version of the simulator that the results belong to.
     simulator: str = _native.SIMULATOR_VERSION
 
     def __call__(self, point: Any) -> Any:

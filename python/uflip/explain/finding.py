@@ -29,27 +29,13 @@ TOPICS = (
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One statement.
+    """One statement."""
 
-    Attributes
-    ----------
-    topic : str
-        One of `TOPICS`.
-    subject : str
-        The I/Os that it describes: "reads", "writes" or "I/Os".
-    verdict : str
-        "found", "absent" or "undecided".
-    statement : str
-        A sentence.
-    numbers : mapping of str to number
-        The evidence; units are the last words of the names.
-    """
-
-    topic: str
-    subject: str
-    verdict: Verdict
-    statement: str
-    numbers: Mapping[str, Number] = {}
+    topic: str  #: One of `TOPICS`.
+    subject: str  #: The I/Os that it describes: "reads", "writes" or "I/Os".
+    verdict: Verdict  #: "found", "absent" or "undecided".
+    statement: str  #: A sentence.
+    numbers: Mapping[str, Number] = {}  #: The evidence; units are the last words of the names.
 
 
 def undecided(topic: str, subject: str, reason: str, **numbers: Number) -> Finding:

@@ -45,30 +45,17 @@ READ, WRITE = MODES.index("read"), MODES.index("write")
 
 @dataclass(frozen=True)
 class IoLog:
-    """I/Os (n,) in the order of submission.
+    """I/Os (n,) in the order of submission."""
 
-    Attributes
-    ----------
-    took : numpy.ndarray
-        Response times [ns].
-    source : SeriesSource
-        How the file was understood.
-    submitted : numpy.ndarray or None
-        Times of submission, from the first [ns]; None if the file has none.
-    offset : numpy.ndarray or None
-        Offsets [bytes].
-    size, mode : numpy.ndarray or None
-        Sizes [bytes], and numbers of modes.
-    causes : mapping of str to numpy.ndarray
-        Parts of the response times of a simulated device [ns].
-    """
-
-    took: Floats
-    source: SeriesSource
+    took: Floats  #: Response times [ns].
+    source: SeriesSource  #: How the file was understood.
+    #: Times of submission, from the first [ns]; None if the file has none.
     submitted: Integers | None = None
-    offset: Integers | None = None
+    offset: Integers | None = None  #: Offsets [bytes].
+    #: Sizes [bytes], and numbers of modes.
     size: Integers | None = None
     mode: Integers | None = None
+    #: Parts of the response times of a simulated device [ns].
     causes: Mapping[str, Integers] = field(default_factory=dict)
 
     def __len__(self) -> int:

@@ -45,20 +45,11 @@ UNUSUAL_ORDERS: tuple[tuple[Literal["reverse", "in_place"], int], ...] = (
 
 
 class Classified(Struct, frozen=True):
-    """The class of a device.
+    """The class of a device."""
 
-    Attributes
-    ----------
-    name : str
-        One of `CLASSES`.
-    meaning : str
-        Its description.
-    random_as_sequential, reclaims_while_idle, focused_writes, unusual_orders : bool or None
-        The reasons; None if a property was not measured, or is undecided.
-    """
-
-    name: str
-    meaning: str
+    name: str  #: One of `CLASSES`.
+    meaning: str  #: Its description.
+    #: The reasons; None if a property was not measured, or is undecided.
     random_as_sequential: bool | None
     reclaims_while_idle: bool | None
     focused_writes: bool | None

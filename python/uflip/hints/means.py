@@ -231,19 +231,12 @@ def pauses(lines: Lines, pattern: str = "RW") -> dict[int, Factor]:
 
 @dataclass(frozen=True)
 class BlockSizes:
-    """The best sizes for reads and for writes, and a size in between.
+    """The best sizes for reads and for writes, and a size in between."""
 
-    Attributes
-    ----------
-    reads, writes : int
-        Best size for each [bytes].
-    between : int
-        The power of two nearest to their geometric mean [bytes].
-    """
-
+    #: Best size for each [bytes].
     reads: int
     writes: int
-    between: int
+    between: int  #: The power of two nearest to their geometric mean [bytes].
 
 
 def block_sizes(reads: Curve, writes: Curve, entry_bytes: int = ENTRY_BYTES) -> BlockSizes | None:

@@ -65,37 +65,19 @@ Row = KeyCharacteristics
 
 
 class Hint(Struct, frozen=True):
-    """The outcome of a hint.
+    """The outcome of a hint."""
 
-    Attributes
-    ----------
-    number : int
-        As in §5.3.
-    statement : str
-        The statement about flash devices.
-    verdict : str
-        One of `VERDICTS`: undecided if a run that supports it is inside the start-up or the write
-        cache, or if an interval includes the limit; not measured if runs are missing.
-    because : str
-        The numbers, in a sentence.
-    advice : str
-        Advice for this device; empty unless the hint is confirmed or contradicted.
-    numbers : dict
-        Name with unit -> value: the numbers behind the verdict, and the limit.
-    micro_benchmark : str
-        The micro-benchmark whose figure shows it.
-    decided_by : str
-        The command of a run that would decide an open hint; otherwise empty.
-    """
-
-    number: int
-    statement: str
+    number: int  #: As in §5.3.
+    statement: str  #: The statement about flash devices.
+    #: One of `VERDICTS`: undecided if a run that supports it is inside the start-up or the write
+    #: cache, or if an interval includes the limit; not measured if runs are missing.
     verdict: str
-    because: str
-    advice: str
+    because: str  #: The numbers, in a sentence.
+    advice: str  #: Advice for this device; empty unless the hint is confirmed or contradicted.
+    #: Name with unit -> value: the numbers behind the verdict, and the limit.
     numbers: Mapping[str, Number]
-    micro_benchmark: str
-    decided_by: str = ""
+    micro_benchmark: str  #: The micro-benchmark whose figure shows it.
+    decided_by: str = ""  #: The command of a run that would decide an open hint; otherwise empty.
 
     @property
     def next_step(self) -> str:

@@ -20,36 +20,20 @@ BASELINE_IO_SIZE = 32 * 1024
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of a plan.
+    """One run of a plan."""
 
-    Attributes
-    ----------
-    id : str
-        Name of the run in a plan, and of its file: "0007-granularity-RW-io_size-32768". Without
-        the number until the plan has ordered the runs.
-    micro_benchmark, pattern, parameter : str
-        Its place in the plan: "granularity", "RW" (or "SR/RW" for a mix), "io_size".
-    value : int
-        Value of the varying parameter.
-    unit : str
-        "bytes", "ns", "ios", or "" for a bare number.
-    spec : Spec
-        The specification for the engine.
-    repetition : int
-        Number of the repetition, from 1; repetitions differ in their seeds.
-    reset_before : bool
-        Whether the state of the device is enforced again before the run.
-    """
-
+    #: Name of the run in a plan, and of its file: "0007-granularity-RW-io_size-32768". Without the
+    #: number until the plan has ordered the runs.
     id: str
+    #: Its place in the plan: "granularity", "RW" (or "SR/RW" for a mix), "io_size".
     micro_benchmark: str
     pattern: str
     parameter: str
-    value: int
-    unit: str
-    spec: Spec
-    repetition: int = 1
-    reset_before: bool = False
+    value: int  #: Value of the varying parameter.
+    unit: str  #: "bytes", "ns", "ios", or "" for a bare number.
+    spec: Spec  #: The specification for the engine.
+    repetition: int = 1  #: Number of the repetition, from 1; repetitions differ in their seeds.
+    reset_before: bool = False  #: Whether the state of the device is enforced again before the run.
 
 
 @dataclass(frozen=True)
@@ -105,36 +89,20 @@ _STARTUP_IOS = (128, 8192)
 
 @dataclass(frozen=True)
 class Context:
-    """Input of micro-benchmarks for defining their runs.
+    """Input of micro-benchmarks for defining their runs."""
 
-    Attributes
-    ----------
-    info : DeviceInfo
-        Properties of the device.
-    scale : str
-        One of `SCALES`.
-    seed : int
-        The seed of the plan.
-    io_size : int
-        I/O size of the baseline patterns [bytes].
-    io_counts : mapping of str to Counts, optional
-        Lengths of the ordinary runs of SR, RR, SW and RW; by default those of the scale.
-    budgets : bool
-        Whether counts are budgets of runs that end when their mean is known, or exact numbers.
-    startup : bool
-        Whether counts of writes include space for the start-up that baselines will show;
-        `io_ignore` is then the maximum that a run can ignore.
-    overwritten : bool
-        Whether the plan begins with a device that was overwritten at random.
-    """
-
-    info: DeviceInfo
-    scale: str
-    seed: int
-    io_size: int = BASELINE_IO_SIZE
+    info: DeviceInfo  #: Properties of the device.
+    scale: str  #: One of `SCALES`.
+    seed: int  #: The seed of the plan.
+    io_size: int = BASELINE_IO_SIZE  #: I/O size of the baseline patterns [bytes].
+    #: Lengths of the ordinary runs of SR, RR, SW and RW; by default those of the scale.
     io_counts: Mapping[str, IoCounts] | None = None
+    #: Whether counts are budgets of runs that end when their mean is known, or exact numbers.
     budgets: bool = False
+    #: Whether counts of writes include space for the start-up that baselines will show; `io_ignore`
+    #: is then the maximum that a run can ignore.
     startup: bool = False
+    #: Whether the plan begins with a device that was overwritten at random.
     overwritten: bool = True
 
     @property

@@ -153,39 +153,21 @@ class FailedCommand:
 
 @dataclass(frozen=True)
 class JobStatistics:
-    """The statistics of a job.
+    """The statistics of a job."""
 
-    Attributes
-    ----------
-    elapsed_ns : int
-        From the first submission to the last completion [ns].
-    commands : int
-        Number of commands.
-    mb_per_s, ios_per_s : float
-        Throughput: reads and writes over the time of all commands, erases included.
-    commands_per_s : float
-        Rate of all commands, erases included.
-    reads, writes, erases : OpTimes or None
-        Response times; None without such commands.
-    failed : int
-        Commands with a failed address.
-    failures : dict
-        Status -> commands that ended with it.
-    first_failure : FailedCommand or None
-        The first failed command.
-    """
-
-    elapsed_ns: int
-    commands: int
+    elapsed_ns: int  #: From the first submission to the last completion [ns].
+    commands: int  #: Number of commands.
+    #: Throughput: reads and writes over the time of all commands, erases included.
     mb_per_s: float
     ios_per_s: float
-    commands_per_s: float
+    commands_per_s: float  #: Rate of all commands, erases included.
+    #: Response times; None without such commands.
     reads: OpTimes | None
     writes: OpTimes | None
     erases: OpTimes | None
-    failed: int
-    failures: dict[str, int]
-    first_failure: FailedCommand | None
+    failed: int  #: Commands with a failed address.
+    failures: dict[str, int]  #: Status -> commands that ended with it.
+    first_failure: FailedCommand | None  #: The first failed command.
 
 
 def job_statistics(trace: _native.FlashTrace, sector_bytes: int) -> JobStatistics:

@@ -62,27 +62,13 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class PlayRequest:
-    """A device, and a run on it.
+    """A device, and a run on it."""
 
-    Attributes
-    ----------
-    url : str
-        The device, with its overrides.
-    benchmark : str
-        `PATTERN`, or the name of a micro-benchmark.
-    spec : Spec or None
-        The pattern, complete; None for a micro-benchmark.
-    label : str
-        SR, RR, SW or RW; empty for a micro-benchmark.
-    suite : str
-        The suite of the micro-benchmark.
-    """
-
-    url: str
-    benchmark: str
-    spec: Spec | None = None
-    label: str = ""
-    suite: str = SUITE
+    url: str  #: The device, with its overrides.
+    benchmark: str  #: `PATTERN`, or the name of a micro-benchmark.
+    spec: Spec | None = None  #: The pattern, complete; None for a micro-benchmark.
+    label: str = ""  #: SR, RR, SW or RW; empty for a micro-benchmark.
+    suite: str = SUITE  #: The suite of the micro-benchmark.
 
 
 Twins = Mapping[str, Path]

@@ -27,37 +27,17 @@ LINES = 20
 
 @dataclass
 class Played:
-    """One run.
+    """One run."""
 
-    Attributes
-    ----------
-    number : int
-        Number of the run, from 1.
-    request : PlayRequest
-        The request.
-    folder : Path
-        Its result folder.
-    state : str
-        running, done, failed or stopped.
-    share : float
-        Finished share.
-    words : str
-        Current step.
-    error : dict or None
-        Why it failed, as from `UflipError.parts`.
-    took_s : float
-        Duration of a run that has ended [s].
-    """
-
-    number: int
-    request: PlayRequest
-    folder: Path
-    state: str = "running"
-    share: float = 0.0
-    words: str = "creating the device"
-    error: dict[str, str] | None = None
+    number: int  #: Number of the run, from 1.
+    request: PlayRequest  #: The request.
+    folder: Path  #: Its result folder.
+    state: str = "running"  #: running, done, failed or stopped.
+    share: float = 0.0  #: Finished share.
+    words: str = "creating the device"  #: Current step.
+    error: dict[str, str] | None = None  #: Why it failed, as from `UflipError.parts`.
     began: float = field(default_factory=monotonic)
-    took_s: float = 0.0
+    took_s: float = 0.0  #: Duration of a run that has ended [s].
 
 
 class Stage:

@@ -23,20 +23,11 @@ TWIN_ERRORS = "twin_errors"
 
 @dataclass(frozen=True)
 class ConstantSource:
-    """The source of a constant of a profile.
+    """The source of a constant of a profile."""
 
-    Attributes
-    ----------
-    kind : str
-        "data_sheet", "paper", "inferred", "fitted", "chosen", "guess" or "off".
-    detail : str
-        The data sheet, the place in the paper, or the reasoning.
-    values : tuple of str
-        Ids of the published values that it was set for; `*` matches several.
-    """
-
-    kind: str
-    detail: str = ""
+    kind: str  #: "data_sheet", "paper", "inferred", "fitted", "chosen", "guess" or "off".
+    detail: str = ""  #: The data sheet, the place in the paper, or the reasoning.
+    #: Ids of the published values that it was set for; `*` matches several.
     values: tuple[str, ...] = ()
 
 

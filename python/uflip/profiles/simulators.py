@@ -108,24 +108,12 @@ _CAPACITY_ROUNDING = 1 << 19  # a capacity is rounded down to MiB: half of one a
 
 @dataclass(frozen=True)
 class ImportedProfile:
-    """A profile that was translated.
+    """A profile that was translated."""
 
-    Attributes
-    ----------
-    simulator : str
-        Its name.
-    constants : dict
-        Key -> value and source.
-    assumptions : tuple of str
-        What the file does not contain, a sentence each.
-    unused : dict of str to str
-        Parameters without a counterpart, with their values.
-    """
-
-    simulator: str
-    constants: Constants
-    assumptions: tuple[str, ...]
-    unused: Mapping[str, str]
+    simulator: str  #: Its name.
+    constants: Constants  #: Key -> value and source.
+    assumptions: tuple[str, ...]  #: What the file does not contain, a sentence each.
+    unused: Mapping[str, str]  #: Parameters without a counterpart, with their values.
 
     def text(self, name: str) -> str:
         """Return the profile as TOML; `name` is that of the configuration."""

@@ -333,29 +333,17 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A pattern and its response times; `mean` is empty if it was not measured.
+    """A pattern and its response times; `mean` is empty if it was not measured."""
 
-    Attributes
-    ----------
-    pattern, name, hue
-        Its label, its full name, and the CSS variable of its colour.
-    mean
-        Response time [ms].
-    times
-        (name, response time [ms]) of the median and of a percentile in the tail.
-    ios
-        Number and size of the I/Os.
-    bars
-        Histogram of the response times, in a strip of `width` by `height`.
-    """
-
+    #: Its label, its full name, and the CSS variable of its colour.
     pattern: str
     name: str
     hue: str
-    mean: str = ""
+    mean: str = ""  #: Response time [ms].
+    #: (name, response time [ms]) of the median and of a percentile in the tail.
     times: Sequence[tuple[str, str]] = ()
-    ios: str = ""
-    bars: Sequence[Bar] = ()
+    ios: str = ""  #: Number and size of the I/Os.
+    bars: Sequence[Bar] = ()  #: Histogram of the response times, in a strip of `width` by `height`.
     width: int = BINS * BAR_WIDTH
     height: int = HEIGHT
 

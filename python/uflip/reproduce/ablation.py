@@ -47,27 +47,15 @@ class AblationScore:
 
 @dataclass(frozen=True)
 class Ablation:
-    """A constant, and the row without it.
+    """A constant, and the row without it."""
 
-    Attributes
-    ----------
-    key : str
-        The constant.
-    fitted, without : int or float
-        Its value in the profile, and the value without it.
-    values : tuple of str
-        Published values that it was fitted to.
-    score : AblationScore or None
-        Score of the device without it; None if there is no such device.
-    brings_nothing : bool
-        Whether the row is no worse, and the constant was fitted to nothing else.
-    """
-
-    key: str
+    key: str  #: The constant.
+    #: Its value in the profile, and the value without it.
     fitted: Number
     without: Number
-    values: tuple[str, ...]
-    score: AblationScore | None
+    values: tuple[str, ...]  #: Published values that it was fitted to.
+    score: AblationScore | None  #: Score of the device without it; None if there is no such device.
+    #: Whether the row is no worse, and the constant was fitted to nothing else.
     brings_nothing: bool
 
 

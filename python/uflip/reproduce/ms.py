@@ -43,21 +43,11 @@ SHOWN_IOS = 5_000
 
 @dataclass(frozen=True)
 class BatchSeries:
-    """One batch of the micro-benchmark.
+    """One batch of the micro-benchmark."""
 
-    Attributes
-    ----------
-    url : str
-        URL of the device, to repeat the measurement by hand.
-    response_time_ns : list of int
-        One per I/O [ns].
-    counters : dict
-        Counters of the device over the batch.
-    """
-
-    url: str
-    response_time_ns: list[int]
-    counters: Counters
+    url: str  #: URL of the device, to repeat the measurement by hand.
+    response_time_ns: list[int]  #: One per I/O [ns].
+    counters: Counters  #: Counters of the device over the batch.
 
     @property
     def times_ns(self) -> NDArray[np.uint64]:
@@ -543,20 +533,11 @@ BATCHES_MAX = 20
 
 @dataclass(frozen=True)
 class WriteCliff:
-    """The writes of a drive up to its cliff.
+    """The writes of a drive up to its cliff."""
 
-    Attributes
-    ----------
-    ios : int
-        Writes before the first one that takes as long as in the steady state.
-    capacity_bytes : int
-        Capacity of the drive.
-    means_ns : list of float
-        Means of every `EARLY_IOS` writes until then and of the rest of the batch [ns].
-    """
-
-    ios: int
-    capacity_bytes: int
+    ios: int  #: Writes before the first one that takes as long as in the steady state.
+    capacity_bytes: int  #: Capacity of the drive.
+    #: Means of every `EARLY_IOS` writes until then and of the rest of the batch [ns].
     means_ns: list[float]
 
     @property

@@ -74,20 +74,11 @@ RELIABILITY = {
 
 @dataclass(frozen=True)
 class Age:
-    """A drive at one age.
+    """A drive at one age."""
 
-    Attributes
-    ----------
-    life : float
-        Erases of every block over the rated ones.
-    retries : float
-        Mean number of read retries per page read.
-    read_ns, write_ns : float
-        Mean response times [ns].
-    """
-
-    life: float
-    retries: float
+    life: float  #: Erases of every block over the rated ones.
+    retries: float  #: Mean number of read retries per page read.
+    #: Mean response times [ns].
     read_ns: float
     write_ns: float
 

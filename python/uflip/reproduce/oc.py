@@ -48,18 +48,10 @@ JOINTLY = WiderTolerance(
 
 @dataclass(frozen=True)
 class MixResponse:
-    """The response times of one mix, in the order of the I/Os.
+    """The response times of one mix, in the order of the I/Os."""
 
-    Attributes
-    ----------
-    op : list of int
-        0 read, 1 write.
-    response_time_ms : list of float
-        [ms].
-    """
-
-    op: list[int]
-    response_time_ms: list[float]
+    op: list[int]  #: 0 read, 1 write.
+    response_time_ms: list[float]  #: [ms].
 
     @staticmethod
     def from_series(series: ResponseSeries) -> MixResponse:
@@ -323,27 +315,17 @@ RATED = 3_000
 
 @dataclass(frozen=True)
 class BlockWearOut:
-    """The first block, cycle by cycle, and the failures of all blocks.
+    """The first block, cycle by cycle, and the failures of all blocks."""
 
-    Attributes
-    ----------
-    pages : int
-        Reads of a cycle.
-    erase_ms, write_ms, read_ms, failed_reads, failed_writes : list
-        Of the first seed, a value per cycle; times are means [ms].
-    first_failures : list of int
-        Erases before the first failed read, a value per seed.
-    share_reached : list of int
-        Erases until a tenth of the reads fails, for the first `FULL_SEEDS` seeds.
-    """
-
-    pages: int
+    pages: int  #: Reads of a cycle.
+    #: Of the first seed, a value per cycle; times are means [ms].
     erase_ms: list[float]
     write_ms: list[float]
     read_ms: list[float]
     failed_reads: list[int]
     failed_writes: list[int]
-    first_failures: list[int]
+    first_failures: list[int]  #: Erases before the first failed read, a value per seed.
+    #: Erases until a tenth of the reads fails, for the first `FULL_SEEDS` seeds.
     share_reached: list[int]
 
     def worn(self) -> Oc1:

@@ -70,25 +70,14 @@ OVERLAP = (
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Constants that were fitted to one table, and the rates of both.
+    """Constants that were fitted to one table, and the rates of both."""
 
-    Attributes
-    ----------
-    fitted : str
-        "table2" or "table3".
-    start, constants : dict
-        Key -> value at the start and at the end of the search.
-    devices : int
-        Number of devices that the search made.
-    rates : dict
-        Id of a published value -> simulated rate [MB/s], of both tables.
-    """
-
-    fitted: str
+    fitted: str  #: "table2" or "table3".
+    #: Key -> value at the start and at the end of the search.
     start: dict[str, Number]
     constants: dict[str, Number]
-    devices: int
-    rates: dict[str, float]
+    devices: int  #: Number of devices that the search made.
+    rates: dict[str, float]  #: Id of a published value -> simulated rate [MB/s], of both tables.
 
     def ratios(self, table: str) -> list[float]:
         """Return simulated over printed rates of a table."""

@@ -124,23 +124,15 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True)
 class PipelinedScaling:
-    """All measurements.
+    """All measurements."""
 
-    Attributes
-    ----------
-    both : dict
-        Id of a published value -> ours with the pipelined processor, and with one lane.
-    raw : dict
-        "read" and "write" -> saturated rates for each of `CHANNELS`, without processing [kIOPS].
-    scaled : dict
-        Name of a curve -> rates for each of `CHANNELS` [thousands a second].
-    freed_alone, freed_beside : float
-        See the rows.
-    """
-
+    #: Id of a published value -> ours with the pipelined processor, and with one lane.
     both: dict[str, Pair]
+    #: "read" and "write" -> saturated rates for each of `CHANNELS`, without processing [kIOPS].
     raw: dict[str, tuple[float, ...]]
+    #: Name of a curve -> rates for each of `CHANNELS` [thousands a second].
     scaled: dict[str, tuple[float, ...]]
+    #: See the rows.
     freed_alone: float
     freed_beside: float
 

@@ -18,33 +18,16 @@ NUMBER = re.compile(r"(?P<about>(?:about|around|approximately) )?(?P<number>[\d,
 
 @dataclass(frozen=True)
 class Value:
-    """One printed number, or one statement in words.
+    """One printed number, or one statement in words."""
 
-    Attributes
-    ----------
-    id : str
-        Identifier in profiles and reproductions: paper/section/quantity.
-    where : str
-        Paper, and table, figure or section.
-    device : str
-        The profile that models the device.
-    quantity : str
-        What was measured.
-    printed : str
-        As the paper prints it; words where it prints words.
-    unit : str
-        Its unit; "" for a plain ratio, count or word.
-    determined_by : tuple of str
-        Ids of values from which this one follows, by arithmetic or because the paper prints the
-        same value twice: a constant that was fitted to one of them was fitted to this one as well.
-    """
-
-    id: str
-    where: str
-    device: str
-    quantity: str
-    printed: str
-    unit: str = ""
+    id: str  #: Identifier in profiles and reproductions: paper/section/quantity.
+    where: str  #: Paper, and table, figure or section.
+    device: str  #: The profile that models the device.
+    quantity: str  #: What was measured.
+    printed: str  #: As the paper prints it; words where it prints words.
+    unit: str = ""  #: Its unit; "" for a plain ratio, count or word.
+    #: Ids of values from which this one follows, by arithmetic or because the paper prints the same
+    #: value twice: a constant that was fitted to one of them was fitted to this one as well.
     determined_by: tuple[str, ...] = ()
 
     @property
@@ -80,21 +63,11 @@ class Value:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper, whose values are written as lines of a table.
+    """A paper, whose values are written as lines of a table."""
 
-    Attributes
-    ----------
-    prefix : str
-        Prefix of the ids of its values.
-    name : str
-        Name of the paper, before each section or figure.
-    device : str
-        The profile of its device, if it has only one.
-    """
-
-    prefix: str
-    name: str
-    device: str = ""
+    prefix: str  #: Prefix of the ids of its values.
+    name: str  #: Name of the paper, before each section or figure.
+    device: str = ""  #: The profile of its device, if it has only one.
 
     def value(  # noqa: PLR0917 - a line of a table, in the order of its columns
         self,

@@ -71,24 +71,14 @@ UNFITTED_VALUES: Constants = {
 
 @dataclass(frozen=True)
 class Fold:
-    """Held-out cells, and their values after the search.
+    """Held-out cells, and their values after the search."""
 
-    Attributes
-    ----------
-    held_out : tuple of str
-        Columns.
-    constants : dict
-        Key -> (value of the profile, start of the search, end of the search).
-    cells : tuple of Cell
-        The held-out cells, measured on the device that was found; empty without one.
-    devices : int
-        Number of devices that were made.
-    """
-
-    held_out: tuple[str, ...]
+    held_out: tuple[str, ...]  #: Columns.
+    #: Key -> (value of the profile, start of the search, end of the search).
     constants: dict[str, tuple[Number, Number, Number]]
+    #: The held-out cells, measured on the device that was found; empty without one.
     cells: tuple[table3.Cell, ...]
-    devices: int
+    devices: int  #: Number of devices that were made.
 
 
 def published_row(profile: str, where: str = "--refit") -> table3.Published:
@@ -271,15 +261,9 @@ def fold(
 
 @dataclass(frozen=True)
 class RefitMeasurer:
-    """Measures simulated devices; equal measurements are made once.
+    """Measures simulated devices; equal measurements are made once."""
 
-    Attributes
-    ----------
-    profile : str
-        The device.
-    """
-
-    profile: str
+    profile: str  #: The device.
     _cells: dict[tuple[Any, ...], Mapping[str, table3.Cell] | None] = field(default_factory=dict)
 
     def __call__(

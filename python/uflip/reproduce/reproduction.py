@@ -26,18 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Criterion:
-    """A condition and its printed text.
+    """A condition and its printed text."""
 
-    Attributes
-    ----------
-    text : str
-        The printed text.
-    holds : callable
-        Returns whether a number satisfies it.
-    """
-
-    text: str
-    holds: Callable[[float], bool]
+    text: str  #: The printed text.
+    holds: Callable[[float], bool]  #: Returns whether a number satisfies it.
 
 
 def below(limit: float) -> Criterion:
@@ -177,46 +169,21 @@ AS_PRINTED = WiderTolerance(
 
 @dataclass(frozen=True)
 class ReproductionRow:
-    """One published value and the simulated one.
+    """One published value and the simulated one."""
 
-    Attributes
-    ----------
-    what : str
-        The quantity.
-    unit : str
-        Its unit; "" for a plain ratio or count.
-    published : float or str
-        The printed value, or a statement in words.
-    ours : float or str
-        The simulated value, or the words of a table's cell for it.
-    deviation : float or None
-        (ours - published) / published; None for a statement.
-    tolerance : str
-        The criterion: a share, half a digit, or the condition for the words.
-    within : bool
-        Whether the two agree.
-    kind : str
-        "prediction": no constant of the device was set with the value in view; "fitted": one was
-        set for it or for one from which it follows; "equation": the published side is calculated.
-    value_id : str or None
-        Id of the published value; None for an equation.
-    fitted_by : tuple of str
-        The constants that were set with it in view.
-    note : str
-        Explanation of the row; for a miss, the reason.
-    """
-
-    what: str
-    unit: str
-    published: float | str
-    ours: float | str
-    deviation: float | None
-    tolerance: str
-    within: bool
+    what: str  #: The quantity.
+    unit: str  #: Its unit; "" for a plain ratio or count.
+    published: float | str  #: The printed value, or a statement in words.
+    ours: float | str  #: The simulated value, or the words of a table's cell for it.
+    deviation: float | None  #: (ours - published) / published; None for a statement.
+    tolerance: str  #: The criterion: a share, half a digit, or the condition for the words.
+    within: bool  #: Whether the two agree.
+    #: "prediction": no constant of the device was set with the value in view; "fitted": one was set
+    #: for it or for one from which it follows; "equation": the published side is calculated.
     kind: str
-    value_id: str | None = None
-    fitted_by: tuple[str, ...] = ()
-    note: str = ""
+    value_id: str | None = None  #: Id of the published value; None for an equation.
+    fitted_by: tuple[str, ...] = ()  #: The constants that were set with it in view.
+    note: str = ""  #: Explanation of the row; for a miss, the reason.
 
 
 def compare_printed(
@@ -339,35 +306,17 @@ Measurement = TypeVar("Measurement")
 
 @dataclass(frozen=True)
 class Reproduction(Generic[Measurement]):
-    """One figure or table of a paper.
+    """One figure or table of a paper."""
 
-    Attributes
-    ----------
-    id : str
-        As on the command line: `uflip reproduce ID`.
-    title : str
-        Title in one line.
-    source : str
-        The paper, section and figure.
-    steps : int
-        Number of progress reports of `measure`.
-    measure : callable
-        Runs the experiments; takes a progress callback.
-    rows : callable
-        Compares the measurements with the published values.
-    draw : callable
-        Draws the measurements in the manner of the paper.
-    text : callable, optional
-        Formats the measurements as the paper does; then only the rows that miss are printed.
-    """
-
-    id: str
-    title: str
-    source: str
-    steps: int
-    measure: Callable[[OnStep], Measurement]
+    id: str  #: As on the command line: `uflip reproduce ID`.
+    title: str  #: Title in one line.
+    source: str  #: The paper, section and figure.
+    steps: int  #: Number of progress reports of `measure`.
+    measure: Callable[[OnStep], Measurement]  #: Runs the experiments; takes a progress callback.
+    #: Compares the measurements with the published values.
     rows: Callable[[Measurement], list[ReproductionRow]]
-    draw: Callable[[Measurement], Figure]
+    draw: Callable[[Measurement], Figure]  #: Draws the measurements in the manner of the paper.
+    #: Formats the measurements as the paper does; then only the rows that miss are printed.
     text: Callable[[Measurement], str] | None = None
 
 

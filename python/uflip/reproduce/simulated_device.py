@@ -41,23 +41,12 @@ Counters = dict[str, int]
 
 @dataclass(frozen=True)
 class Window:
-    """The statistics of one pattern, or several in a row, in the timed mode.
+    """The statistics of one pattern, or several in a row, in the timed mode."""
 
-    Attributes
-    ----------
-    ios : int
-        I/Os that completed.
-    elapsed_ns : int
-        From the first submission to the last completion, summed over the runs [ns].
-    counters : dict
-        Counters of the device over that time.
-    completed_ns : ndarray
-        Completion times of the I/Os, in order (ios,) [ns from the beginning of the window].
-    """
-
-    ios: int
-    elapsed_ns: int
-    counters: Counters
+    ios: int  #: I/Os that completed.
+    elapsed_ns: int  #: From the first submission to the last completion, summed over the runs [ns].
+    counters: Counters  #: Counters of the device over that time.
+    #: Completion times of the I/Os, in order (ios,) [ns from the beginning of the window].
     completed_ns: NDArray[np.uint64]
 
     @property

@@ -63,33 +63,17 @@ UNPRINTED = WiderTolerance(
 
 @dataclass(frozen=True)
 class DeviceStatements:
-    """The measurements of one device.
+    """The measurements of one device."""
 
-    Attributes
-    ----------
-    profile : str
-        The device.
-    areas : dict
-        Size of the target [bytes] -> cost of sequential writes within it, over the baseline.
-    partitions : float
-        Cost of `MANY_PARTITIONS` sequential writers over that of random writes.
-    start_up : float
-        Mean of the first `START_UP_IOS` random writes over that of the others.
-    lingering : float
-        Sequential reads after random writes over those before.
-    bursts : dict
-        I/Os of a burst -> total time [s]; empty for devices without an effect of pauses.
-    random_state_h : float or None
-        Time to write a random state [h]; of the Memoright.
-    """
-
-    profile: str
+    profile: str  #: The device.
+    #: Size of the target [bytes] -> cost of sequential writes within it, over the baseline.
     areas: dict[int, float]
-    partitions: float
-    start_up: float
-    lingering: float
+    partitions: float  #: Cost of `MANY_PARTITIONS` sequential writers over that of random writes.
+    start_up: float  #: Mean of the first `START_UP_IOS` random writes over that of the others.
+    lingering: float  #: Sequential reads after random writes over those before.
+    #: I/Os of a burst -> total time [s]; empty for devices without an effect of pauses.
     bursts: dict[int, float]
-    random_state_h: float | None
+    random_state_h: float | None  #: Time to write a random state [h]; of the Memoright.
 
 
 @dataclass(frozen=True)

@@ -95,24 +95,15 @@ Means = dict[str, float]
 
 @dataclass(frozen=True)
 class InitialStateEffects:
-    """The measurements.
+    """The measurements."""
 
-    Attributes
-    ----------
-    means : dict
-        Device -> state -> "micro-benchmark pattern value" -> mean [ms].
-    characteristics : dict
-        Device -> state -> the cells of a row of Table 3.
-    disturbed : dict
-        Device -> state -> disturbance -> pattern -> mean afterwards over that before.
-    small_writes : dict
-        State -> mean of random writes of 16 KiB on Samsung's disk [ms].
-    """
-
+    #: Device -> state -> "micro-benchmark pattern value" -> mean [ms].
     means: dict[str, dict[str, Means]]
+    #: Device -> state -> the cells of a row of Table 3.
     characteristics: dict[str, dict[str, list[str]]]
+    #: Device -> state -> disturbance -> pattern -> mean afterwards over that before.
     disturbed: dict[str, dict[str, dict[str, Means]]]
-    small_writes: Means
+    small_writes: Means  #: State -> mean of random writes of 16 KiB on Samsung's disk [ms].
 
 
 @dataclass(frozen=True)
@@ -256,24 +247,16 @@ def _largest_change(disturbed: Mapping[str, Means]) -> float:
 
 @dataclass(frozen=True)
 class Difference:
-    """Comparison of the experiments of a kind from one state with those from the random state.
+    """Comparison of the experiments of a kind from one state with those from the random state."""
 
-    Attributes
-    ----------
-    experiments, equal : int
-        Number of experiments, and of those with the same mean within `REPEATABILITY`.
-    mean, least, largest : float
-        Geometric mean, minimum and maximum of the ratios.
-    most : str
-        The experiment that changes most.
-    """
-
+    #: Number of experiments, and of those with the same mean within `REPEATABILITY`.
     experiments: int
     equal: int
+    #: Geometric mean, minimum and maximum of the ratios.
     mean: float
     least: float
     largest: float
-    most: str
+    most: str  #: The experiment that changes most.
 
 
 def difference(ours: Means, reference: Means) -> Difference:

@@ -69,54 +69,37 @@ COLUMNS: Columns = {
 
 @dataclass(frozen=True, slots=True)
 class ComparedExperiment:
-    """An experiment in both results.
+    """An experiment in both results."""
 
-    Attributes
-    ----------
-    micro_benchmark, pattern, parameter, value, unit
-        The identity of the experiment.
-    first_ns, second_ns : float
-        Mean response times [ns].
-    ratio : float
-        Second over first.
-    low, high : float or None
-        Interval of the ratio (95 %); None where a mean has no interval, or where the first may be
-        zero.
-    verdict : str
-        One of `VERDICTS`.
-    p50_ratio, p99_ratio : float or None
-        Ratios of the medians and of the 99th percentiles, where both samples support them.
-    repeats_to : float
-        Factor by which the same pattern differs within either result; 1 where neither repeats it.
-    first_half_ns, second_half_ns : float or None
-        Half the width of the interval of either mean (95 %) [ns].
-    repetitions : int
-        The smaller number of the two. The interval of one omits the differences between runs.
-    first_degrees, second_degrees : int
-        Degrees of freedom of the interval of either mean: one less than its repetitions.
-    unknown_because : str or None
-        Why the verdict is "unknown", one of `comparability.UNKNOWN_REASONS`.
-    """
-
+    #: The identity of the experiment.
     micro_benchmark: str
     pattern: str
     parameter: str | None
     value: int | float | None
     unit: str | None
+    #: Mean response times [ns].
     first_ns: float
     second_ns: float
-    ratio: float
+    ratio: float  #: Second over first.
+    #: Interval of the ratio (95 %); None where a mean has no interval, or where the first may be
+    #: zero.
     low: float | None
     high: float | None
-    verdict: str
+    verdict: str  #: One of `VERDICTS`.
+    #: Ratios of the medians and of the 99th percentiles, where both samples support them.
     p50_ratio: float | None
     p99_ratio: float | None
+    #: Factor by which the same pattern differs within either result; 1 where neither repeats it.
     repeats_to: float
+    #: Half the width of the interval of either mean (95 %) [ns].
     first_half_ns: float | None
     second_half_ns: float | None
+    #: The smaller number of the two. The interval of one omits the differences between runs.
     repetitions: int
+    #: Degrees of freedom of the interval of either mean: one less than its repetitions.
     first_degrees: int
     second_degrees: int
+    #: Why the verdict is "unknown", one of `comparability.UNKNOWN_REASONS`.
     unknown_because: str | None
 
     @property
@@ -133,30 +116,18 @@ class ComparedExperiment:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ResultComparison:
-    """Two results, experiment by experiment.
+    """Two results, experiment by experiment."""
 
-    Attributes
-    ----------
-    first, second : str
-        One line about the device of each.
-    devices : mapping
-        Facts about the devices that differ: name -> (first, second).
-    conditions : tuple of StoredWarning
-        Conditions that differ, and other reasons to doubt the comparison.
-    verdicts : mapping
-        Number of rows with each verdict.
-    rows : tuple of ComparedExperiment
-        Experiments in both, in the order of the first.
-    only_in_first, only_in_second : tuple of str
-        Experiments in only one.
-    """
-
+    #: One line about the device of each.
     first: str
     second: str
+    #: Facts about the devices that differ: name -> (first, second).
     devices: Mapping[str, tuple[Fact, Fact]]
+    #: Conditions that differ, and other reasons to doubt the comparison.
     conditions: tuple[StoredWarning, ...]
-    verdicts: Mapping[str, int]
-    rows: tuple[ComparedExperiment, ...]
+    verdicts: Mapping[str, int]  #: Number of rows with each verdict.
+    rows: tuple[ComparedExperiment, ...]  #: Experiments in both, in the order of the first.
+    #: Experiments in only one.
     only_in_first: tuple[str, ...]
     only_in_second: tuple[str, ...]
 

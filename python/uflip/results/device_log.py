@@ -88,28 +88,15 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Waits:
-    """Waits of host pages that belong to no operation, in the order of their ends (n,).
+    """Waits of host pages that belong to no operation, in the order of their ends (n,)."""
 
-    Attributes
-    ----------
-    begin, end : numpy.ndarray
-        Begin and end, since the run began [ns].
-    io : numpy.ndarray
-        The waiting I/O, in the order of submission; −1 where it is unknown.
-    die : numpy.ndarray
-        The die with the free page in the end, or that programmed the flushed page.
-    page : numpy.ndarray
-        The logical page programmed then: its own, or the flushed one.
-    kind : numpy.ndarray
-        Index into `WAITS`.
-    """
-
+    #: Begin and end, since the run began [ns].
     begin: Integers
     end: Integers
-    io: Integers
-    die: Integers
-    page: Integers
-    kind: Integers
+    io: Integers  #: The waiting I/O, in the order of submission; −1 where it is unknown.
+    die: Integers  #: The die with the free page in the end, or that programmed the flushed page.
+    page: Integers  #: The logical page programmed then: its own, or the flushed one.
+    kind: Integers  #: Index into `WAITS`.
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -117,54 +104,33 @@ class Waits:
 
 @dataclass(frozen=True)
 class Operations:
-    """Operations in the order in which their ends were known (n,); times since the run began [ns].
+    """Operations in the order of their known ends (n,); times since the run began [ns]."""
 
-    Attributes
-    ----------
-    requested, begin, end : numpy.ndarray
-        When it entered the queue of its die, got the die, and left it.
-    cells : numpy.ndarray
-        Time of the cells [ns]: of a read from `begin` on, of others up to `end`.
-    sent, sent_until : numpy.ndarray
-        Channel transfer of its data; equal without a transfer. A program that holds its channel
-        before it has its die begins then.
-    die, io, job, block : numpy.ndarray
-        Its die, its I/O in the order of submission, its collection or merge, and the block that
-        this empties: −1 where it has none.
-    code : numpy.ndarray
-        Index into `OPERATION_NAMES`.
-    channels : numpy.ndarray
-        The channel of each die (dies,).
-    clocks : numpy.ndarray
-        The clock of each die: planes that work together count as dies of one clock (dies,).
-    gaps : numpy.ndarray
-        Begin and end of times without records (gaps, 2).
-    recorded : int
-        Number of all operations, stored or not.
-    valid : numpy.ndarray
-        Number of valid pages in the block of a collection at its begin, by its job; −1 for other
-        jobs (jobs,).
-    waits : Waits
-        Waits for a free page and for the write cache.
-    """
-
+    #: When it entered the queue of its die, got the die, and left it.
     requested: Integers
     begin: Integers
     end: Integers
-    cells: Integers
+    cells: Integers  #: Time of the cells [ns]: of a read from `begin` on, of others up to `end`.
+    #: Channel transfer of its data; equal without a transfer. A program that holds its channel
+    #: before it has its die begins then.
     sent: Integers
     sent_until: Integers
+    #: Its die, its I/O in the order of submission, its collection or merge, and the block that this
+    #: empties: −1 where it has none.
     die: Integers
     io: Integers
     job: Integers
     block: Integers
-    code: Integers
-    channels: Integers
+    code: Integers  #: Index into `OPERATION_NAMES`.
+    channels: Integers  #: The channel of each die (dies,).
+    #: The clock of each die: planes that work together count as dies of one clock (dies,).
     clocks: Integers
-    gaps: NDArray[np.int64]
-    recorded: int
+    gaps: NDArray[np.int64]  #: Begin and end of times without records (gaps, 2).
+    recorded: int  #: Number of all operations, stored or not.
+    #: Number of valid pages in the block of a collection at its begin, by its job; −1 for other
+    #: jobs (jobs,).
     valid: Integers
-    waits: Waits
+    waits: Waits  #: Waits for a free page and for the write cache.
 
     def __len__(self) -> int:
         return len(self.requested)
@@ -260,34 +226,24 @@ SAMPLE = "sample_"
 
 @dataclass(frozen=True)
 class DeviceLog:
-    """Records from inside a device during a run.
+    """Records from inside a device during a run."""
 
-    Attributes
-    ----------
-    samples : mapping of str to numpy.ndarray
-        For each sample (n,): `ios` completed, `at_ns` since the run began [ns], `written_bytes` by
-        the host [bytes], `pages_programmed`, `pages_relocated`, `blocks_erased` since the run
-        began, `erased_blocks` of all dies that can be filled, `least_erased_blocks` of any die.
-    erases_before, erases : numpy.ndarray
-        Erase count of each block, before and after the run, die after die (blocks,).
-    valid : numpy.ndarray or None
-        Valid pages of each block after the run, −1 for one that is not full (blocks,); None where
-        the FTL does not count them.
-    channels, dies, pages_per_block, page_bytes : int
-        Geometry of the device; a die with independent planes counts as several.
-    operations : Operations
-        Operations of its dies.
-    """
-
+    #: For each sample (n,): `ios` completed, `at_ns` since the run began [ns], `written_bytes` by
+    #: the host [bytes], `pages_programmed`, `pages_relocated`, `blocks_erased` since the run began,
+    #: `erased_blocks` of all dies that can be filled, `least_erased_blocks` of any die.
     samples: Mapping[str, NDArray[np.uint64]]
+    #: Erase count of each block, before and after the run, die after die (blocks,).
     erases_before: NDArray[np.uint64]
     erases: NDArray[np.uint64]
+    #: Valid pages of each block after the run, −1 for one that is not full (blocks,); None where
+    #: the FTL does not count them.
     valid: NDArray[np.int64] | None
+    #: Geometry of the device; a die with independent planes counts as several.
     channels: int
     dies: int
     pages_per_block: int
     page_bytes: int
-    operations: Operations
+    operations: Operations  #: Operations of its dies.
 
 
 def write_device_log(folder: Path, run: str, trace: Log) -> InsideFile:

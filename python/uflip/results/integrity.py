@@ -45,30 +45,14 @@ STATES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class FileStatus:
-    """The verification result of a file.
+    """The verification result of a file."""
 
-    Attributes
-    ----------
-    file : str
-        Its name in the folder.
-    state : str
-        One of `STATES`.
-    bytes : int
-        Its length; 0 if it is missing.
-    reason : str
-        The fault, if there is one.
-    costs : str
-        The data that the fault loses.
-    run : str or None
-        The run that it contains.
-    """
-
-    file: str
-    state: State
-    bytes: int = 0
-    reason: str = ""
-    costs: str = ""
-    run: str | None = None
+    file: str  #: Its name in the folder.
+    state: State  #: One of `STATES`.
+    bytes: int = 0  #: Its length; 0 if it is missing.
+    reason: str = ""  #: The fault, if there is one.
+    costs: str = ""  #: The data that the fault loses.
+    run: str | None = None  #: The run that it contains.
 
     @property
     def usable(self) -> bool:
@@ -78,25 +62,13 @@ class FileStatus:
 
 @dataclass(frozen=True)
 class FolderVerification:
-    """A folder with the verification result of each of its files.
+    """A folder with the verification result of each of its files."""
 
-    Attributes
-    ----------
-    manifest : Manifest or None
-        None where it is not usable; `error` has the reason.
-    ledger : Ledger or None
-        None where it is missing.
-    verdicts : list of FileStatus
-        The manifest, the ledger, the runs in the order of the plan.
-    dangling : bool
-        Whether a kill left a last ledger line without its file.
-    """
-
-    manifest: Manifest | None
+    manifest: Manifest | None  #: None where it is not usable; `error` has the reason.
     error: UflipError | None
-    ledger: Ledger | None
-    verdicts: list[FileStatus]
-    dangling: bool = False
+    ledger: Ledger | None  #: None where it is missing.
+    verdicts: list[FileStatus]  #: The manifest, the ledger, the runs in the order of the plan.
+    dangling: bool = False  #: Whether a kill left a last ledger line without its file.
 
     @property
     def runs(self) -> dict[str, FileStatus]:

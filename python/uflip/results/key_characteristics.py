@@ -88,26 +88,16 @@ Means = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class Finding:
-    """The finding of a rule.
+    """The finding of a rule."""
 
-    Attributes
-    ----------
-    verdict : str
-        One of `VERDICTS`.
-    value : float or None
-        The pause [ns], the area [bytes], the number of partitions; None for bare factors.
-    factor : float or None
-        Cost over the sequential write (of large increments: over the random write).
-    reference : str or None
-        For areas and partitions: the reference of "without degradation", one of `REFERENCES`.
-    bounds : tuple of float, optional
-        For pauses: the longest that is too short and the first that is long enough [ns].
-    """
-
-    verdict: str
+    verdict: str  #: One of `VERDICTS`.
+    #: The pause [ns], the area [bytes], the number of partitions; None for bare factors.
     value: float | None = None
+    #: Cost over the sequential write (of large increments: over the random write).
     factor: float | None = None
+    #: For areas and partitions: the reference of "without degradation", one of `REFERENCES`.
     reference: str | None = None
+    #: For pauses: the longest that is too short and the first that is long enough [ns].
     bounds: tuple[float, float] | None = None
 
 

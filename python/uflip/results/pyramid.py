@@ -38,28 +38,16 @@ Rows = NDArray[Any]
 
 @dataclass(frozen=True)
 class Pyramid:
-    """Aggregated response times.
+    """Aggregated response times."""
 
-    Attributes
-    ----------
-    over_number : numpy.ndarray
-        Rows (n,) of `ROW`, each of `ios_per_row` I/Os, the last of the remainder; streams follow
-        each other, as in the trace.
-    ios_per_row : int
-        A power of two.
-    over_time : numpy.ndarray
-        Rows (m,) of `ROW`, each of the I/Os submitted within `ns_per_row` [ns], from `begin_ns` on.
-    ns_per_row : int
-        A power of two [ns].
-    begin_ns : int
-        Submission of the first I/O [ns].
-    """
-
+    #: Rows (n,) of `ROW`, each of `ios_per_row` I/Os, the last of the remainder; streams follow
+    #: each other, as in the trace.
     over_number: Rows
-    ios_per_row: int
+    ios_per_row: int  #: A power of two.
+    #: Rows (m,) of `ROW`, each of the I/Os submitted within `ns_per_row` [ns], from `begin_ns` on.
     over_time: Rows
-    ns_per_row: int
-    begin_ns: int
+    ns_per_row: int  #: A power of two [ns].
+    begin_ns: int  #: Submission of the first I/O [ns].
 
     def coarser(self, factor: int) -> "Pyramid":
         """Merge `factor` neighbouring rows."""

@@ -27,29 +27,16 @@ from uflip.stats import Distribution
 
 @dataclass(frozen=True, kw_only=True)
 class RunStatistics:
-    """Statistics of some runs together, without the ignored start-up.
+    """Statistics of some runs together, without the ignored start-up."""
 
-    Attributes
-    ----------
-    count : int
-        Number of measured I/Os.
-    statistics : StatisticsSummary or None
-        None if the runs contain only start-up.
-    components : dict
-        The same for each pattern of a mix, by `Mix.part_names`; empty for anything else.
-    by_mode : dict
-        For each mode that occurs: `bytes`, `ios_per_s`, `bytes_per_s` and `statistics`.
-    causes_ns : dict
-        Mean time of an I/O by cause [ns].
-    ios_per_s, bytes_per_s : float or None
-        See `measured_amount`.
-    """
-
-    count: int
-    statistics: StatisticsSummary | None
+    count: int  #: Number of measured I/Os.
+    statistics: StatisticsSummary | None  #: None if the runs contain only start-up.
+    #: The same for each pattern of a mix, by `Mix.part_names`; empty for anything else.
     components: Mapping[str, StatisticsSummary | None]
+    #: For each mode that occurs: `bytes`, `ios_per_s`, `bytes_per_s` and `statistics`.
     by_mode: Mapping[str, ModeDocument]
-    causes_ns: Mapping[str, float]
+    causes_ns: Mapping[str, float]  #: Mean time of an I/O by cause [ns].
+    #: See `measured_amount`.
     ios_per_s: float | None
     bytes_per_s: float | None
 
@@ -243,21 +230,13 @@ EDGE_ROUNDS = 2
 
 @dataclass(frozen=True)
 class Amount:
-    """I/Os and bytes completed in the measured part of a run.
+    """I/Os and bytes completed in the measured part of a run."""
 
-    Attributes
-    ----------
-    ios : float
-        Number of I/Os.
-    size_bytes, elapsed_ns : float
-        Their total size, and the time that they took, pauses included.
-    modes : mapping
-        Number of a mode -> its shares of the I/Os and of the bytes.
-    """
-
-    ios: float
+    ios: float  #: Number of I/Os.
+    #: Their total size, and the time that they took, pauses included.
     size_bytes: float
     elapsed_ns: float
+    #: Number of a mode -> its shares of the I/Os and of the bytes.
     modes: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     def of_mode(self, number: int) -> Amount:

@@ -116,28 +116,16 @@ class StartupMark:
 
 @dataclass(frozen=True)
 class Checked:
-    """The result of checking all runs.
+    """The result of checking all runs."""
 
-    Attributes
-    ----------
-    inside : list of StartupMark
-        Runs that are not past the start-up.
-    never_left : list of str
-        Runs of writes that never left the write cache.
-    runs, write_runs : int
-        Number of examined runs, and of those that write.
-    cache_bytes : int or None
-        Bytes written before writes began to wait for flash; None if they never did.
-    most_bytes : int
-        Largest amount written by a run that never left the cache.
-    """
-
-    inside: list[StartupMark]
-    never_left: list[str]
+    inside: list[StartupMark]  #: Runs that are not past the start-up.
+    never_left: list[str]  #: Runs of writes that never left the write cache.
+    #: Number of examined runs, and of those that write.
     runs: int
     write_runs: int
+    #: Bytes written before writes began to wait for flash; None if they never did.
     cache_bytes: int | None
-    most_bytes: int
+    most_bytes: int  #: Largest amount written by a run that never left the cache.
 
 
 MARKED: dict[Mark, str] = {

@@ -17,29 +17,19 @@ _SHARES = (50.0, 99.0, 99.9)
 
 
 class TimeRow(Struct, frozen=True, kw_only=True):
-    """The I/Os that ended in one interval.
+    """The I/Os that ended in one interval."""
 
-    Attributes
-    ----------
-    start_ns, length_ns : int
-        The interval, from the first submission [ns]; the last one ends with the run.
-    ios, bytes : int
-        Numbers.
-    ios_per_s, bytes_per_s : float
-        Rates.
-    in_flight : float
-        I/Os between arrival and completion, on average.
-    p50_ns, p99_ns, p999_ns : float or None
-        Percentiles of the response times [ns]; None without I/Os.
-    """
-
+    #: The interval, from the first submission [ns]; the last one ends with the run.
     start_ns: int
     length_ns: int
+    #: Numbers.
     ios: int
     bytes: int
+    #: Rates.
     ios_per_s: float
     bytes_per_s: float
-    in_flight: float
+    in_flight: float  #: I/Os between arrival and completion, on average.
+    #: Percentiles of the response times [ns]; None without I/Os.
     p50_ns: float | None
     p99_ns: float | None
     p999_ns: float | None

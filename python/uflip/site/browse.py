@@ -43,21 +43,11 @@ DEVICES_PER_PAGE = 100
 
 @dataclass(frozen=True)
 class Order:
-    """The sort order of a list.
+    """The sort order of a list."""
 
-    Attributes
-    ----------
-    column : column
-        The column of a table.
-    kind : type
-        Type of its values.
-    gaps : bool
-        Whether some rows have no value.
-    """
-
-    column: "InstrumentedAttribute[Any]"
-    kind: type = str
-    gaps: bool = False
+    column: "InstrumentedAttribute[Any]"  #: The column of a table.
+    kind: type = str  #: Type of its values.
+    gaps: bool = False  #: Whether some rows have no value.
 
 
 SORTS = {
@@ -83,28 +73,15 @@ DEVICE_SORTS = {
 
 @dataclass(frozen=True)
 class ResultQuery:
-    """A query for results, with its order and page.
+    """A query for results, with its order and page."""
 
-    Attributes
-    ----------
-    text : str
-        Words that must all occur in the model, the firmware or the id.
-    filters : tuple of pairs
-        Name from `FILTERS` and its value.
-    sort : str
-        Name from `SORTS`; descending with a leading "-".
-    after, before : str
-        Cursor from another page at which this one begins or ends.
-    per_page : int
-        Rows of a page.
-    """
-
-    text: str = ""
-    filters: tuple[tuple[str, str], ...] = ()
-    sort: str = "-created"
+    text: str = ""  #: Words that must all occur in the model, the firmware or the id.
+    filters: tuple[tuple[str, str], ...] = ()  #: Name from `FILTERS` and its value.
+    sort: str = "-created"  #: Name from `SORTS`; descending with a leading "-".
+    #: Cursor from another page at which this one begins or ends.
     after: str = ""
     before: str = ""
-    per_page: int = 50
+    per_page: int = 50  #: Rows of a page.
 
 
 @dataclass(frozen=True)

@@ -108,21 +108,11 @@ class NotFoundError(ResultsError):
 
 @dataclass(frozen=True)
 class PreparedResult:
-    """The data to send: a copy of a result folder without private values, and its files.
+    """The data to send: a copy of a result folder without private values, and its files."""
 
-    Attributes
-    ----------
-    folder : Path
-        The copy.
-    files : list of UploadFile
-        The files of the copy.
-    redacted : list of RedactedValue
-        The values that it does not contain.
-    """
-
-    folder: Path
-    files: list[UploadFile]
-    redacted: list[RedactedValue]
+    folder: Path  #: The copy.
+    files: list[UploadFile]  #: The files of the copy.
+    redacted: list[RedactedValue]  #: The values that it does not contain.
 
     @property
     def bytes(self) -> int:

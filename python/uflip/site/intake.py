@@ -50,24 +50,13 @@ MAX_COMMIT_ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class CommittedUpload:
-    """The result of a committed upload.
+    """The result of a committed upload."""
 
-    Attributes
-    ----------
-    id : str
-        The id of the result.
-    new : bool
-        Whether the site did not have this content before.
-    own : bool
-        Whether it belongs to the sender; else another account submitted the same content first.
-    published : bool
-        Whether everybody sees it.
-    """
-
-    id: str
-    new: bool
+    id: str  #: The id of the result.
+    new: bool  #: Whether the site did not have this content before.
+    #: Whether it belongs to the sender; else another account submitted the same content first.
     own: bool
-    published: bool
+    published: bool  #: Whether everybody sees it.
 
 
 class Intake:

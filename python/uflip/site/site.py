@@ -37,26 +37,13 @@ DATABASE, ID_FILE = "site.db", "site.id"
 
 @dataclass(frozen=True)
 class Site:
-    """An open site.
+    """An open site."""
 
-    Attributes
-    ----------
-    root : Path
-        Its folder.
-    id : str
-        Stored in the folder and the database.
-    new : bool
-        Whether `open_site` created it.
-    base_url : str
-        Prefix of its public addresses.
-    engine, sessions, blobs, folders, intake
-        Database, files, the folders made of them, and the upload handler.
-    """
-
-    root: Path
-    id: str
-    new: bool
-    base_url: str
+    root: Path  #: Its folder.
+    id: str  #: Stored in the folder and the database.
+    new: bool  #: Whether `open_site` created it.
+    base_url: str  #: Prefix of its public addresses.
+    #: Database, files, the folders made of them, and the upload handler.
     engine: Engine
     sessions: sessionmaker[Session]
     blobs: Blobs

@@ -33,53 +33,31 @@ ENTRY_BYTES = 4
 
 @dataclass(frozen=True)
 class SweepRow:
-    """The measurements of a point.
+    """The measurements of a point."""
 
-    Attributes
-    ----------
-    values : dict
-        The varied values.
-    device : str
-        The device's URL, for repeating the run by hand.
-    durability : str
-        When writes were complete, see `uflip.durability`.
-    spare_bytes, memory_bytes : int or None
-        Costs of the configuration, see `uflip.sweeping.measure_point`; None if unknown.
-    ios : int
-        I/Os of the run, ignored ones included.
-    elapsed_ns : int or None
-        From the first submission to the last completion [ns]; None in functional mode.
-    ios_per_s, bytes_per_s : float or None
-        Rates of the I/Os that are not ignored.
-    reads, writes : dict or None
-        Statistics of their response times: mean_ns, std_ns, percentiles, ...; None without any.
-    write_amplification : float or None
-        Bytes programmed over bytes that the host wrote; None if it wrote none.
-    relocated_pages_per_block : float or None
-        Pages relocated per collected block; None if no block was collected.
-    counters : dict
-        Device counters of the run.
-    statistics : dict or None
-        Statistics of the response times of all I/Os, as in `uflip pattern`; None without any.
-    others : dict
-        Mode -> statistics of other I/Os: "trim", "append", "reset", ...
-    """
-
-    values: Table
-    device: str
-    durability: str
+    values: Table  #: The varied values.
+    device: str  #: The device's URL, for repeating the run by hand.
+    durability: str  #: When writes were complete, see `uflip.durability`.
+    #: Costs of the configuration, see `uflip.sweeping.measure_point`; None if unknown.
     spare_bytes: int | None
     memory_bytes: int | None
-    ios: int
+    ios: int  #: I/Os of the run, ignored ones included.
+    #: From the first submission to the last completion [ns]; None in functional mode.
     elapsed_ns: int | None
+    #: Rates of the I/Os that are not ignored.
     ios_per_s: float | None
     bytes_per_s: float | None
+    #: Statistics of their response times: mean_ns, std_ns, percentiles, ...; None without any.
     reads: StatisticsSummary | None
     writes: StatisticsSummary | None
+    #: Bytes programmed over bytes that the host wrote; None if it wrote none.
     write_amplification: float | None
+    #: Pages relocated per collected block; None if no block was collected.
     relocated_pages_per_block: float | None
-    counters: dict[str, int]
+    counters: dict[str, int]  #: Device counters of the run.
+    #: Statistics of the response times of all I/Os, as in `uflip pattern`; None without any.
     statistics: StatisticsSummary | None = None
+    #: Mode -> statistics of other I/Os: "trim", "append", "reset", ...
     others: dict[str, StatisticsSummary] = field(default_factory=dict)
 
     @property

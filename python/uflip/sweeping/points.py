@@ -60,17 +60,10 @@ class SweepPoint:
 
 @dataclass(frozen=True)
 class CheckedPoints:
-    """The points of a design.
+    """The points of a design."""
 
-    Attributes
-    ----------
-    points : list of SweepPoint
-        In order.
-    impossible : list
-        (values, error) of combinations of a sample that make no device or no pattern.
-    """
-
-    points: list[SweepPoint]
+    points: list[SweepPoint]  #: In order.
+    #: (values, error) of combinations of a sample that make no device or no pattern.
     impossible: list[tuple[Table, UsageError]]
 
 

@@ -25,27 +25,14 @@ FILLING_MODES = ("write", "append")
 
 @dataclass(frozen=True)
 class PlannedSweep:
-    """A planned sweep.
+    """A planned sweep."""
 
-    Attributes
-    ----------
-    design : Design
-        Its design.
-    points : list of SweepPoint
-        In the order of the rows.
-    impossible : list
-        (values, error) of combinations of a sample that make no device; they have no rows.
-    folder : Path or None
-        Folder for the rows.
-    folder_exists : bool
-        Whether the folder exists already.
-    """
-
-    design: Design
-    points: list[SweepPoint]
+    design: Design  #: Its design.
+    points: list[SweepPoint]  #: In the order of the rows.
+    #: (values, error) of combinations of a sample that make no device; they have no rows.
     impossible: list[tuple[Table, UsageError]]
-    folder: Path | None
-    folder_exists: bool
+    folder: Path | None  #: Folder for the rows.
+    folder_exists: bool  #: Whether the folder exists already.
 
     @cached_property
     def first_indices(self) -> dict[tuple[str, str, str], int]:

@@ -46,35 +46,20 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Grid:
-    """A run in blocks of neighbouring I/Os of one stream.
+    """A run in blocks of neighbouring I/Os of one stream."""
 
-    Attributes
-    ----------
-    starts : numpy.ndarray
-        First I/O of each block, followed by the number of I/Os (b + 1,).
-    size : int
-        I/Os in a block, a power of two; fewer in the last one of a stream.
-    streams : numpy.ndarray
-        First I/O of each stream, followed by the number of I/Os.
-    min_ns, max_ns, sum_ns : numpy.ndarray
-        Statistics of the response times in each block (b,) [ns].
-    first_ns, last_ns : numpy.ndarray
-        Submission of its first and of its last I/O (b,) [ns].
-    ended_ns : numpy.ndarray
-        Latest completion of its I/Os (b,) [ns].
-    spread : numpy.ndarray
-        Number of I/Os of each block in each class of response time (b, CLASSES).
-    """
-
-    starts: Whole
-    size: int
-    streams: Whole
+    starts: Whole  #: First I/O of each block, followed by the number of I/Os (b + 1,).
+    size: int  #: I/Os in a block, a power of two; fewer in the last one of a stream.
+    streams: Whole  #: First I/O of each stream, followed by the number of I/Os.
+    #: Statistics of the response times in each block (b,) [ns].
     min_ns: Whole
     max_ns: Whole
     sum_ns: Whole
+    #: Submission of its first and of its last I/O (b,) [ns].
     first_ns: Whole
     last_ns: Whole
-    ended_ns: Whole
+    ended_ns: Whole  #: Latest completion of its I/Os (b,) [ns].
+    #: Number of I/Os of each block in each class of response time (b, CLASSES).
     spread: NDArray[np.uint32]
 
     def __len__(self) -> int:

@@ -24,21 +24,11 @@ POLL_S = 0.2
 
 @dataclass(frozen=True)
 class Serving:
-    """A running server.
+    """A running server."""
 
-    Attributes
-    ----------
-    url : str
-        Its URL, token included.
-    port : int
-        Its port, on the loopback address.
-    thread : Thread
-        Its thread.
-    """
-
-    url: str
-    port: int
-    thread: Thread
+    url: str  #: Its URL, token included.
+    port: int  #: Its port, on the loopback address.
+    thread: Thread  #: Its thread.
 
     def wait(self) -> None:
         """Wait until the server ends, or a signal raises an exception here."""

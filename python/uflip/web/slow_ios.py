@@ -45,22 +45,15 @@ IDLE_NS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 @dataclass(frozen=True)
 class Trait:
-    """A common trait of I/Os.
+    """A common trait of I/Os."""
 
-    Attributes
-    ----------
-    name, value
-        The property and its value.
-    slow, every
-        Number of slow I/Os with the trait, and of all I/Os with it.
-    of_slow, of_every
-        Number of slow I/Os, and of all.
-    """
-
+    #: The property and its value.
     name: str
     value: str
+    #: Number of slow I/Os with the trait, and of all I/Os with it.
     slow: int
     every: int
+    #: Number of slow I/Os, and of all.
     of_slow: int
     of_every: int
 

@@ -16,21 +16,11 @@ Block = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Scale:
-    """The amount of work; the device's geometry limits it.
+    """The amount of work; the device's geometry limits it."""
 
-    Attributes
-    ----------
-    blocks : int
-        Blocks per job; uFLIP-OC uses 64.
-    cycles : int
-        Erases of the sacrificed block; uFLIP-OC stopped after 17,000.
-    wear_pages : int
-        Pages of it that are written and read in each cycle.
-    """
-
-    blocks: int
-    cycles: int
-    wear_pages: int
+    blocks: int  #: Blocks per job; uFLIP-OC uses 64.
+    cycles: int  #: Erases of the sacrificed block; uFLIP-OC stopped after 17,000.
+    wear_pages: int  #: Pages of it that are written and read in each cycle.
 
 
 SCALES = {"standard": Scale(64, 17_000, 1 << 20), "quick": Scale(4, 17_000, 32)}
@@ -39,21 +29,11 @@ SCALES = {"standard": Scale(64, 17_000, 1 << 20), "quick": Scale(4, 17_000, 32)}
 
 @dataclass(frozen=True)
 class JobScope:
-    """The limits of a benchmark's jobs.
+    """The limits of a benchmark's jobs."""
 
-    Attributes
-    ----------
-    geometry : Geometry
-        Geometry of the device.
-    scale : Scale
-        Amount of work.
-    sacrifice : tuple of int or None
-        The block that oc1 wears out.
-    """
-
-    geometry: Geometry
-    scale: Scale
-    sacrifice: Block | None = None
+    geometry: Geometry  #: Geometry of the device.
+    scale: Scale  #: Amount of work.
+    sacrifice: Block | None = None  #: The block that oc1 wears out.
 
     @property
     def blocks(self) -> int:

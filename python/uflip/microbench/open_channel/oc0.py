@@ -34,20 +34,11 @@ MIXES = ("WWWWW", "WWWR", "WRWR", "WRRR", "RRRR")
 
 @dataclass(frozen=True)
 class Oc0:
-    """The result of µOC0.
+    """The result of µOC0."""
 
-    Attributes
-    ----------
-    mixes : dict of str to ResponseSeries
-        Response times by mix, on channel 0 and LUN 0.
-    throughput : dict of str to float
-        Throughput by mix [MB/s].
-    write_mb_per_s, read_mb_per_s : ndarray, shape (channels, LUNs of a channel)
-        Throughput of every LUN, one at a time [MB/s].
-    """
-
-    mixes: dict[str, ResponseSeries]
-    throughput: dict[str, float]
+    mixes: dict[str, ResponseSeries]  #: Response times by mix, on channel 0 and LUN 0.
+    throughput: dict[str, float]  #: Throughput by mix [MB/s].
+    #: Throughput of every LUN, one at a time, shape (channels, LUNs of a channel) [MB/s].
     write_mb_per_s: NDArray[np.float64]
     read_mb_per_s: NDArray[np.float64]
 

@@ -27,30 +27,18 @@ SMOOTHED_CYCLES = 200
 
 @dataclass(frozen=True)
 class Oc1:
-    """The result of µOC1: a row per cycle.
+    """The result of µOC1: a row per cycle."""
 
-    Attributes
-    ----------
-    block : tuple of int
-        Channel, LUN and number of the sacrificed block.
-    pages : int
-        Reads, and writes, per cycle.
-    erase_ms, write_ms, read_ms : ndarray, shape (cycles,)
-        Time of the erase, mean times of a write and a read [ms].
-    failed_reads, failed_writes : ndarray, shape (cycles,)
-        Number of failures among `pages`.
-    erase_failed : bool
-        Whether it ended with a failed erase.
-    """
-
-    block: Block
-    pages: int
+    block: Block  #: Channel, LUN and number of the sacrificed block.
+    pages: int  #: Reads, and writes, per cycle.
+    #: Time of the erase, mean times of a write and a read (cycles,) [ms].
     erase_ms: NDArray[np.float64]
     write_ms: NDArray[np.float64]
     read_ms: NDArray[np.float64]
+    #: Number of failures among `pages` (cycles,).
     failed_reads: NDArray[np.uint64]
     failed_writes: NDArray[np.uint64]
-    erase_failed: bool
+    erase_failed: bool  #: Whether it ended with a failed erase.
 
     @staticmethod
     def from_trace(trace: _native.FlashTrace, block: Block, pages: int) -> "Oc1":

@@ -37,24 +37,13 @@ READS_ALONE = "100 % reads"
 
 @dataclass(frozen=True)
 class Oc3:
-    """The result of µOC3.
+    """The result of µOC3."""
 
-    Attributes
-    ----------
-    scaling : dict of str to Scaling
-        "writes, vectors", "writes, threads", "reads, vectors", "reads, threads".
-    all_luns : dict of str to float
-        "writes" and "reads" with a thread for every LUN [MB/s].
-    mixes : dict of str to ResponseSeries
-        Response times by share of writers.
-    throughput : dict of str to float
-        Throughput by share of writers [MB/s].
-    """
-
+    #: "writes, vectors", "writes, threads", "reads, vectors", "reads, threads".
     scaling: dict[str, Scaling]
-    all_luns: dict[str, float]
-    mixes: dict[str, ResponseSeries]
-    throughput: dict[str, float]
+    all_luns: dict[str, float]  #: "writes" and "reads" with a thread for every LUN [MB/s].
+    mixes: dict[str, ResponseSeries]  #: Response times by share of writers.
+    throughput: dict[str, float]  #: Throughput by share of writers [MB/s].
 
     @property
     def halves(self) -> ResponseSeries | None:

@@ -5,18 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Scaling:
-    """Throughput at several degrees.
+    """Throughput at several degrees."""
 
-    Attributes
-    ----------
-    over : str
-        Name of the degree: "LUNs", "threads", "pages".
-    mb_per_s : dict of int to float
-        Throughput by degree [MB/s].
-    """
-
-    over: str
-    mb_per_s: dict[int, float]
+    over: str  #: Name of the degree: "LUNs", "threads", "pages".
+    mb_per_s: dict[int, float]  #: Throughput by degree [MB/s].
 
     def degree_name(self, degree: int) -> str:
         """Return a degree with its name.

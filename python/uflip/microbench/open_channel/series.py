@@ -16,21 +16,11 @@ MB = 1e6
 
 @dataclass(frozen=True)
 class ResponseSeries:
-    """Response times of a job, in the order of submission.
+    """Response times of a job, in the order of submission."""
 
-    Attributes
-    ----------
-    op : ndarray of uint8, shape (n,)
-        0 read, 1 write, 2 erase.
-    response_time_ms : ndarray of float64, shape (n,)
-        Response times [ms].
-    failed : int
-        Commands with a failed address.
-    """
-
-    op: NDArray[np.uint8]
-    response_time_ms: NDArray[np.float64]
-    failed: int
+    op: NDArray[np.uint8]  #: 0 read, 1 write, 2 erase (n,).
+    response_time_ms: NDArray[np.float64]  #: Response times (n,) [ms].
+    failed: int  #: Commands with a failed address.
 
     @staticmethod
     def from_trace(trace: _native.FlashTrace) -> "ResponseSeries":

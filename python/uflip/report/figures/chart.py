@@ -35,42 +35,27 @@ MARKERS = ("o", "s", "^", "v", "D", "<", ">", "_", "")
 
 @dataclass(frozen=True, slots=True)
 class Polyline:
-    """Points (n,) in the units of the axes, joined, marked, or both.
-
-    Attributes
-    ----------
-    width
-        Of the line; 0 draws only the markers.
-    marker, size
-        One of `MARKERS`, and its size.
-    face, edge, edge_width
-        Colours of the markers inside (None: that of the line; "none": hollow) and of their edge
-        (None: no edge).
-    step
-        Draw horizontal steps: from a point to the next at its height, then up or down.
-    clip
-        Whether the line is cut at the edge of the panel.
-    raster
-        Draw an image instead of vectors, for many marks.
-    label
-        Its label in a legend.
-    """
+    """Points (n,) in the units of the axes, joined, marked, or both."""
 
     x: Numbers = ()
     y: Numbers = ()
     color: str = palette.INK
-    width: float = 1.5
+    width: float = 1.5  #: Of the line; 0 draws only the markers.
     dashes: Dashes = SOLID
+    #: One of `MARKERS`, and its size.
     marker: str = ""
     size: float = 4.5
+    #: Colours of the markers inside (None: that of the line; "none": hollow) and of their edge
+    #: (None: no edge).
     face: str | None = None
     edge: str | None = None
     edge_width: float = 0.6
     alpha: float = 1.0
+    #: Draw horizontal steps: from a point to the next at its height, then up or down.
     step: bool = False
-    clip: bool = True
-    raster: bool = False
-    label: str = ""
+    clip: bool = True  #: Whether the line is cut at the edge of the panel.
+    raster: bool = False  #: Draw an image instead of vectors, for many marks.
+    label: str = ""  #: Its label in a legend.
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,37 +140,19 @@ Mark = Polyline | Spans | ReferenceLine | Band | Box | Area | TextLabel
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A scale and its labels.
+    """A scale and its labels."""
 
-    Attributes
-    ----------
-    low, high
-        The limits; in reverse order, the axis is reversed.
-    label
-        Its label, with the unit.
-    log
-        Whether it is logarithmic.
-    ticks
-        Positions and their labels; None for round numbers.
-    grid
-        Whether grid lines cross the panel at its ticks.
-    hide_line
-        Show labels without the axis line.
-    bold
-        Whether tick labels are bold.
-    label_rotation
-        Rotation of the tick labels in degrees.
-    """
-
+    #: The limits; in reverse order, the axis is reversed.
     low: float
     high: float
-    label: str = ""
-    log: bool = False
+    label: str = ""  #: Its label, with the unit.
+    log: bool = False  #: Whether it is logarithmic.
+    #: Positions and their labels; None for round numbers.
     ticks: Sequence[tuple[float, str]] | None = None
-    grid: bool = True
-    hide_line: bool = False
-    bold: bool = False
-    label_rotation: int = 0
+    grid: bool = True  #: Whether grid lines cross the panel at its ticks.
+    hide_line: bool = False  #: Show labels without the axis line.
+    bold: bool = False  #: Whether tick labels are bold.
+    label_rotation: int = 0  #: Rotation of the tick labels in degrees.
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,30 +169,15 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A figure.
+    """A figure."""
 
-    Attributes
-    ----------
-    panels
-        Row by row, `columns` in each.
-    height
-        [points]
-    legend
-        Entries in a row above the panels: mark and label.
-    x_label
-        Common label of all panels.
-    share_y
-        Whether all panels share the y axis of the first.
-    simulated
-        Mark the figure as simulated, since figures are used without their page.
-    """
-
-    panels: Sequence[Panel]
-    height: float
+    panels: Sequence[Panel]  #: Row by row, `columns` in each.
+    height: float  #: [points]
     columns: int = 1
-    legend: Sequence[Polyline | Box] = ()
-    x_label: str = ""
-    share_y: bool = False
+    legend: Sequence[Polyline | Box] = ()  #: Entries in a row above the panels: mark and label.
+    x_label: str = ""  #: Common label of all panels.
+    share_y: bool = False  #: Whether all panels share the y axis of the first.
+    #: Mark the figure as simulated, since figures are used without their page.
     simulated: bool = False
     width: float = WIDTH
 

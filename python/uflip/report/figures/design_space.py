@@ -184,21 +184,11 @@ AXES = {"spare_factor": ("spare factor [%]", 100.0)}
 
 @dataclass(frozen=True)
 class VariedPoint:
-    """One row of a sweep.
+    """One row of a sweep."""
 
-    Attributes
-    ----------
-    values : dict
-        The varied values.
-    iops : float or None
-        Rate of the I/Os that are not ignored [IOPS]; None in functional mode.
-    write_amplification : float or None
-        Bytes programmed over bytes written; None without writes.
-    """
-
-    values: Mapping[str, str | int | float]
-    iops: float | None
-    write_amplification: float | None
+    values: Mapping[str, str | int | float]  #: The varied values.
+    iops: float | None  #: Rate of the I/Os that are not ignored [IOPS]; None in functional mode.
+    write_amplification: float | None  #: Bytes programmed over bytes written; None without writes.
 
 
 def names_of(points: Sequence[VariedPoint]) -> list[str]:

@@ -105,24 +105,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A drawing for a page.
+    """A drawing for a page."""
 
-    Attributes
-    ----------
-    name
-        Unique in the page, and the prefix of its ids.
-    title, description
-        The text for a screen reader.
-    view_box
-        Its width and height, as an SVG attribute.
-    clips, elements
-        Its contents.
-    """
-
-    name: str
+    name: str  #: Unique in the page, and the prefix of its ids.
+    #: The text for a screen reader.
     title: str
     description: str
-    view_box: str
+    view_box: str  #: Its width and height, as an SVG attribute.
+    #: Its contents.
     clips: Sequence[Clip]
     elements: Sequence[Element]
 

@@ -64,29 +64,15 @@ UNITS = {RATE: "MiB/s", AMPLIFICATION: ""}
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """A row of a table, beside the model and two null models.
+    """A row of a table, beside the model and two null models."""
 
-    Attributes
-    ----------
-    observation : Observation
-        The measured number.
-    fitted : bool
-        Whether constants were fitted to it.
-    predicted : float or None
-        By the simulated drive; None if the phase is not simulated.
-    without : float or None
-        The same, from constants fitted without this row; only for fitted rows of random writes.
-    others : float or None
-        The mean of the other drives: rates relative to their sequential rates.
-    greedy : float or None
-        The closed form of greedy collection under uniform writes, for every pattern.
-    """
-
-    observation: Observation
-    fitted: bool
-    predicted: float | None
+    observation: Observation  #: The measured number.
+    fitted: bool  #: Whether constants were fitted to it.
+    predicted: float | None  #: By the simulated drive; None if the phase is not simulated.
+    #: The same, from constants fitted without this row; only for fitted rows of random writes.
     without: float | None
-    others: float | None
+    others: float | None  #: The mean of the other drives: rates relative to their sequential rates.
+    #: The closed form of greedy collection under uniform writes, for every pattern.
     greedy: float | None
 
     def within(self, value: float | None) -> bool:
@@ -96,24 +82,12 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class ComparedResponse:
-    """A response time under load, beside the closed form and a null model.
+    """A response time under load, beside the closed form and a null model."""
 
-    Attributes
-    ----------
-    response : LoadedResponse
-        The measured percentile.
-    fitted : bool
-        Whether constants were fitted to it.
-    predicted_us : float or None
-        By `loaded_response`; None without its calibration rows.
-    others_us : float or None
-        The mean of the other drives at the same load.
-    """
-
-    response: LoadedResponse
-    fitted: bool
-    predicted_us: float | None
-    others_us: float | None
+    response: LoadedResponse  #: The measured percentile.
+    fitted: bool  #: Whether constants were fitted to it.
+    predicted_us: float | None  #: By `loaded_response`; None without its calibration rows.
+    others_us: float | None  #: The mean of the other drives at the same load.
 
     def within(self, value: float | None) -> bool:
         """Return whether a prediction is within the tolerance."""
@@ -123,37 +97,18 @@ class ComparedResponse:
 
 @dataclass(frozen=True)
 class SimulatedDrive:
-    """A drive, its constants, and its rows.
+    """A drive, its constants, and its rows."""
 
-    Attributes
-    ----------
-    name : str
-        The drive.
-    capacity_gib : float
-        Its capacity [GiB].
-    constants : Constants or None
-        None if too few of its rows are calibration rows.
-    rows : tuple of ComparedRow
-        All rows of rates and write amplification.
-    policies : dict
-        Victim policy and place of relocated pages -> root mean square error of the calibration
-        rows of random writes.
-    load : ResponseConstants or None
-        Its constants under load.
-    responses : tuple of ComparedResponse
-        All response times under load.
-    knees : tuple of Knee
-        Offered rates at which writes begin to wait.
-    """
-
-    name: str
-    capacity_gib: float
-    constants: Constants | None
-    rows: tuple[ComparedRow, ...]
+    name: str  #: The drive.
+    capacity_gib: float  #: Its capacity [GiB].
+    constants: Constants | None  #: None if too few of its rows are calibration rows.
+    rows: tuple[ComparedRow, ...]  #: All rows of rates and write amplification.
+    #: Victim policy and place of relocated pages -> root mean square error of the calibration rows
+    #: of random writes.
     policies: dict[str, float]
-    load: ResponseConstants | None
-    responses: tuple[ComparedResponse, ...]
-    knees: tuple[Knee, ...] = ()
+    load: ResponseConstants | None  #: Its constants under load.
+    responses: tuple[ComparedResponse, ...]  #: All response times under load.
+    knees: tuple[Knee, ...] = ()  #: Offered rates at which writes begin to wait.
 
 
 def compare_drives(on_step: OnStep, folder: Path | None = None) -> list[SimulatedDrive]:

@@ -28,36 +28,16 @@ CAPACITIES = (1, 10)
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants of a drive.
+    """The constants of a drive."""
 
-    Attributes
-    ----------
-    sequential_mib_s : float
-        Rate of sequential writes [MiB/s].
-    physical_gib : float
-        Flash that data can fill [GiB].
-    relocation_cost : float
-        Time of a relocated page, relative to that of a written one.
-    line_gib : float
-        Size of a line [GiB].
-    zone_mib_s : float
-        Rate of single long writes without collection [MiB/s].
-    limit_mib_s : float or None
-        Limit of random writes [MiB/s], if there is one.
-    policy : str
-        Victim policy.
-    apart : bool
-        Whether relocated pages fill lines of their own.
-    """
-
-    sequential_mib_s: float
-    physical_gib: float
-    relocation_cost: float
-    line_gib: float
-    zone_mib_s: float
-    limit_mib_s: float | None = None
-    policy: str = "greedy"
-    apart: bool = True
+    sequential_mib_s: float  #: Rate of sequential writes [MiB/s].
+    physical_gib: float  #: Flash that data can fill [GiB].
+    relocation_cost: float  #: Time of a relocated page, relative to that of a written one.
+    line_gib: float  #: Size of a line [GiB].
+    zone_mib_s: float  #: Rate of single long writes without collection [MiB/s].
+    limit_mib_s: float | None = None  #: Limit of random writes [MiB/s], if there is one.
+    policy: str = "greedy"  #: Victim policy.
+    apart: bool = True  #: Whether relocated pages fill lines of their own.
 
     def predict(self, phase: Phase, quantity: str, written: float) -> float | None:
         """Return a quantity of a phase, or None if the phase is not simulated."""

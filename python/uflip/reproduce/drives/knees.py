@@ -24,25 +24,14 @@ LEAST_PER_S, MOST_PER_S = 1_000.0, 4_000_000.0
 
 @dataclass(frozen=True)
 class Knee:
-    """A measured knee, and the predicted one.
+    """A measured knee, and the predicted one."""
 
-    Attributes
-    ----------
-    percent : float
-        The percentile that becomes long.
-    below_per_s, above_per_s : int
-        The last rate at which it is short, and the first at which it is long.
-    fitted : bool
-        Whether constants were fitted to the rows at both rates.
-    predicted_per_s : float or None
-        None without constants.
-    """
-
-    percent: float
+    percent: float  #: The percentile that becomes long.
+    #: The last rate at which it is short, and the first at which it is long.
     below_per_s: int
     above_per_s: int
-    fitted: bool
-    predicted_per_s: float | None
+    fitted: bool  #: Whether constants were fitted to the rows at both rates.
+    predicted_per_s: float | None  #: None without constants.
 
     @property
     def deviation(self) -> float | None:

@@ -36,24 +36,12 @@ LEAST_SPARE_LINES = 8
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of a drive.
+    """The lines of a drive."""
 
-    Attributes
-    ----------
-    spare_factor : float
-        Share of the flash that the written range does not cover.
-    line_share : float
-        Size of a line, in capacities of the range; only zones depend on it.
-    policy : str
-        Victim policy, as in a profile.
-    apart : bool
-        Whether relocated pages fill lines of their own.
-    """
-
-    spare_factor: float
-    line_share: float = 0.0
-    policy: str = "greedy"
-    apart: bool = True
+    spare_factor: float  #: Share of the flash that the written range does not cover.
+    line_share: float = 0.0  #: Size of a line, in capacities of the range; only zones depend on it.
+    policy: str = "greedy"  #: Victim policy, as in a profile.
+    apart: bool = True  #: Whether relocated pages fill lines of their own.
 
 
 @cache

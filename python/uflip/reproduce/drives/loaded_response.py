@@ -42,33 +42,18 @@ Stream = tuple[bool, str, float]
 
 @dataclass(frozen=True)
 class ResponseConstants:
-    """The constants of a drive under load.
+    """The constants of a drive under load."""
 
-    Attributes
-    ----------
-    sustained_per_s : float
-        Writes of the main stream that the saturated drive completes in a second.
-    read_us : float
-        A read that does not wait [µs].
-    blocked_us : float
-        The longest wait of a read for a die, below saturation [µs].
-    buffered_us, buffered_tail_us : float
-        p50 and p99 of a write to the buffer of an idle drive [µs].
-    crowded_us : float
-        Growth of that p99 with load / (1 - load) [µs].
-    waits : WriteWaits
-        Waits for space in the buffer.
-    saturated_us : dict
-        Stream -> its percentile in the saturated drive, as measured at the highest rate [µs].
-    """
-
+    #: Writes of the main stream that the saturated drive completes in a second.
     sustained_per_s: float
-    read_us: float
-    blocked_us: float
+    read_us: float  #: A read that does not wait [µs].
+    blocked_us: float  #: The longest wait of a read for a die, below saturation [µs].
+    #: p50 and p99 of a write to the buffer of an idle drive [µs].
     buffered_us: float
     buffered_tail_us: float
-    crowded_us: float
-    waits: WriteWaits
+    crowded_us: float  #: Growth of that p99 with load / (1 - load) [µs].
+    waits: WriteWaits  #: Waits for space in the buffer.
+    #: Stream -> its percentile in the saturated drive, as measured at the highest rate [µs].
     saturated_us: dict[Stream, float]
 
     def predict(self, offered_per_s: int, write_share: float, what: str, percent: float) -> float:

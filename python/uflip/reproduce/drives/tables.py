@@ -28,97 +28,47 @@ RATE, AMPLIFICATION = "rate", "write amplification"
 
 @dataclass(frozen=True, order=True)
 class Phase:
-    """A phase of writing to a drive.
+    """A phase of writing to a drive."""
 
-    Attributes
-    ----------
-    pattern, details : str
-        As in the tables.
-    capacity_gib : float
-        The range that is written [GiB].
-    offered_per_s : int
-        Writes that arrive in a second; 0: as many as the drive accepts.
-    """
-
+    #: As in the tables.
     pattern: str
     details: str
-    capacity_gib: float
-    offered_per_s: int = 0
+    capacity_gib: float  #: The range that is written [GiB].
+    offered_per_s: int = 0  #: Writes that arrive in a second; 0: as many as the drive accepts.
 
 
 @dataclass(frozen=True)
 class Observation:
-    """A measured number: the median of the repetitions of a phase.
+    """A measured number: the median of the repetitions of a phase."""
 
-    Attributes
-    ----------
-    drive : str
-        The drive.
-    phase : Phase
-        The phase.
-    quantity : str
-        `RATE` [MiB/s], or `AMPLIFICATION`.
-    value : float
-        The number.
-    written : float
-        Bytes that the phase wrote, in capacities.
-    repetitions : int
-        Number of measurements.
-    """
-
-    drive: str
-    phase: Phase
-    quantity: str
-    value: float
-    written: float
-    repetitions: int
+    drive: str  #: The drive.
+    phase: Phase  #: The phase.
+    quantity: str  #: `RATE` [MiB/s], or `AMPLIFICATION`.
+    value: float  #: The number.
+    written: float  #: Bytes that the phase wrote, in capacities.
+    repetitions: int  #: Number of measurements.
 
 
 @dataclass(frozen=True, order=True)
 class LoadedResponse:
-    """A percentile of response times at an offered load.
+    """A percentile of response times at an offered load."""
 
-    Attributes
-    ----------
-    offered_per_s : int
-        I/Os of the main stream that arrive in a second.
-    write_share : float
-        Share of writes in the stream that is measured: 0.99 in the main one, 0.5 beside it.
-    what : str
-        "read" or "write".
-    percent : float
-        The percentile.
-    response_us : float
-        The median of its repetitions [µs].
-    """
-
-    offered_per_s: int
+    offered_per_s: int  #: I/Os of the main stream that arrive in a second.
+    #: Share of writes in the stream that is measured: 0.99 in the main one, 0.5 beside it.
     write_share: float
-    what: str
-    percent: float
-    response_us: float
+    what: str  #: "read" or "write".
+    percent: float  #: The percentile.
+    response_us: float  #: The median of its repetitions [µs].
 
 
 @dataclass(frozen=True)
 class Drive:
-    """All observations of a drive.
+    """All observations of a drive."""
 
-    Attributes
-    ----------
-    name : str
-        As in the tables.
-    capacity_gib : float
-        The capacity that most phases write [GiB].
-    observations : tuple of Observation
-        In the order of phases.
-    responses : tuple of LoadedResponse
-        Response times under load.
-    """
-
-    name: str
-    capacity_gib: float
-    observations: tuple[Observation, ...]
-    responses: tuple[LoadedResponse, ...] = ()
+    name: str  #: As in the tables.
+    capacity_gib: float  #: The capacity that most phases write [GiB].
+    observations: tuple[Observation, ...]  #: In the order of phases.
+    responses: tuple[LoadedResponse, ...] = ()  #: Response times under load.
 
 
 def read_drives(*folders: Path) -> list[Drive]:

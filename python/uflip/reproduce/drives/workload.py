@@ -19,28 +19,15 @@ ZONE_PAGES_PER_GIB = 2048
 
 @dataclass(frozen=True)
 class Workload:
-    """Writes to a drive.
+    """Writes to a drive."""
 
-    Attributes
-    ----------
-    kind : str
-        "sequential", "uniform", "zipf", "two_areas" or "zones".
-    skew_percent : int
-        Of `zipf`: θ in hundredths.
-    space_percent, writes_percent : int
-        Of `two_areas`: the first area's share of the space and of the writes.
-    zone_gib : float
-        Of `zones`: the size of a zone [GiB].
-    open_zones : int
-        Of `zones`: zones that are written at a time.
-    """
-
-    kind: str
-    skew_percent: int = 0
+    kind: str  #: "sequential", "uniform", "zipf", "two_areas" or "zones".
+    skew_percent: int = 0  #: Of `zipf`: θ in hundredths.
+    #: Of `two_areas`: the first area's share of the space and of the writes.
     space_percent: int = 0
     writes_percent: int = 0
-    zone_gib: float = 0.0
-    open_zones: int = 1
+    zone_gib: float = 0.0  #: Of `zones`: the size of a zone [GiB].
+    open_zones: int = 1  #: Of `zones`: zones that are written at a time.
 
 
 def workload_of(phase: Phase) -> Workload | None:

@@ -28,27 +28,14 @@ MICROSECONDS = 1e6
 
 @dataclass(frozen=True)
 class WriteWaits:
-    """The constants of waits for buffer space.
+    """The constants of waits for buffer space."""
 
-    Attributes
-    ----------
-    onset_per_s : float
-        Writes per second at which waits begin; infinite for a drive without them.
-    longest_us : float
-        The longest wait, if writes arrive infinitely fast [µs].
-    share : float
-        Share of writes that wait at the sustained rate, if waits begin at once.
-    shape : int
-        1: turns of equal length; 2: of any length.
-    pace : float
-        Rate of service in a turn, relative to the rate of arrival.
-    """
-
+    #: Writes per second at which waits begin; infinite for a drive without them.
     onset_per_s: float = inf
-    longest_us: float = 0.0
-    share: float = 0.0
-    shape: int = 1
-    pace: float = 1.0
+    longest_us: float = 0.0  #: The longest wait, if writes arrive infinitely fast [µs].
+    share: float = 0.0  #: Share of writes that wait at the sustained rate, if waits begin at once.
+    shape: int = 1  #: 1: turns of equal length; 2: of any length.
+    pace: float = 1.0  #: Rate of service in a turn, relative to the rate of arrival.
 
     def wait_us(
         self, percent: float, writes_per_s: float, sustained_per_s: float, depth: float
@@ -74,24 +61,12 @@ def _waits(beyond: Any, load: Any, limit_us: Any, *constants: Any) -> Any:
 
 @dataclass(frozen=True)
 class MeasuredWrite:
-    """A percentile of writes, to which waits are fitted.
+    """A percentile of writes, to which waits are fitted."""
 
-    Attributes
-    ----------
-    percent : float
-        The percentile.
-    writes_per_s : float
-        All writes that arrive in a second.
-    buffered_us : float
-        The same percentile of a write that does not wait [µs].
-    response_us : float
-        The measured percentile [µs].
-    """
-
-    percent: float
-    writes_per_s: float
-    buffered_us: float
-    response_us: float
+    percent: float  #: The percentile.
+    writes_per_s: float  #: All writes that arrive in a second.
+    buffered_us: float  #: The same percentile of a write that does not wait [µs].
+    response_us: float  #: The measured percentile [µs].
 
 
 ONSETS = tuple(float(share) for share in np.geomspace(0.03, 0.95, 30))

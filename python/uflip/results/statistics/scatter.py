@@ -71,35 +71,17 @@ CENTRE_PRECISION = 1.001
 
 @dataclass(frozen=True)
 class Peers:
-    """The pooled scatter of the repetitions of a sort's experiments.
+    """The pooled scatter of the repetitions of a sort's experiments."""
 
-    Attributes
-    ----------
-    variance : float
-        Of one repetition, in units of the allowed half width, squared.
-    degrees : float
-        Degrees of freedom added to an experiment's own; many where all scatter equally.
-    total_degrees : int
-        Degrees of freedom of all.
-    correlation : float
-        Correlation of consecutive repetitions.
-    pooled : float
-        Mean of all variances, weighted by degrees of freedom.
-    max_variance : float
-        The largest of them, each combined with that of all.
-    variances_differ : bool
-        Whether their scatters differ beyond chance.
-    correlations_differ : bool
-        Whether the correlations of neighbours differ beyond chance.
-    """
-
-    variance: float
+    variance: float  #: Of one repetition, in units of the allowed half width, squared.
+    #: Degrees of freedom added to an experiment's own; many where all scatter equally.
     degrees: float
-    total_degrees: int
-    correlation: float
-    pooled: float
-    max_variance: float
-    variances_differ: bool
+    total_degrees: int  #: Degrees of freedom of all.
+    correlation: float  #: Correlation of consecutive repetitions.
+    pooled: float  #: Mean of all variances, weighted by degrees of freedom.
+    max_variance: float  #: The largest of them, each combined with that of all.
+    variances_differ: bool  #: Whether their scatters differ beyond chance.
+    #: Whether the correlations of neighbours differ beyond chance.
     correlations_differ: bool = False
 
 
