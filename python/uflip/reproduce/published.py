@@ -23,7 +23,7 @@ class Value:
     id: str  #: Identifier in profiles and reproductions: paper/section/quantity.
     where: str  #: Paper, and table, figure or section.
     device: str  #: The profile that models the device.
-    quantity: str  #: What was measured.
+    quantity: str  #: The measured quantity, in words.
     printed: str  #: As the paper prints it; words where it prints words.
     unit: str = ""  #: Its unit; "" for a plain ratio, count or word.
     #: Ids of values from which this one follows, by arithmetic or because the paper prints the same
