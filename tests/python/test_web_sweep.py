@@ -160,9 +160,46 @@ def test_saved_files_match_the_view(
     assert [row["gc"] for row in records] == [row.values["gc"] for row in swept[1]]
     assert [float(row["p99"]) for row in records] == [measured(row, "p99") for row in swept[1]]
     with page.expect_download() as download:
-        page.get_by_role("button", name="SVG").click()
+        page.get_by_role("button", name="SVG").first.click()
     download.value.save_as(tmp_path / "rows.svg")
     assert (tmp_path / "rows.svg").read_text().count("<path") > POINTS
+
+
+@pytest.mark.parametrize("pair", [("memory_bytes", "p99"), ("p99", "iops"), ("iops", "iops")])
+def test_scatter_marks_front_of_two_measures(
+    watched: MonitoredPage,
+    server: Serving,
+    swept: tuple[Path, list[SweepRow]],
+    pair: tuple[str, str],
+) -> None:
+    page = open_sweep(watched, server)
+    for label, name in zip(("horizontal", "vertical"), pair, strict=True):
+        page.get_by_label(label).select_option(name)
+    scatter = page.locator("[data-front]")
+    front = {*pareto_front(swept[1], pair)} if len({*pair}) == 2 else set()
+    assert {*map(int, (scatter.get_attribute("data-front") or "").split())} == front
+    page.reload()
+    page.get_by_role("status").wait_for()
+    assert page.get_by_label("vertical").input_value() == pair[1], "the address holds it"
+    assert {*map(int, (scatter.get_attribute("data-front") or "").split())} == front
+
+
+def test_click_in_scatter_selects_point(
+    watched: MonitoredPage, server: Serving, swept: tuple[Path, list[SweepRow]]
+) -> None:
+    page = open_sweep(watched, server)
+    page.get_by_label("horizontal").select_option("p99")
+    page.get_by_label("vertical").select_option("p99")
+    times = [measured(row, "p99") or 0 for row in swept[1]]
+    plane = page.locator("[data-front] .u-over")
+    # Both axes have a margin of 4 % at each end; the slowest point is at the top right.
+    box = plane.bounding_box()
+    assert box is not None
+    margin = 0.04 / 1.08
+    position = {"x": box["width"] * (1 - margin), "y": box["height"] * margin}
+    plane.hover(position=position)  # type: ignore[arg-type]
+    plane.click(position=position)  # type: ignore[arg-type]
+    page.get_by_role("heading", name=f"Point {times.index(max(times))}").wait_for()
 
 
 def test_sweep_is_usable_by_keyboard(watched: MonitoredPage, server: Serving) -> None:

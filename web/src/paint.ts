@@ -155,7 +155,7 @@ function rows(pen: Pen, plane: Plane, picture: Picture, axis: Axis, hue: string,
       for (let c = 0; c < classes; c++) most = Math.max(most, spread[i * classes + c]!);
       for (let c = 0; c < classes; c++) {
         const n = spread[i * classes + c]!;
-        if (n) box(x0, x1, tops[c + 1]!, Math.max(tops[c]!, tops[c + 1]! + 1), shade(0.16 + 0.74 * Math.sqrt(n / most)));
+        if (n) box(x0, x1, tops[c + 1]!, Math.max(tops[c]!, tops[c + 1]! + 1), shade(0.16 + 0.74 * Math.log1p(n) / Math.log1p(most)));
       }
     }
     // The minimum and the maximum are exact, and always visible.
@@ -164,7 +164,6 @@ function rows(pen: Pen, plane: Plane, picture: Picture, axis: Axis, hue: string,
   }
   ctx.putImageData(image, 0, 0);
   pen.image(canvas, plane.left, plane.top);
-
 }
 
 function averages(pen: Pen, plane: Plane, picture: Picture, axis: Axis, tone: string): void {

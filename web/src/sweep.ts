@@ -5,6 +5,7 @@ import { fetchJson } from "./api";
 import { facts, fill, h } from "./dom";
 import { HEAT } from "./heat";
 import { link, onLeave, updateQuery, type Route } from "./route";
+import { Scatter } from "./scatter";
 import { Parallel, Scale, valueText, type Axis, type Brush, type Line } from "./parallel";
 import { saveCsv } from "./save";
 import { count, dateText } from "./format";
@@ -46,7 +47,9 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     else brushes.delete(name);
     draw();
   }, select);
-  onLeave(() => figure.remove());
+  const scatter = new Scatter(sweep.name, select);
+  const sides = (["x", "y"] as const).map((side, i) => chooser(column.has(route.query[side] ?? "") ? route.query[side]! : measuresIn([...chosen]).at(-i) ?? axes[i]?.name ?? "", (name) => updateQuery({ [side]: name })));
+  onLeave(() => { figure.remove(); scatter.remove(); });
   const status = h("p", { class: "quiet", role: "status" });
   const legend = h("ul", { class: "legend" });
   const limits = h("div", { class: "bar" });
@@ -78,17 +81,27 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
   function draw(): void {
     updateQuery({ measures: [...chosen].join(","), brush: [...brushes].map(([name, { low, high }]) => `${name}:${Number(low.toPrecision(6))}~${Number(high.toPrecision(6))}`).join(","), colour: by, sort, point: selected, front: only ? "1" : "" });
     const names = [...chosen];
-    const better = names.map((name) => axes[column.get(name)!]!.better);
-    const passing = lines.filter(passes);
-    const frontRows = names.length > 1 ? front(passing.map((line) => names.map((name, i) => { const at = value(line, name); return at === null ? null : -better[i]! * at; }))) : [];
-    onFront = new Set(frontRows.map((i) => passing[i]!.index));
+    onFront = frontOf(names);
     const shown = axes.filter((axis) => axis.varies || chosen.has(axis.name));
-    figure.show({ axes: shown, scales: shown.map((axis) => new Scale(axis, lines.map((line) => value(line, axis.name)))), columns: shown.map((axis) => column.get(axis.name)!), lines, isKept, hue: hues(), front: onFront, selected, brushes });
+    const scaleOf = (axis: Axis) => new Scale(axis, lines.map((line) => value(line, axis.name)));
+    const common = { lines, isKept, hue: hues(), selected };
+    figure.show({ axes: shown, scales: shown.map(scaleOf), columns: shown.map((axis) => column.get(axis.name)!), front: onFront, brushes, ...common });
+    const [x, y] = sides.map((side) => ({ scale: scaleOf(axes[column.get(side.value)!]!), column: column.get(side.value)! }));
+    if (x && y && lines.length) scatter.show({ x, y, front: frontOf(sides.map((side) => side.value)), ...common });
     const remaining = lines.filter(isKept);
     fill(status, `${count(remaining.length)} of ${count(lines.length)} points`, names.length > 1 ? `; ${count(onFront.size)} on the front of ${names.join(", ").replaceAll("_", " ")}` : "", remaining.length > MAX_ROWS ? `; the table has the first ${MAX_ROWS}` : "", sweep.complete ? "" : `; ${count(sweep.points - lines.length)} are not measured yet`);
     fill(limits, [...brushes].map(([name, { low, high }]) => h("button", { type: "button", onclick: () => { brushes.delete(name); draw(); } }, `${name.replaceAll("_", " ")}: ${words(name, low, high)} ✕`)));
     drawTable(shown, remaining);
     drawCard();
+  }
+
+  /** The points on the front of these measures, among those that pass the limits. */
+  function frontOf(names: string[]): Set<number> {
+    const objectives = names.map((name) => axes[column.get(name)!]!);
+    if (new Set(names).size < 2 || objectives.some((axis) => !axis.better)) return new Set();
+    const passing = lines.filter(passes);
+    const rows = passing.map((line) => objectives.map((axis) => { const at = value(line, axis.name); return at === null ? null : -axis.better * at; }));
+    return new Set(front(rows).map((i) => passing[i]!.index));
   }
 
   function words(name: string, low: number, high: number): string {
@@ -129,17 +142,21 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
       return h("label", {}, box, " ", axis.name.replaceAll("_", " "));
     })),
     h("div", { class: "bar" },
-      h("label", {}, "colour by ", chooser()),
+      h("label", {}, "colour by ", chooser(by, (name) => { by = name; })),
       h("label", {}, fronted(), " only the front"),
       figure.saving([["CSV", () => saveCsv(sweep.name, ["point", ...axes.map((axis) => axis.name), "front"], lines.filter(isKept).map((line) => [line.index, ...axes.map((axis) => (axis.words ? valueText(axis, value(line, axis.name)) : value(line, axis.name))), onFront.has(line.index)]))]])),
     h("p", { class: "quiet" }, "Drag along an axis to keep the lines that pass there, click the axis to release it; click a line for its point."),
     legend, figure.node, limits, status, card,
+    h("h2", {}, "Any two"),
+    h("div", { class: "bar" }, h("label", {}, "horizontal ", sides[0]!), h("label", {}, "vertical ", sides[1]!)),
+    h("p", { class: "quiet" }, "Ringed and joined: no other point is better in one of the two without being worse in the other. Click a point for its numbers."),
+    scatter.node,
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of points" }, h("table", {}, h("caption", {}, "Points"), h("thead", {}, head), body)),
     h("p", {}, h("a", { href: link("results") }, "All results")));
   draw();
 
-  function chooser(): HTMLElement {
-    const node = h("select", { onchange: () => { by = node.value; draw(); } }, axes.map((axis) => h("option", { value: axis.name, selected: axis.name === by }, axis.name.replaceAll("_", " "))));
+  function chooser(name: string, chose: (name: string) => void): HTMLSelectElement {
+    const node = h("select", { onchange: () => { chose(node.value); draw(); } }, axes.map((axis) => h("option", { value: axis.name, selected: axis.name === name }, axis.name.replaceAll("_", " "))));
     return node;
   }
 
