@@ -20,12 +20,8 @@ FORMS = "cached|fua|flush:N"
 def durability_or_default(durability: str | None, *, buffered: bool = False) -> str:
     """Return the given durability, or the default.
 
-    Parameters
-    ----------
-    durability : str or None
-        One of `FORMS`; None: not given.
-    buffered : bool
-        Writes go through the page cache: unless each is durable, only memory is measured.
+    `durability`: one of `FORMS`; None: not given. `buffered`: writes go through the page cache:
+    unless each is durable, only memory is measured.
 
     Examples
     --------
@@ -74,11 +70,8 @@ def describe_durability(durability: str, *, buffered: bool = False) -> str:
 def open_channel_durability(write_back: bool | None) -> str:
     """Return the durability of writes to an open-channel device, as its controller decides it.
 
-    Parameters
-    ----------
-    write_back : bool or None
-        True: a write completes when its data has arrived; False: when it is in the cells; None:
-        not reported.
+    `write_back`: True: a write completes when its data has arrived; False: when it is in the cells;
+    None: not reported.
 
     Examples
     --------

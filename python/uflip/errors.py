@@ -188,15 +188,8 @@ _KINDS: dict[str, type[UflipError]] = {
 def from_native(error: _native.NativeError) -> UflipError:
     """Turn an error of the native part into the class of its kind.
 
-    Parameters
-    ----------
-    error : Exception
-        A `NativeError`, whose args are (kind, what, where, got, allowed, action).
-
-    Returns
-    -------
-    UflipError
-        An error of an unknown kind becomes a plain `UflipError` (internal).
+    `error`: a `NativeError`, whose args are (kind, what, where, got, allowed, action). An error
+    of an unknown kind becomes a plain `UflipError` (internal).
     """
     kind, *parts = (str(part) for part in error.args) if error.args else ("internal", str(error))
     return _KINDS.get(kind, UflipError)(*parts[:5])
@@ -219,10 +212,7 @@ def interrupted_by(signal_number: int | None, error: UflipError) -> UflipError:
 def native_errors() -> Iterator[None]:
     """Convert errors of native calls to `UflipError`.
 
-    Raises
-    ------
-    UflipError
-        Of the class that belongs to the kind of the native error.
+    Raises UflipError of the class that belongs to the kind of the native error.
     """
     try:
         yield
@@ -252,18 +242,9 @@ def unknown_name(
 ) -> UsageError:
     """Return the error for an unknown name, with all names and the nearest one.
 
-    Parameters
-    ----------
-    kind_of_thing : str
-        What the name stands for: "profile", "micro-benchmark", ...
-    got : str
-        The name that was given.
-    known : Iterable[str]
-        The names that exist.
-    where : str
-        The option or place that contains the name.
-    suggestion : str
-        The name to suggest; by default the nearest known one.
+    `kind_of_thing`: what the name stands for: "profile", "micro-benchmark", .... `got`: the name that
+    was given. `known`: the names that exist. `where`: the option or place that contains the name.
+    `suggestion`: the name to suggest; by default the nearest known one.
 
     Examples
     --------

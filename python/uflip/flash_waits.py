@@ -159,12 +159,8 @@ def quickest_ns(times_ns: NDArray[Any]) -> float:
 def is_buffered(writes: Writes, read_ns: float | None) -> bool:
     """Return whether the device answers some writes without waiting for flash.
 
-    Parameters
-    ----------
-    writes : Writes
-        Of a run.
-    read_ns : float or None
-        The quickest random reads of this size, if they were measured [ns].
+    `writes`: of a run. `read_ns`: the quickest random reads of this size, if they were measured
+    [ns].
     """
     if writes.buffered is not None:
         return writes.buffered

@@ -104,11 +104,8 @@ def union(parts: Iterable[Extents]) -> Extents:
 def written_sequentially(spec: Spec) -> Extents:
     """Return the footprint of the sequential, ordered and partitioned writes of a pattern.
 
-    Parameters
-    ----------
-    spec : Spec
-        With target and length: as a plan has it, or as the engine fills it in. For a run that ends
-        when its mean is known, the footprint is an upper bound.
+    `spec`: with target and length: as a plan has it, or as the engine fills it in. For a run that
+    ends when its mean is known, the footprint is an upper bound.
 
     Examples
     --------

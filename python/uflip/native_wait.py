@@ -36,18 +36,11 @@ def run_native(
 
     If the wait is interrupted, the operation is cancelled and waited for.
 
-    Parameters
-    ----------
-    start : callable
-        Starts the operation.
-    on_progress : callable, optional
-        Called about ten times a second, and at the end.
-    cancel_timeout_s : float
-        Maximum time that the operation may take to stop [s]; after that it is abandoned.
-    io_timeout_ns : int
-        Maximum time of an I/O on a real device [ns]; 0: no limit.
-    measures : bool
-        Whether it is an error if the target file is truncated meanwhile: the measurement is void.
+    `start`: starts the operation. `on_progress`: called about ten times a second, and at the end.
+    `cancel_timeout_s`: maximum time that the operation may take to stop [s]; after that it is
+    abandoned. `io_timeout_ns`: maximum time of an I/O on a real device [ns]; 0: no limit.
+    `measures`: whether it is an error if the target file is truncated meanwhile: the measurement is
+    void.
     """
     # No signal may arrive between the start of the operation and the wait.
     with signals.shielded(), native_errors():

@@ -72,10 +72,7 @@ class Option:
 def parse_options(options: Sequence[Option], given: Mapping[str, object]) -> "Table":
     """Return the parsed values of the options that were given, by field.
 
-    Raises
-    ------
-    UsageError
-        For a value that cannot be parsed, is out of range, or has another type.
+    Raises UsageError for a value that cannot be parsed, is out of range, or has another type.
 
     Examples
     --------

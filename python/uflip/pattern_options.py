@@ -140,21 +140,9 @@ def only_given(options: Mapping[str, object]) -> Table:
 def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
     """Return the specification that options describe.
 
-    Parameters
-    ----------
-    typed : mapping
-        The given ones of `PATTERN` and `STOPPING`: sizes and durations as texts with a unit, or in
-        bytes and nanoseconds.
-
-    Returns
-    -------
-    Basic or Mix
-        With its `stop` if `until_converged` is given.
-
-    Raises
-    ------
-    UsageError
-        For incompatible options, an unknown name, or a value that cannot be parsed.
+    `typed`: the given ones of `PATTERN` and `STOPPING`: sizes and durations as texts with a unit,
+    or in bytes and nanoseconds. Returns the pattern with its `stop` if `until_converged` is given. Raises
+    UsageError for incompatible options, an unknown name, or a value that cannot be parsed.
 
     Examples
     --------

@@ -14,10 +14,7 @@ from uflip.results import summary as pattern_summary
 def summary(results: Results) -> Summary:
     """Summarise a result folder, of a block device or an open-channel device.
 
-    Raises
-    ------
-    ResultsError
-        If a run file is damaged.
+    Raises ResultsError if a run file is damaged.
     """
     if results.is_open_channel:
         from uflip.oc.result_dir import OpenChannelResult
@@ -29,14 +26,8 @@ def summary(results: Results) -> Summary:
 def text(results: Results, document: Summary, *, full: bool = False) -> str:
     """Return a result folder as text for a terminal.
 
-    Parameters
-    ----------
-    results
-        The folder.
-    document
-        Its summary; its texts are printed unchanged.
-    full
-        Print one row per run, for a benchmark of patterns.
+    `results`: the folder. `document`: its summary; its texts are printed unchanged. `full`: print
+    one row per run, for a benchmark of patterns.
     """
     if results.is_open_channel:
         from uflip.oc.result_dir import OpenChannelResult
@@ -51,28 +42,11 @@ def text(results: Results, document: Summary, *, full: bool = False) -> str:
 def write_report(results: Results, out: Path, *, force: bool = False) -> int:
     """Write the report of a result folder.
 
-    Parameters
-    ----------
-    results
-        A folder, finished or not.
-    out
-        The HTML file; an older report of this name is replaced, in one step.
-    force
-        Replace any regular file of this name.
-
-    Returns
-    -------
-    int
-        Size of the file [bytes].
-
-    Raises
-    ------
-    ResultsError
-        If a run file is damaged, or the report cannot be written.
-    RefusedError
-        If something else has this name.
-    UnavailableError
-        If matplotlib or Jinja is not installed.
+    `results`: a folder, finished or not. `out`: the HTML file; an older report of this name is
+    replaced, in one step. `force`: replace any regular file of this name. Returns the size of the
+    file [bytes]. Raises ResultsError if a run file is damaged, or the report cannot be written. Raises
+    RefusedError if something else has this name. Raises UnavailableError if matplotlib or Jinja is
+    not installed.
     """
     target = outputs.check(out, outputs.REPORT, force=force)
     return outputs.write(target, _page(results).encode(errors="replace"))

@@ -60,12 +60,7 @@ class Startup:
 def startup_of(phases: Phases, io_size: int) -> Startup:
     """Return the upper bounds across the patterns; a start-up that is not over lasts the whole run.
 
-    Parameters
-    ----------
-    phases : Phases
-        From the manifest.
-    io_size : int
-        Of the analysed runs [bytes].
+    `phases`: from the manifest. `io_size`: of the analysed runs [bytes].
     """
     return longest_of([*phases["patterns"].items(), *phases["again"].items()], io_size)
 

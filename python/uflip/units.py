@@ -25,10 +25,7 @@ UNSIGNED = 2**64 - 1
 def parse_size(value: str | SupportsIndex, where: str = "") -> int:
     """Parse a size.
 
-    Returns
-    -------
-    int
-        Size [bytes], at least 0.
+    The size [bytes] is at least 0.
 
     Examples
     --------
@@ -56,10 +53,7 @@ def parse_signed_size(value: str | SupportsIndex, where: str = "") -> int:
 def parse_duration(value: str | SupportsIndex, where: str = "") -> int:
     """Parse a duration.
 
-    Returns
-    -------
-    int
-        Duration [ns], at least 0.
+    The duration [ns] is at least 0.
 
     Examples
     --------
@@ -111,14 +105,8 @@ def parse_count(
 ) -> int:
     """Parse a whole number; k, M and G are thousands, millions and billions.
 
-    Parameters
-    ----------
-    value : str or int
-        ASCII digits without separators, with an optional suffix; or a number.
-    where : str
-        The option or key it came from, for the error.
-    least, most : int
-        The range that is allowed.
+    `value`: ASCII digits without separators, with an optional suffix; or a number. `where`: the
+    option or key it came from, for the error. `least`, `most`: the range that is allowed.
 
     Examples
     --------
@@ -213,10 +201,7 @@ def format_size(size_bytes: int) -> str:
 def format_duration_ns(duration_ns: float) -> str:
     """Print a duration with three significant digits; from two minutes on in minutes and hours.
 
-    Parameters
-    ----------
-    duration_ns : float
-        Duration [ns].
+    `duration_ns`: duration [ns].
 
     Examples
     --------

@@ -56,18 +56,10 @@ def fit_to_budget(
 ) -> Plan:
     """Return the plan, reduced until its estimate is within a budget.
 
-    Parameters
-    ----------
-    make : callable
-        Makes the plan with a reduction.
-    preparation_ns : callable
-        Returns the time before the first run of a plan.
-    budget_ns : int
-        Time for the state and all runs [ns].
-    fixed : sequence of str
-        Fields of `Reduction` that the user has set.
-    only_target : bool
-        Reduce the target, and nothing else; a plan that does not fit has the smallest one.
+    `make`: makes the plan with a reduction. `preparation_ns`: returns the time before the first run
+    of a plan. `budget_ns`: time for the state and all runs [ns]. `fixed`: fields of `Reduction`
+    that the user has set. `only_target`: reduce the target, and nothing else; a plan that does not
+    fit has the smallest one.
     """
 
     def needed_ns(plan: Plan) -> int:

@@ -75,11 +75,8 @@ class Calibration:
     def phases(self, before: PlannedRun | None = None) -> Phases | None:
         """Return the phases that the long baseline runs show; None without any.
 
-        Parameters
-        ----------
-        before : PlannedRun, optional
-            Use only baseline runs that are planned before this one: a resumed benchmark then
-            decides as an uninterrupted one does.
+        `before`: use only baseline runs that are planned before this one: a resumed benchmark then
+        decides as an uninterrupted one does.
         """
         runs = self._plan.runs if before is None else self._plan.runs[: self._number[before.id]]
         baselines = self._ids_of(BASELINE, runs)
@@ -161,12 +158,8 @@ class Calibration:
     ) -> None:
         """Evaluate the batches of the interference experiment; a complete set gives the pause.
 
-        Parameters
-        ----------
-        runs, parts
-            The batches in order, and the result of `Device.run_series`.
-        device_busy_ns : int or None
-            Busy time that the device itself reports [ns].
+        `runs`, `parts`: the batches in order, and the result of `Device.run_series`.
+        `device_busy_ns`: busy time that the device itself reports [ns].
         """
         if [run.pattern for run in runs] != list(interference.BATCHES):
             return
@@ -186,11 +179,8 @@ class Calibration:
 def measure_harness() -> dict[str, float]:
     """Measure the cost of the harness on this machine, now.
 
-    Returns
-    -------
-    dict
-        null_ns_per_io: from one submission to the next on the null device [ns];
-        clock_ns: one reading of the clock [ns]; io_count: the number of I/Os measured.
+    Returns null_ns_per_io: from one submission to the next on the null device [ns]; clock_ns: one
+    reading of the clock [ns]; io_count: the number of I/Os measured.
 
     Examples
     --------

@@ -72,16 +72,8 @@ class Cost:
     ) -> int:
         """Return the time of a run, pauses included [ns].
 
-        Parameters
-        ----------
-        ios : tuple of float
-            Reads, and writes.
-        moved : tuple of int
-            Bytes that they read, and write [bytes].
-        pauses_ns : int
-            Idle time [ns].
-        depth : int
-            I/Os in flight.
+        `ios`: reads, and writes. `moved`: bytes that they read, and write [bytes]. `pauses_ns`:
+        idle time [ns]. `depth`: I/Os in flight.
         """
         read_ns, write_ns = ios[0] * self.read_ns, ios[1] * self.write_ns
         bytes_read_ns = moved[0] * self.ns_per_byte

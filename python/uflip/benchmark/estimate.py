@@ -163,15 +163,9 @@ class TimeLeft:
     def remaining_ns(self, index: int, share_done: float = 0.0, taken_ns: float = 0.0) -> float:
         """Return the time left [ns] when the given share of run number `index` is done.
 
-        Parameters
-        ----------
-        index : int
-            The current run.
-        share_done : float
-            Its finished share, 0 to 1.
-        taken_ns : float
-            Time taken so far without the pause before it [ns]. It predicts the rest of the run,
-            and other runs of its pattern until one is finished.
+        `index`: the current run. `share_done`: its finished share, 0 to 1. `taken_ns`: time taken
+        so far without the pause before it [ns]. It predicts the rest of the run, and other runs of
+        its pattern until one is finished.
         """
         if index >= len(self._times_ns):
             return 0.0
@@ -202,14 +196,9 @@ def within_limits(plan: Plan, max_bytes_written: int | None, max_time_ns: int | 
     of the interference experiment) are taken or left together. A reset that is left out with its
     run is done before the next run that writes sequentially.
 
-    Parameters
-    ----------
-    plan : Plan
-        The whole plan.
-    max_bytes_written : int or None
-        Of all runs and resets [bytes]; the state before the first run not included.
-    max_time_ns : int or None
-        By the estimate [ns]. During execution the clock decides, see `execute`.
+    `plan`: the whole plan. `max_bytes_written`: of all runs and resets [bytes]; the state before
+    the first run not included. `max_time_ns`: by the estimate [ns]. During execution the clock
+    decides, see `execute`.
     """
     if max_bytes_written is None and max_time_ns is None:
         return plan

@@ -123,22 +123,10 @@ def new_benchmark_run(
 ) -> BenchmarkRun:
     """Make the result folder of a plan, ready for its runs.
 
-    Parameters
-    ----------
-    device : Device
-        Open for writing.
-    plan : Plan
-        For this device.
-    out : Path
-        An unused name.
-    initial_state : DeviceState
-        The state of the device (`uflip.benchmark.prepare`).
-    record : StateRecord, optional
-        The state record of the device.
-    wear : DeviceWear, optional
-        Wear of the device, if it is known already.
-    command : sequence of str, optional
-        The command line to store; without it, that of this process.
+    `device`: open for writing. `plan`: for this device. `out`: an unused name. `initial_state`: the
+    state of the device (`uflip.benchmark.prepare`). `record`: the state record of the device.
+    `wear`: wear of the device, if it is known already. `command`: the command line to store;
+    without it, that of this process.
     """
     wear_before = wear_of(plan.device) if wear is None else wear
     host = host_provenance(sys.argv if command is None else command) | {
@@ -204,28 +192,13 @@ def execute(
 ) -> None:
     """Make all runs of a plan and store them one by one.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    device : Device
-        The device, open for writing.
-    writer : ResultsWriter
-        Stores runs; `finish` is called on it in every case.
-    on_event : callable
-        Receives the start, the progress and the end of each run.
-    history : History
-        The state of the device, which runs change.
-    calibration : Calibration
-        Phases and pause, measured on the way or stored before.
-    max_time_ns : int, optional
-        After this wall-clock time no run begins [ns]: the plan ends as interrupted, with a
-        warning.
-    done : collection of str
-        Ids of runs that are stored already.
-    replay : callable, optional
-        For a rebuilt device: stored runs are repeated on it in their order and passed to this
-        function, which checks that they are the same. Without it stored runs are skipped.
+    `device`: the device, open for writing. `writer`: stores runs; `finish` is
+    called on it in every case. `on_event`: receives the start, the progress and the end of each
+    run. `history`: the state of the device, which runs change. `calibration`: phases and pause,
+    measured on the way or stored before. `max_time_ns`: after this wall-clock time no run begins
+    [ns]: the plan ends as interrupted, with a warning. `done`: ids of runs that are stored already.
+    `replay`: for a rebuilt device: stored runs are repeated on it in their order and passed to this
+    function, which checks that they are the same. Without it stored runs are skipped.
     """
     tally, started_ns = Tally(len(done), lambda: calibration.planned), time.monotonic_ns()
     refresh_due: int | None = None

@@ -117,16 +117,8 @@ def find_load(
 ) -> FoundLoad:
     """Search the largest load that meets a target.
 
-    Parameters
-    ----------
-    device : Device
-        An open device.
-    spec : Basic
-        The pattern; its `io_count` is that of each run.
-    target : LoadTarget
-        What is searched.
-    on_point : callable
-        Called after each load.
+    `device`: an open device. `spec`: the pattern; its `io_count` is that of each run. `target`:
+    what is searched. `on_point`: called after each load.
     """
     _check(spec, target)
     search = _Search(device, spec, target, on_point)

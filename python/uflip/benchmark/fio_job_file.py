@@ -71,17 +71,7 @@ Options = Mapping[str, str]
 
 
 def read_job_file(path: Path) -> Functions:
-    """Return the jobs of a file as one pattern.
-
-    Parameters
-    ----------
-    path : Path
-        A job file of fio.
-
-    Returns
-    -------
-    Basic, Mix or Parallel
-    """
+    """Return the jobs of a file as one pattern."""
     patterns = [
         pattern for name, options in _sections(path) for pattern in _Job(path, name, options).make()
     ]

@@ -55,14 +55,8 @@ class _Log(NamedTuple):
 def import_logs(paths: Sequence[Path], out: Path, options: ReadOptions) -> Path:
     """Make a result folder from logs or traces with response times.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        Files of fio's `write_lat_log`, or traces with response times.
-    out : Path
-        An unused name.
-    options : ReadOptions
-        The format, columns and unit of all of them, where the files do not suffice.
+    `paths`: files of fio's `write_lat_log`, or traces with response times. `out`: an unused name.
+    `options`: the format, columns and unit of all of them, where the files do not suffice.
     """
     check_out(out)
     logs = [_read(path, options) for path in paths]

@@ -94,20 +94,11 @@ def lingering(
 ) -> Interference:
     """Find the reads after the writes that are affected by them.
 
-    Parameters
-    ----------
-    before_ns, after_ns
-        Response times of the reads before (n,) and after (m,) the writes [ns].
-    submit_ns
-        Submission times of the reads after the writes (m,) [ns].
-    least_pause_ns : int
-        The pause is at least this [ns].
-    writes_ns : optional
-        Response times of the writes (k,) [ns], for the figure.
-    gap_ns : int
-        The longest time between two batches [ns].
-    device_busy_ns : int, optional
-        Busy time that the device reports [ns].
+    `before_ns`, `after_ns`: response times of the reads before (n,) and after (m,) the writes [ns].
+    `submit_ns`: submission times of the reads after the writes (m,) [ns]. `least_pause_ns`: the
+    pause is at least this [ns]. `writes_ns`: response times of the writes (k,) [ns], for the
+    figure. `gap_ns`: the longest time between two batches [ns]. `device_busy_ns`: busy time that
+    the device reports [ns].
     """
     before = np.sort(np.asarray(before_ns, dtype=np.float64))
     after = np.asarray(after_ns, dtype=np.float64)
@@ -257,14 +248,8 @@ def pause_before(
     Zero between the batches. The null device needs no rest, and a single pattern or replay starts
     from the device as it is.
 
-    Parameters
-    ----------
-    run, before : PlannedRun
-        The run, and the one before it, None for the first.
-    pause_ns : int
-        The pause before any other run [ns].
-    device : DeviceInfo
-        The measured device.
+    `run`, `before`: the run, and the one before it, None for the first. `pause_ns`: the pause
+    before any other run [ns]. `device`: the measured device.
     """
     if before is not None and follows_at_once(before, run):
         return 0

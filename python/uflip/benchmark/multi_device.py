@@ -158,20 +158,11 @@ def begin_all(
 ) -> tuple[Path, list[DeviceOutcome]]:
     """Run the same benchmark on several devices.
 
-    Parameters
-    ----------
-    request : BenchmarkRequest
-        The common request; its own `device`, `destroy`, `plan_file` and `record` are not used.
-    devices : sequence of str
-        Their names.
-    out : Path, optional
-        New folder for all; without it one under `results/`, named by the time.
-    tokens : sequence of str
-        Permissions to destroy, as `destroy` of a request; each device takes its own.
-    together : bool
-        Measure real devices of this machine at the same time, too.
-    on_progress : callable
-        Receives the progress of each device.
+    `request`: the common request; its own `device`, `destroy`, `plan_file` and `record` are not
+    used. `devices`: their names. `out`: new folder for all; without it one under `results/`, named
+    by the time. `tokens`: permissions to destroy, as `destroy` of a request; each device takes its
+    own. `together`: measure real devices of this machine at the same time, too. `on_progress`:
+    receives the progress of each device.
     """
     folder = Path("results") / folder_name("devices") if out is None else out
     names = [*devices]
@@ -204,14 +195,8 @@ def resume_all(
 ) -> list[DeviceOutcome]:
     """Resume the benchmarks of several devices; complete ones are skipped.
 
-    Parameters
-    ----------
-    folder : Path
-        From `begin_all`.
-    tokens, together, on_progress
-        As for `begin_all`.
-    max_time_ns : int, optional
-        After this time no run begins [ns].
+    `folder`: from `begin_all`. `tokens`, `together`, `on_progress`: as for `begin_all`.
+    `max_time_ns`: after this time no run begins [ns].
     """
     manifest = document.read(folder)
     points = _points(manifest, folder, tokens, max_time_ns)

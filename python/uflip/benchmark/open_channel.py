@@ -40,16 +40,9 @@ def begin_jobs(
 ) -> Path:
     """Plan, open the device, and carry out every job.
 
-    Parameters
-    ----------
-    request : BenchmarkRequest
-        The request: `device`, `scale`, `only`, `sacrifice` and `inside`; nothing else applies.
-    out : Path
-        New folder for the results.
-    on_event : callable
-        Receives events about everything that takes time.
-    command : sequence of str, optional
-        The command line to store; without it, that of this process.
+    `request`: the request: `device`, `scale`, `only`, `sacrifice` and `inside`; nothing else
+    applies. `out`: new folder for the results. `on_event`: receives events about everything that
+    takes time. `command`: the command line to store; without it, that of this process.
     """
     device, plan = plan_jobs(request)
     device.looks_inside = request.inside

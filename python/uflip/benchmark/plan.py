@@ -139,16 +139,9 @@ class Plan:
 def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None = None) -> Plan:
     """Plan the micro-benchmarks for a device. The device is not touched.
 
-    Parameters
-    ----------
-    info : DeviceInfo
-        The device, from `inspect_device` or `Device.info`.
-    scale : str
-        "quick" or "standard".
-    seed : int
-        Seed of all random patterns; each run gets its own from it.
-    choices : Choices, optional
-        The user's other choices.
+    `info`: the device, from `inspect_device` or `Device.info`. `scale`: "quick" or "standard".
+    `seed`: seed of all random patterns; each run gets its own from it. `choices`: the user's other
+    choices.
     """
     chosen = Choices() if choices is None else choices
     if scale not in SCALES:

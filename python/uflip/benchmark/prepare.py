@@ -182,24 +182,10 @@ def prepare(
 ) -> PreparedDevice:
     """Bring a device into a state, unless it is in it already.
 
-    Parameters
-    ----------
-    url : str
-        The device.
-    info : DeviceInfo
-        From `inspect_device`, with the same options.
-    enforcement : Enforcement
-        The state.
-    on_event : callable
-        Receives events.
-    record : Path or None
-        Path of the state record; None: the default path.
-    again : bool
-        Enforce the state even if the device is in it.
-    afterwards : callable
-        Called with the device after the state was enforced.
-    **opening
-        See `Opening`.
+    `url`: the device. `info`: from `inspect_device`, with the same options. `enforcement`: the
+    state. `on_event`: receives events. `record`: path of the state record; None: the default path.
+    `again`: enforce the state even if the device is in it. `afterwards`: called with the device
+    after the state was enforced. `**opening`: see `Opening`.
     """
     record_of(info, url, record)  # an invalid record must be an error before anything is written
     with (
@@ -223,14 +209,8 @@ def prepare(
 def split_into_trims(info: DeviceInfo, begin: int, size: int | None) -> list[Basic]:
     """Split a range into trims of one size, and a shorter one for the remainder.
 
-    Parameters
-    ----------
-    info : DeviceInfo
-        The device.
-    begin : int
-        Begin of the range [bytes].
-    size : int or None
-        Length of the range [bytes]; None: up to the end of the device.
+    `info`: the device. `begin`: begin of the range [bytes]. `size`: length of the range [bytes];
+    None: up to the end of the device.
 
     Examples
     --------

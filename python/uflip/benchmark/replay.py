@@ -385,18 +385,9 @@ def _warnings_of_lines(summary: Recorded, ios: _native.Ios) -> list[WarningSumma
 def read_recording(path: Path, options: ReadOptions) -> _native.Recording:
     """Read a trace.
 
-    Parameters
-    ----------
-    path : Path
-        A file of one of `uflip._native.recording_formats`, a Parquet table with `COLUMNS`, or a
-        folder with the files of one trace.
-    options : ReadOptions
-        Its format and columns; without them, recognise them.
-
-    Returns
-    -------
-    Recording
-        The I/Os, in the order of the file.
+    `path`: a file of one of `uflip._native.recording_formats`, a Parquet table with `COLUMNS`, or a
+    folder with the files of one trace. `options`: its format and columns; without them, recognise
+    them. Returns the I/Os, in the order of the file.
     """
     try:
         return read_recordings(_files_of(path), options)

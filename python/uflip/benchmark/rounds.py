@@ -102,17 +102,10 @@ def next_round(
 ) -> Plan | None:
     """Return the plan with another round; None if nothing is left to repeat, or no budget.
 
-    Parameters
-    ----------
-    plan : Plan
-        Its first runs are finished, and none of the others.
-    finished : int
-        Number of finished runs: all of a stage and of those before. The round belongs to that
-        stage, and comes before the next.
-    writer : ResultsWriter
-        Has the finished runs.
-    repetition_spec : callable
-        Returns the specification of another repetition, by the phases of the baselines.
+    `plan`: its first runs are finished, and none of the others. `finished`: number of finished
+    runs: all of a stage and of those before. The round belongs to that stage, and comes before the
+    next. `writer`: has the finished runs. `repetition_spec`: returns the specification of another
+    repetition, by the phases of the baselines.
     """
     if plan.method != "auto" or plan.repetitions < REPETITIONS:
         return None

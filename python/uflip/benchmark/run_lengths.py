@@ -115,12 +115,9 @@ def find_phases(
 ) -> Phases:
     """Find the phases of each baseline pattern, and the upper bounds across them.
 
-    Parameters
-    ----------
-    response_time_ns : mapping
-        Label -> every response time (n,) [ns] of the long run, start-up included.
-    again : mapping, optional
-        Runs of the same patterns after a longer rest: they count for the bound of the start-up.
+    `response_time_ns`: label -> every response time (n,) [ns] of the long run, start-up included.
+    `again`: runs of the same patterns after a longer rest: they count for the bound of the
+    start-up.
     """
     patterns, others = _analyse_patterns(response_time_ns), _analyse_patterns(again or {})
     every = [*patterns.values(), *others.values()]
@@ -149,13 +146,8 @@ def _analyse_patterns(response_time_ns: Mapping[str, NDArray[Any]]) -> dict[str,
 def settled_ios(times_ns: NDArray[np.float64], startup_ios: int) -> int:
     """Return where the initial parts of a run that differ from its running phase end.
 
-    Parameters
-    ----------
-    times_ns : ndarray
-        Response times (n,) [ns].
-    startup_ios : int
-        End of the start-up by the analysis: chance may prolong it, and hide it where slow I/Os
-        alternate with quick ones.
+    `times_ns`: response times (n,) [ns]. `startup_ios`: end of the start-up by the analysis: chance
+    may prolong it, and hide it where slow I/Os alternate with quick ones.
 
     Examples
     --------
@@ -203,14 +195,8 @@ def fixed_length_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> S
 def adapt_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     """Return the specification of a run on a device with these phases.
 
-    Parameters
-    ----------
-    run : PlannedRun
-        With a stop rule, or with the longest `io_ignore` that it has room for.
-    phases : Phases or None
-        The phases, if known.
-    io_size : int
-        I/O size of the runs that show them [bytes].
+    `run`: with a stop rule, or with the longest `io_ignore` that it has room for. `phases`: the
+    phases, if known. `io_size`: I/O size of the runs that show them [bytes].
     """
     if phases is None:
         return run.spec
@@ -240,14 +226,8 @@ def _rule(spec: Spec) -> Stop:
 def longer_baseline(run: PlannedRun, info: DeviceInfo, scale: str, method: str) -> Basic | None:
     """Return the longest repeat of a baseline; None for a run without one.
 
-    Parameters
-    ----------
-    run : PlannedRun
-        A run of a plan.
-    info : DeviceInfo
-        The device; its capacity is the measured part.
-    scale, method : str
-        As planned.
+    `run`: a run of a plan. `info`: the device; its capacity is the measured part. `scale`,
+    `method`: as planned.
     """
     if run.micro_benchmark != BASELINE or run.pattern not in ("SW", "RW") or method == "paper":
         return None
@@ -274,11 +254,7 @@ def next_length(longest: Basic, trace: Trace) -> Basic | None:
 def was_buffered(trace: Trace, read_ns: float | None) -> bool:
     """Return whether the writes of a baseline were answered from a buffer.
 
-    Parameters
-    ----------
-    trace : Trace
-        The baseline at its planned length.
-    read_ns : float or None
-        The quickest random reads of this size, where they were measured [ns].
+    `trace`: the baseline at its planned length. `read_ns`: the quickest random reads of this size,
+    where they were measured [ns].
     """
     return any(is_buffered(each, read_ns) for each in writes_of(trace, read_spec(trace.spec_json)))

@@ -31,16 +31,9 @@ def begin(
 ) -> Path:
     """Plan a benchmark, open the device, bring it into its state, and make every run.
 
-    Parameters
-    ----------
-    request : BenchmarkRequest
-        The request.
-    out : Path, optional
-        New folder for the results; without it one under `results/`, named by device and time.
-    on_event : callable
-        Receives events about everything that takes time.
-    command : sequence of str, optional
-        The command line to store; without it, that of this process.
+    `request`: the request. `out`: new folder for the results; without it one under `results/`,
+    named by device and time. `on_event`: receives events about everything that takes time.
+    `command`: the command line to store; without it, that of this process.
     """
     is_open_channel = request.is_open_channel
     if not is_open_channel:

@@ -77,18 +77,9 @@ def plan_state(
 ) -> Enforcement | None:
     """Return the cost of enforcing a state. The device is not touched.
 
-    Parameters
-    ----------
-    info : DeviceInfo
-        The device.
-    state : str
-        One of `STATES`.
-    target_size : int, optional
-        The part of the device to write, from its beginning [bytes]; by default all of it.
-    seed : int
-        Seed of the random writes.
-    overwrites : int
-        Amount of random writes, in multiples of the target size.
+    `info`: the device. `state`: one of `STATES`. `target_size`: the part of the device to write,
+    from its beginning [bytes]; by default all of it. `seed`: seed of the random writes.
+    `overwrites`: amount of random writes, in multiples of the target size.
     """
     if state not in STATES:
         raise unknown_name("state", state, STATES, where="--state")
@@ -176,16 +167,9 @@ def next_state_id(
 ) -> str | None:
     """Return the name of the state after a run on a device in a named state.
 
-    Parameters
-    ----------
-    state_id : str or None
-        The state before; None is an unknown state, and stays unknown.
-    spec : Spec
-        The resolved specification of the run.
-    ios : int or None
-        Number of its I/Os; None if unknown.
-    durability : str
-        Durability of its writes: frequent flushes change the layout of data.
+    `state_id`: the state before; None is an unknown state, and stays unknown. `spec`: the resolved
+    specification of the run. `ios`: number of its I/Os; None if unknown. `durability`: durability
+    of its writes: frequent flushes change the layout of data.
     """
     if state_id is None:
         return None
@@ -206,12 +190,8 @@ def _digest(content: Mapping[str, object]) -> str:
 class History:
     """Tracks the state of a device through enforcements and runs.
 
-    Parameters
-    ----------
-    state_id : str or None
-        The initial state; None if unknown.
-    record : StateRecord, optional
-        Stores each change; None for a device that ends with the process.
+    `state_id`: the initial state; None if unknown. `record`: stores each change; None for a device
+    that ends with the process.
     """
 
     def __init__(self, state_id: str | None, record: StateRecord | None = None) -> None:

@@ -75,18 +75,10 @@ class PlacedSpec(NamedTuple):
 class SpaceAllocator:
     """Allocates spaces on a device, and tracks the spaces touched since the last reset.
 
-    Parameters
-    ----------
-    capacity : int
-        Size of the device [bytes].
-    used : int
-        End of the space that earlier plans have written sequentially [bytes].
-    block : int
-        Runs share no block of this size [bytes]: `SPACING` or `BLOCK`.
-    disturbed : Extents
-        Sequential writes of earlier runs of the plan: nothing may touch them.
-    reserved : Extents
-        Further space to keep free of sequential writes.
+    `capacity`: size of the device [bytes]. `used`: end of the space that earlier plans have written
+    sequentially [bytes]. `block`: runs share no block of this size [bytes]: `SPACING` or `BLOCK`.
+    `disturbed`: sequential writes of earlier runs of the plan: nothing may touch them. `reserved`:
+    further space to keep free of sequential writes.
     """
 
     def __init__(
@@ -247,10 +239,7 @@ class SpaceDrawer:
     A second run in the same space finds its part of the map in the memory of the device, and its
     pages on the same dies as the first run.
 
-    Parameters
-    ----------
-    capacity : int
-        Size of the device [bytes].
+    `capacity`: size of the device [bytes].
     """
 
     def __init__(self, capacity: int) -> None:
@@ -274,16 +263,9 @@ class SpaceDrawer:
 def draw_target(spec: Spec, capacity: int, seed: int, drawer: SpaceDrawer | None = None) -> Spec:
     """Return the specification with randomly drawn target spaces, where there is room.
 
-    Parameters
-    ----------
-    spec : Spec
-        A basic pattern or a mix; each component of a mix stays in its half.
-    capacity : int
-        Size of the device [bytes].
-    seed : int
-        The same seed gives the same spaces.
-    drawer : SpaceDrawer, optional
-        The spaces of earlier runs, which are avoided.
+    `spec`: a basic pattern or a mix; each component of a mix stays in its half. `capacity`: size of
+    the device [bytes]. `seed`: the same seed gives the same spaces. `drawer`: the spaces of earlier
+    runs, which are avoided.
     """
     draw = _move_randomly if drawer is None else drawer.draw
     if isinstance(spec, Basic):
@@ -327,12 +309,8 @@ def place_after(
 ) -> tuple[PlannedRun, ...]:
     """Allocate spaces after those of finished runs, with a reset before the first without space.
 
-    Parameters
-    ----------
-    target_size : int
-        The used part of the device [bytes].
-    done, more : runs
-        Runs with spaces, in order, and runs that need some.
+    `target_size`: the used part of the device [bytes]. `done`, `more`: runs with spaces, in order,
+    and runs that need some.
     """
     resets = [index for index, run in enumerate(done) if run.reset_before]
     since = done[resets[-1] if resets else 0 :]

@@ -40,10 +40,7 @@ from uflip.units import format_count, format_duration_ns, format_size
 class BenchmarkProgress:
     """Shows the events of a session; `with BenchmarkProgress(quiet=quiet) as progress: ...`.
 
-    Raises
-    ------
-    UsageError
-        As `uflip.cli.progress.check_interval`.
+    Raises UsageError as `uflip.cli.progress.check_interval` does.
     """
 
     def __init__(self, *, quiet: bool) -> None:

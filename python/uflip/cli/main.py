@@ -171,10 +171,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its exit code.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Without the program name; by default those of the process.
+    `arguments`: without the program name; by default those of the process.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     # The streams may be closed; discard the output then.

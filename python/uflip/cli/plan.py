@@ -401,16 +401,8 @@ def _document(plan: Plan, estimated: PlanEstimate, *, in_state: bool) -> Mapping
 def _show_jobs(request: BenchmarkRequest, *, out: object, list_runs: bool, as_json: bool) -> None:
     """Print what `uflip run` would do on an open-channel device.
 
-    Parameters
-    ----------
-    request : Request
-        The requested benchmark.
-    out : object
-        The value of `--out`; such plans have no file format.
-    list_runs : bool
-        List every job.
-    as_json : bool
-        Print JSON.
+    `request`: the requested benchmark. `out`: the value of `--out`; such plans have no file format.
+    `list_runs`: list every job. `as_json`: print JSON.
     """
     if out is not None:
         raise UsageError(

@@ -109,12 +109,8 @@ def run_display(*, quiet: bool, simulated: bool) -> Iterator[OnProgress]:
 class IoRate:
     """I/Os per second over the last seconds.
 
-    Parameters
-    ----------
-    simulated : bool
-        Whether the device is simulated: the rate is then the simulator's, not the device's.
-    clock_s : callable
-        Returns the time [s].
+    `simulated`: whether the device is simulated: the rate is then the simulator's, not the
+    device's. `clock_s`: returns the time [s].
     """
 
     WINDOW_S = 2.0

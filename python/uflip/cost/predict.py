@@ -113,14 +113,8 @@ def predict(
 ) -> list[Prediction]:
     """Return predictions of workloads on the device of a result.
 
-    Parameters
-    ----------
-    document : mapping
-        From `uflip.results.summary`.
-    parameters : Parameters
-        Parameters of the workloads.
-    names : sequence of str, optional
-        Names of workloads; by default all.
+    `document`: from `uflip.results.summary`. `parameters`: parameters of the workloads. `names`:
+    names of workloads; by default all.
     """
     prices = Prices.from_summary(document)
     for name in names or ():

@@ -125,14 +125,8 @@ def change_of(
 ) -> CounterChange:
     """Return the change of the counters of a drive during a run.
 
-    Parameters
-    ----------
-    before, after : DriveCounters
-        Readings of the same drive.
-    bytes_written : int
-        Bytes that the run wrote.
-    runs : int
-        Number of runs between the readings.
+    `before`, `after`: readings of the same drive. `bytes_written`: bytes that the run wrote.
+    `runs`: number of runs between the readings.
 
     Examples
     --------

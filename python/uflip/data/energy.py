@@ -87,16 +87,9 @@ def summarise_energy(
 
     A meter also measures the preparation of a run. The energy of the run is its share of the time.
 
-    Parameters
-    ----------
-    counters : mapping or None
-        Counters of the device, summed over the runs.
-    records : sequence of PowerRecord
-        One for each run; empty without a meter.
-    ios, size_bytes : int
-        I/Os of the runs, and their total size.
-    elapsed_ns : int
-        Total time of the runs [ns].
+    `counters`: counters of the device, summed over the runs. `records`: one for each run; empty
+    without a meter. `ios`, `size_bytes`: I/Os of the runs, and their total size. `elapsed_ns`:
+    total time of the runs [ns].
 
     Examples
     --------

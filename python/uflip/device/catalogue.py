@@ -154,10 +154,7 @@ def _sector_bytes_below(folder: Path) -> int:
 def with_power_loss(device: str, *, protection: bool = False) -> str:
     """Return the name of a simulated device with power loss; adds the table to its profile.
 
-    Raises
-    ------
-    UsageError
-        For a device that is not simulated, or cannot have the table.
+    Raises UsageError for a device that is not simulated, or cannot have the table.
 
     Examples
     --------
@@ -250,15 +247,7 @@ def known_devices() -> list[KnownDevice]:
 def report_block(path: str) -> BlockReport:
     """Return the user of a block device, its content, and the token that permits overwriting.
 
-    Parameters
-    ----------
-    path : str
-        /dev/NAME.
-
-    Returns
-    -------
-    dict
-        in_use (the user, "" if free), holds (list of names), token.
+    `path`: /dev/NAME. Returns `in_use` (the user, "" if free), holds (list of names), token.
     """
     with native_errors():
         report: BlockReport = json.loads(_native.report_block(path))
@@ -324,26 +313,10 @@ def profile_text(
 ) -> str:
     """Return the profile of a simulated device: every key, including omitted ones.
 
-    Parameters
-    ----------
-    url : str
-        A simulated device; its overrides are written into the profile.
-    comments : bool
-        Add a comment to each key with its meaning and its allowed values.
-    description : str, optional
-        Another description.
-    sources : mapping of str to ConstantSource
-        Sources of overrides; without one an override is a guess.
-
-    Returns
-    -------
-    str
-        TOML that creates the same device.
-
-    Raises
-    ------
-    UsageError
-        If it is not a simulated device with a profile.
+    `url`: a simulated device; its overrides are written into the profile. `comments`: add a comment
+    to each key with its meaning and its allowed values. `description`: another description.
+    `sources`: sources of overrides; without one an override is a guess. Returns TOML that creates
+    the same device. Raises UsageError if it is not a simulated device with a profile.
     """
     target = parse_url(url)
     if target.kind != "sim" or target.name.endswith(SNAPSHOT):

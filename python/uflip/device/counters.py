@@ -124,14 +124,7 @@ class _PageError(Exception):
 class CounterReader:
     """Reads the counters of one drive, before and after each run.
 
-    Parameters
-    ----------
-    info : DeviceInfo
-        A device, open or inspected.
-    query : callable
-        Asks the drive.
-    system : Path
-        The sysfs mount.
+    `info`: a device, open or inspected. `query`: asks the drive. `system`: the sysfs mount.
     """
 
     def __init__(

@@ -215,12 +215,7 @@ class GroupLimits(Struct, frozen=True):
 def limits_of_group(disk: Number | None, process: Path = Path("/proc/self")) -> GroupLimits:
     """Read the limits of this process, and of its I/Os to a disk.
 
-    Parameters
-    ----------
-    disk : tuple of int or None
-        Major and minor number of the disk; None for no disk.
-    process : Path
-        The process in procfs.
+    `disk`: major and minor number of the disk; None for no disk. `process`: the process in procfs.
 
     Examples
     --------

@@ -59,17 +59,9 @@ class Saved:
         `open_device("sim:" + path)`, or `open_flash_device` for an open-channel device, opens it
         again; it then continues as this one would.
 
-        Parameters
-        ----------
-        path : str or Path
-            Ends in ".snapshot"; the name must not exist.
-
-        Raises
-        ------
-        UsageError
-            If the device is not simulated, or the name has another ending.
-        ResultsError
-            If the file exists, or cannot be written.
+        `path`: ends in ".snapshot"; the name must not exist. Raises UsageError if the device is not
+        simulated, or the name has another ending. Raises ResultsError if the file exists, or cannot
+        be written.
         """
         check_snapshot_name(path)
         run_native(
@@ -634,16 +626,8 @@ def zone_rows(report: ZoneReport) -> list[dict[str, object]]:
 def counter_samples(trace: _native.Trace) -> dict[str, list[int]]:
     """Return samples of the host's writes and the programmed pages during a run.
 
-    Parameters
-    ----------
-    trace : Trace
-        From `Device.run` with `samples`.
-
-    Returns
-    -------
-    dict
-        `written_bytes` [bytes] and `pages_programmed` (n,) since the run began; empty for a real
-        device.
+    `trace`: from `Device.run` with `samples`. Returns `written_bytes` [bytes] and
+    `pages_programmed` (n,) since the run began; empty for a real device.
     """
     import numpy as np  # a list of devices does not wait for it
 

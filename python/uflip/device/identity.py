@@ -173,16 +173,9 @@ def count_disturbances(
 ) -> dict[str, int]:
     """Return counters of other processes' activity on the target during runs; empty without any.
 
-    Parameters
-    ----------
-    before, after
-        The status at the begin and at the end of the runs.
-    traces : list of Trace
-        The I/Os in between.
-    buffered : bool
-        Whether the I/Os go through a page cache.
-    since : TargetStatus, optional
-        The status at the end of the previous run; without it, activity in between is omitted.
+    `before`, `after`: the status at the begin and at the end of the runs. `traces`: the I/Os in
+    between. `buffered`: whether the I/Os go through a page cache. `since`: the status at the end of
+    the previous run; without it, activity in between is omitted.
     """
     if before is None or after is None:
         return {}

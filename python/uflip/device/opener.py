@@ -215,10 +215,7 @@ def _open_disk(
 def check_medium(info: DeviceInfo) -> None:
     """Refuse a device without a medium: an empty card reader, a loop device without a file.
 
-    Raises
-    ------
-    DeviceError
-        If its capacity is 0.
+    Raises DeviceError if its capacity is 0.
     """
     if info.capacity_bytes == 0:
         raise DeviceError(
@@ -304,13 +301,8 @@ def open_null(size_bytes: int | None) -> _native.Device:
 def open_sim(target: DeviceUrl, on_progress: OnProgress | None = None) -> _native.Device:
     """Create a simulated device, or read it from the cache or its snapshot.
 
-    Parameters
-    ----------
-    target : DeviceUrl
-        The device.
-    on_progress : callable, optional
-        Called about ten times a second while it is created, with (bytes of its state written, bytes
-        in total, 0), or read.
+    `target`: the device. `on_progress`: called about ten times a second while it is created, with
+    (bytes of its state written, bytes in total, 0), or read.
     """
     if target.name.endswith(SNAPSHOT):
         _check_snapshot(target)
@@ -336,12 +328,8 @@ def state_name(info: DeviceInfo) -> str:
 def open_flash(target: DeviceUrl) -> _native.FlashDevice:
     """Create a simulated open-channel device, or read its snapshot.
 
-    Raises
-    ------
-    UsageError
-        If the profile or the snapshot describes a block device, or the profile is not valid.
-    ResultsError
-        If the snapshot is missing or unreadable.
+    Raises UsageError if the profile or the snapshot describes a block device, or the profile is not
+    valid. Raises ResultsError if the snapshot is missing or unreadable.
     """
     if target.name.endswith(SNAPSHOT):
         _check_snapshot(target)
@@ -374,10 +362,7 @@ def _with_twin(info: DeviceInfo, target: DeviceUrl) -> DeviceInfo:
 def inspect_snapshot(path: str) -> DeviceInfo:
     """Describe the device in a snapshot without reading its state, for any interface.
 
-    Raises
-    ------
-    ResultsError
-        If it is not a snapshot, damaged, or of another version.
+    Raises ResultsError if it is not a snapshot, damaged, or of another version.
     """
     read_start(Path(path), SNAPSHOT_FILE, 1)  # refuses pipes and devices
     return _inspected(path, any_interface=True)
@@ -423,12 +408,7 @@ class CreationProgress:
     The cost of its writes cannot be predicted: the number of relocations per write depends on all
     parameters of the FTL.
 
-    Parameters
-    ----------
-    report : callable
-        Called from the first second on, if the device takes long.
-    clock_ns : callable
-        The time [ns].
+    `report`: called from the first second on, if the device takes long. `clock_ns`: the time [ns].
     """
 
     def __init__(self, report: Report, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:

@@ -190,12 +190,8 @@ def nvme_power_states(controller: bytes) -> list[PowerState]:
 def check_power(source: str, sysfs: Path = SYSFS) -> None:
     """Refuse a meter that does not exist, or cannot be read.
 
-    Raises
-    ------
-    UsageError
-        For an unknown meter; the error lists those of this machine.
-    DeviceError
-        If it cannot be read.
+    Raises UsageError for an unknown meter; the error lists those of this machine. Raises
+    DeviceError if it cannot be read.
     """
     if source.startswith("csv:"):
         path = Path(source.removeprefix("csv:"))
@@ -212,12 +208,8 @@ def check_power(source: str, sysfs: Path = SYSFS) -> None:
 def meter_of(source: str, sysfs: Path = SYSFS) -> EnergyMeter | PowerMeter:
     """Return the meter of a name.
 
-    Raises
-    ------
-    UsageError
-        For an unknown meter; the error lists those of this machine.
-    DeviceError
-        If it cannot be read.
+    Raises UsageError for an unknown meter; the error lists those of this machine. Raises
+    DeviceError if it cannot be read.
     """
     known = {each.name: each for each in power_sources(sysfs)}
     zones = _rapl_zones(sysfs)
@@ -252,14 +244,8 @@ def meter_of(source: str, sysfs: Path = SYSFS) -> EnergyMeter | PowerMeter:
 class PowerSampler:
     """Samples a meter in a thread, from `start` to `finish`.
 
-    Parameters
-    ----------
-    source : str
-        A meter, as in `uflip.device.power`.
-    sysfs : Path
-        The root of sysfs.
-    period_s : float
-        Time between two samples [s].
+    `source`: a meter, as in `uflip.device.power`. `sysfs`: the root of sysfs. `period_s`: time
+    between two samples [s].
     """
 
     def __init__(self, source: str, sysfs: Path = SYSFS, period_s: float = PERIOD_S) -> None:
@@ -403,10 +389,7 @@ def csv_record(path: Path, begin_wall_ns: int, window_ns: int) -> PowerRecord:
 def read_power_log(path: Path) -> tuple[list[int], list[float]]:
     """Return the times [ns since 1970] and the power [W] of a log, sorted by time.
 
-    Raises
-    ------
-    UsageError
-        Without the columns, or with a value that is not a number.
+    Raises UsageError without the columns, or with a value that is not a number.
     """
 
     def refuse(line: int, got: str) -> UsageError:

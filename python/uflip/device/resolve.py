@@ -106,13 +106,8 @@ class ResolvedState(NamedTuple):
 def resolve_state(state: Mapping[str, object], info: DeviceInfo) -> ResolvedState:
     """Check a state against a device and fill in the defaults; nothing is touched.
 
-    Parameters
-    ----------
-    state : mapping
-        state ("random" or "sequential"); optional target_offset, target_size, io_size_max,
-        random_bytes [bytes], seed.
-    info : DeviceInfo
-        The device.
+    `state`: state ("random" or "sequential"); optional target_offset, target_size, io_size_max,
+    random_bytes [bytes], seed. `info`: the device.
 
     Examples
     --------

@@ -79,19 +79,11 @@ def serve(
 ) -> "_native.Handle[ServerResult]":
     """Serve devices until the work is cancelled; clients may connect as soon as this returns.
 
-    Parameters
-    ----------
-    listeners : sequence of Listener
-        Sockets for clients.
-    exports : sequence of Export
-        The exports; each has a unique name.
-    speed : float
-        Slow-down relative to the model: 1 keeps its response times, 10 is for software that is too
-        fast for this machine, 0 disables timing.
-    statistics : Listener, optional
-        A client that connects there gets the statistics so far, as `server_result` returns them.
-    record : Path, optional
-        A new file for every read and write, including write zeroes, in the MSR Cambridge format.
+    `listeners`: sockets for clients. `exports`: the exports; each has a unique name. `speed`:
+    slow-down relative to the model: 1 keeps its response times, 10 is for software that is too fast
+    for this machine, 0 disables timing. `statistics`: a client that connects there gets the
+    statistics so far, as `server_result` returns them. `record`: a new file for every read and
+    write, including write zeroes, in the MSR Cambridge format.
     """
     names = [export.name for export in exports]
     repeated = sorted({name for name in names if names.count(name) > 1})

@@ -242,10 +242,7 @@ def local(workers: int) -> Iterator[Cluster]:
 def connect(scheduler: str) -> Iterator[Cluster]:
     """Use the workers of a running scheduler.
 
-    Parameters
-    ----------
-    scheduler : str
-        Its address, as in tls://host:8786.
+    `scheduler`: its address, as in tls://host:8786.
     """
     with library() as distributed, client_of(distributed, scheduler) as client:
         try:
@@ -329,12 +326,8 @@ def dask_setup(_worker: object) -> None:
 class Bundles:
     """The waiting points, in bundles.
 
-    Parameters
-    ----------
-    count : int
-        Number of points; they are identified by their index.
-    single : bool
-        Whether each point is sent alone, because it requires a certain worker.
+    `count`: number of points; they are identified by their index. `single`: whether each point is
+    sent alone, because it requires a certain worker.
     """
 
     def __init__(self, count: int, *, single: bool = False) -> None:

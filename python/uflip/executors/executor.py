@@ -209,14 +209,8 @@ def on_all(
 ) -> list[Result]:
     """Call a function for every point; results are in the order of the points.
 
-    Parameters
-    ----------
-    function, points
-        As for `iterate_outcomes`.
-    on_step : callable, optional
-        Called after each point, in the order in which they finish.
-    name : callable, optional
-        Returns the name of a point.
+    `function`, `points`: as for `iterate_outcomes`. `on_step`: called after each point, in the
+    order in which they finish. `name`: returns the name of a point.
 
     Examples
     --------

@@ -324,14 +324,8 @@ def _utility(size: int, entry_bytes: int) -> float:
 def break_even_s(size: int, read: Mean, device_price: float, price_of_memory: float) -> float:
     """Return the interval below which a page that is read again belongs in memory [s].
 
-    Parameters
-    ----------
-    size : int
-        Size of the page [bytes].
-    read : Mean
-        Mean of a random read of this size.
-    device_price, price_of_memory : float
-        Price of the device, and of a GiB of memory, in the same currency.
+    `size`: size of the page [bytes]. `read`: mean of a random read of this size. `device_price`,
+    `price_of_memory`: price of the device, and of a GiB of memory, in the same currency.
 
     Examples
     --------

@@ -221,14 +221,8 @@ def is_reset_each_time(run: PlannedRun) -> bool:
 def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = SUITE) -> list[str]:
     """Return the micro-benchmarks to run, without repetition, in the order of the registry.
 
-    Parameters
-    ----------
-    only : iterable of str or None
-        Names; None: all that the device supports.
-    addresses : str
-        Addresses of the device, see `DeviceInfo.addresses`.
-    suite : str
-        One of `SUITES`.
+    `only`: names; None: all that the device supports. `addresses`: addresses of the device, see
+    `DeviceInfo.addresses`. `suite`: one of `SUITES`.
 
     Examples
     --------

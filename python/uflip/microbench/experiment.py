@@ -161,14 +161,8 @@ class Context:
     def shortened(self, pattern: str, io_count: int, writes: int = 1) -> IoCounts:
         """Return quick counts for another length, with the start-up in proportion.
 
-        Parameters
-        ----------
-        pattern : str
-            SR, RR, SW or RW.
-        io_count : int
-            Number of I/Os, without space for a start-up.
-        writes : int
-            Number of writes that `io_count` counts as one, for several processes.
+        `pattern`: SR, RR, SW or RW. `io_count`: number of I/Os, without space for a start-up.
+        `writes`: number of writes that `io_count` counts as one, for several processes.
         """
         ignored = io_count // _QUICK_IGNORED_PART if pattern == "RW" else 0
         startup_ios = -(-self._startup_space(None) // writes)
@@ -178,10 +172,7 @@ class Context:
 def run_seed(seed: int, micro_benchmark: str, pattern: str, value: int, repetition: int = 1) -> int:
     """Derive the seed of a run from its identity, so that it does not depend on the run order.
 
-    Returns
-    -------
-    int
-        53 bits, the most that JSON numbers represent exactly.
+    The result has 53 bits, the most that JSON numbers represent exactly.
     """
     text = f"{seed}/{micro_benchmark}/{pattern}/{value}"
     if repetition > 1:

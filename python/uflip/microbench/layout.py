@@ -44,18 +44,9 @@ def baseline_spec(
 ) -> Basic:
     """Return the specification of a baseline pattern, with the changes of an experiment.
 
-    Parameters
-    ----------
-    context : Context
-        The device and the scale.
-    pattern : str
-        SR, RR, SW or RW.
-    io_size : int, optional
-        I/O size [bytes]; without it the baseline's.
-    counts : IoCounts, optional
-        Length of the run; without it the ordinary length of the pattern.
-    **changes : str or int
-        Parameters beyond those of the baseline, or other values for them.
+    `context`: the device and the scale. `pattern`: SR, RR, SW or RW. `io_size`: I/O size [bytes];
+    without it the baseline's. `counts`: length of the run; without it the ordinary length of the
+    pattern. `**changes`: parameters beyond those of the baseline, or other values for them.
     """
     io_size = context.io_size if io_size is None else io_size
     counts = context.counts(pattern) if counts is None else counts
@@ -97,24 +88,10 @@ def lay_out(
 ) -> Experiment:
     """Lay out one experiment: a run for each supported value, a reason for the others.
 
-    Parameters
-    ----------
-    context : Context
-        The device and the scale.
-    varying : Varying
-        The micro-benchmark and its parameter.
-    pattern : str
-        Label of the reference pattern: "RW", or "SR/RW" for a mix.
-    values : iterable of int
-        The values of the varying parameter.
-    describe : callable
-        Makes the specification of one run.
-    why_not : callable, optional
-        Returns further reasons to skip a run.
-
-    Returns
-    -------
-    Experiment
+    `context`: the device and the scale. `varying`: the micro-benchmark and its parameter.
+    `pattern`: label of the reference pattern: "RW", or "SR/RW" for a mix. `values`: the values of
+    the varying parameter. `describe`: makes the specification of one run. `why_not`: returns
+    further reasons to skip a run.
     """
     micro_benchmark, parameter, unit = varying
     runs: list[PlannedRun] = []

@@ -101,10 +101,7 @@ class FlashDevice(Saved):
     def command(self, op: str, addresses: Sequence[Address]) -> tuple[int, list[str]]:
         """Execute one vector command, and wait for it.
 
-        Returns
-        -------
-        tuple
-            Response time [ns], and the status of every address by name.
+        Returns the response time [ns], and the status of every address by name.
 
         Examples
         --------
@@ -130,11 +127,8 @@ def _clamp_address(address: Address) -> Address:
 def open_flash_device(url: str) -> FlashDevice:
     """Open an open-channel device.
 
-    Parameters
-    ----------
-    url : str
-        `sim:NAME` with a profile of an open-channel device, with or without overrides; or
-        `sim:FILE.snapshot`, written by `FlashDevice.save`.
+    `url`: `sim:NAME` with a profile of an open-channel device, with or without overrides; or
+    `sim:FILE.snapshot`, written by `FlashDevice.save`.
 
     Examples
     --------

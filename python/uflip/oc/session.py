@@ -69,12 +69,7 @@ def choose_sacrifice(info: DeviceInfo, named: str | None) -> Block:
 
     On a simulated device the default is the last block; on any other device the user must name one.
 
-    Parameters
-    ----------
-    info : DeviceInfo
-        The device.
-    named : str or None
-        CHANNEL:LUN:BLOCK.
+    `info`: the device. `named`: CHANNEL:LUN:BLOCK.
 
     Examples
     --------
@@ -173,12 +168,7 @@ class JobStatistics:
 def job_statistics(trace: _native.FlashTrace, sector_bytes: int) -> JobStatistics:
     """Return the statistics of the log of a job.
 
-    Parameters
-    ----------
-    trace : FlashTrace
-        The log of a job over pages.
-    sector_bytes : int
-        Sector size of its device [bytes].
+    `trace`: the log of a job over pages. `sector_bytes`: sector size of its device [bytes].
     """
     series = ResponseSeries.from_trace(trace)
     numbers = np.asarray(trace.column("status"))

@@ -104,12 +104,7 @@ def named_twins(paths: Sequence[Path]) -> Twins:
 def parse_request(document: object, twins: Twins = NO_TWINS) -> PlayRequest:
     """Parse a request.
 
-    Parameters
-    ----------
-    document : object
-        Fields: device, keys, benchmark, pattern, options.
-    twins : mapping of str to Path
-        Further devices.
+    `document`: fields: device, keys, benchmark, pattern, options. `twins`: further devices.
     """
     device, keys = text_field(document, "device"), _text_fields(document, "keys")
     target = device_of(device, keys, twins)

@@ -34,10 +34,7 @@ class ConstantSource:
 def profile_names(interface: str | None = None) -> list[str]:
     """Return the names of the simulated devices that come with uflip.
 
-    Parameters
-    ----------
-    interface : str, optional
-        Only those of this interface: "block" or "open_channel".
+    `interface`: only those of this interface: "block" or "open_channel".
     """
     names = sorted(entry.stem for entry in _FOLDER.glob("*.toml"))
     if interface is None:
@@ -125,10 +122,7 @@ def _read(name: str) -> tuple[str, str, str]:
 def twin_errors(name: str) -> "TwinErrors | None":
     """Return the errors of a twin: the table `[twin_errors]` of a valid profile; None without it.
 
-    Raises
-    ------
-    DeviceError
-        If the table has another form.
+    Raises DeviceError if the table has another form.
     """
     if not name.endswith(".toml"):
         return None
@@ -154,10 +148,7 @@ def twin_errors(name: str) -> "TwinErrors | None":
 def profile_sources(name: str) -> dict[str, ConstantSource]:
     """Return the source of each constant of a profile.
 
-    Returns
-    -------
-    dict of str to ConstantSource
-        By key, in alphabetical order.
+    Returns the reports by key, in alphabetical order.
 
     Examples
     --------

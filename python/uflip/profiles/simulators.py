@@ -161,14 +161,8 @@ def import_profile(
 ) -> ImportedProfile:
     """Translate the configuration of a simulator.
 
-    Parameters
-    ----------
-    path : Path
-        Its file, which is recognised.
-    model : str, optional
-        The SSD of NVMeVirt's file, as SAMSUNG_970PRO.
-    capacity : int, optional
-        The memory that NVMeVirt reserves [bytes].
+    `path`: its file, which is recognised. `model`: the SSD of NVMeVirt's file, as SAMSUNG_970PRO.
+    `capacity`: the memory that NVMeVirt reserves [bytes].
     """
     text = read_foreign_text(path, KIND)
     readers: dict[str, Callable[[], ImportedProfile]] = {

@@ -48,10 +48,7 @@ class BaselineTrace:
     def mean_by_cause_ms(self, slowest: float = 1.0) -> dict[str, float]:
         """Return the mean time per I/O and cause [ms], without the start-up.
 
-        Parameters
-        ----------
-        slowest
-            Share of the I/Os to include, the slowest first; at least one I/O.
+        `slowest`: share of the I/Os to include, the slowest first; at least one I/O.
         """
         count = max(round(len(self.measured_ms) * slowest), 1)
         picked = np.argsort(self.measured_ms)[-count:]

@@ -21,12 +21,8 @@ from uflip.units import format_duration_ns
 def finding(micro_benchmark: str, document: Summary) -> str:
     """Return one or two sentences on a micro-benchmark; empty if there is too little data.
 
-    Parameters
-    ----------
-    micro_benchmark
-        Its name; one without a rule of its own gets its largest effect.
-    document
-        The summary of the results.
+    `micro_benchmark`: its name; one without a rule of its own gets its largest effect. `document`:
+    the summary of the results.
     """
     failed = _with_failed_commands(document)
     runs = document["micro_benchmarks"].get(micro_benchmark, [])

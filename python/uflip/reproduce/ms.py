@@ -63,16 +63,8 @@ class BatchSeries:
 def writes(profile: str, *, settle_ios: int, ios: int, **overrides: Any) -> BatchSeries:
     """Run one batch, after `settle_ios` random writes in functional mode.
 
-    Parameters
-    ----------
-    profile : str
-        Profile of the simulated device.
-    settle_ios : int
-        Random writes that bring it into its steady state; 0: in its initial state.
-    ios : int
-        Writes of the batch.
-    overrides
-        Of the profile.
+    `profile`: profile of the simulated device. `settle_ios`: random writes that bring it into its
+    steady state; 0: in its initial state. `ios`: writes of the batch. `overrides`: of the profile.
     """
     url = device_url(profile, **overrides)
     with open_device(url, durability=FUA) as device:

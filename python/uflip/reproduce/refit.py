@@ -171,10 +171,7 @@ def minimise(
 ) -> tuple[dict[str, Number], int]:
     """Search the free constants, one by one, by ever smaller factors, for the least loss.
 
-    Returns
-    -------
-    tuple
-        The constants, and how often the loss was calculated.
+    Returns the constants, and how often the loss was calculated.
     """
     best, devices, least = dict(start), 1, loss(start)
     for factor in factors:
@@ -223,16 +220,9 @@ def fold(
 ) -> Fold:
     """Hold columns out, refit their constants with the other columns, and score the result.
 
-    Parameters
-    ----------
-    profile : str
-        The device.
-    held_out : tuple of str
-        Columns of its row.
-    leave : str
-        One of `LEAVE_OUT_UNITS`: whether other devices may use the columns.
-    values : mapping
-        Key -> value, for every device of the table.
+    `held_out`: columns of its row. `leave`: one of `LEAVE_OUT_UNITS`:
+    whether other devices may use the columns. `values`: key -> value, for every device of the
+    table.
     """
     profile_values = values[profile]
     keys = fitted_keys(profile, profile_values, held_out)

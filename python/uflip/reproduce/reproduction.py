@@ -103,13 +103,8 @@ SETTINGS: Mapping[str, Mapping[str, ConstantSource]] = {
 def fitted_by(value_id: str, device: str | None = None) -> tuple[str, ...]:
     """Return the constants that were set with a published value in view.
 
-    Parameters
-    ----------
-    value_id : str
-        One of `PUBLISHED`.
-    device : str, optional
-        The profile, with `?key=value&...` for changed keys: a changed key is not the fitted
-        one. By default the device of the value.
+    `value_id`: one of `PUBLISHED`. `device`: the profile, with `?key=value&...` for changed keys: a
+    changed key is not the fitted one. By default the device of the value.
 
     Examples
     --------

@@ -182,18 +182,9 @@ def random_requests(
 ) -> Iterator[Spec]:
     """Make random one-page requests over the whole device, one run after another.
 
-    Parameters
-    ----------
-    mode : str
-        "read" or "write".
-    page_bytes : int
-        Size of a request [bytes].
-    outstanding : int
-        Requests in flight.
-    ios : int
-        Total number of requests.
-    seed : int
-        The first run draws from this seed, the next one from the seed after it.
+    `mode`: "read" or "write". `page_bytes`: size of a request [bytes]. `outstanding`: requests in
+    flight. `ios`: total number of requests. `seed`: the first run draws from this seed, the next
+    one from the seed after it.
 
     Examples
     --------
@@ -223,16 +214,9 @@ def sequential_requests(
 ) -> Iterator[Spec]:
     """Make a sequential stream of one-page requests that wraps round the device, run after run.
 
-    Parameters
-    ----------
-    mode : str
-        "read" or "write".
-    logical_pages : int
-        Pages of the device.
-    page_bytes, outstanding, ios
-        As for `random_requests`.
-    run_ios : int
-        Requests of a run; a run ends early at the end of the device.
+    `mode`: "read" or "write". `logical_pages`: pages of the device. `page_bytes`, `outstanding`,
+    `ios`: as for `random_requests`. `run_ios`: requests of a run; a run ends early at the end of
+    the device.
 
     Examples
     --------
@@ -263,12 +247,8 @@ def mixed_requests(
 ) -> Spec:
     """Make a single run of random reads and writes, in which each request draws its kind.
 
-    Parameters
-    ----------
-    read_percent : int
-        The probability of a read, 1 to 99 [%].
-    page_bytes, outstanding, ios, seed
-        As for `random_requests`.
+    `read_percent`: the probability of a read, 1 to 99 [%]. `page_bytes`, `outstanding`, `ios`,
+    `seed`: as for `random_requests`.
 
     Examples
     --------

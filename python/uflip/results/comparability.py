@@ -227,11 +227,8 @@ CONDITIONS = (
 def differences(first: Document, second: Document) -> list[StoredWarning]:
     """Return the conditions under which two results differ.
 
-    Returns
-    -------
-    list of StoredWarning
-        One per condition, in the order of `CONDITIONS`; empty for results that may be compared. An
-        unknown condition counts as different.
+    Returns one warning per condition, in the order of `CONDITIONS`; empty for results that may be compared.
+    An unknown condition counts as different.
     """
     return [
         _difference(condition, first, second)
@@ -357,11 +354,8 @@ def window_warnings(
 ) -> list[StoredWarning]:
     """Return a warning about experiments whose runs measured different sections.
 
-    Parameters
-    ----------
-    named
-        For each experiment: name, reason for a missing verdict, and the experiment in either
-        result.
+    `named`: for each experiment: name, reason for a missing verdict, and the experiment in either
+    result.
     """
     rows = [row for row in named if row[1] == WINDOW]
     if not rows:

@@ -137,12 +137,9 @@ def repeatability(
 ) -> dict[str, BaselineRepeats | None]:
     """Return the spread of the means of each baseline pattern.
 
-    Returns
-    -------
-    dict
-        By label: the number of `experiments`, `smallest_ns` and `largest_ns` of their means, and
-        the `factor` between them; None where the pattern ran only once. Of several I/O sizes and
-        targets, those of the baseline, or else those that ran most often.
+    Returns, by label: the number of `experiments`, `smallest_ns` and `largest_ns` of their means,
+    and the `factor` between them; None where the pattern ran only once. Of several I/O sizes and
+    targets, those of the baseline, or else those that ran most often.
     """
     spreads: dict[str, BaselineRepeats | None] = {}
     for label in LABELS.values():

@@ -42,16 +42,10 @@ class _Occupancy:
 class Lanes:
     """The operations of a recorded run, and for each die and channel its operations in order.
 
-    Parameters
-    ----------
-    operations : Operations
-        The recorded operations.
-    numbers : numpy.ndarray or None
-        Number of each I/O in the run, by the order of submission; None if they are equal.
-    begin_ns : int
-        Time of the first submission, the zero of pictures [ns since the run began].
-    holds : bool
-        Whether a program holds its channel until the die is free, as on an open-channel device.
+    `operations`: the recorded operations. `numbers`: number of each I/O in the run, by the order of
+    submission; None if they are equal. `begin_ns`: time of the first submission, the zero of
+    pictures [ns since the run began]. `holds`: whether a program holds its channel until the die is
+    free, as on an open-channel device.
     """
 
     def __init__(

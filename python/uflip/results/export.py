@@ -96,14 +96,8 @@ SCOPES = {
 def export(results: Results, out: Path, file_format: str) -> list[Path]:
     """Export a result folder.
 
-    Parameters
-    ----------
-    results
-        The results; only finished runs are exported.
-    out
-        The folder to make; it must not exist.
-    file_format
-        One of `FORMATS`.
+    `results`: the results; only finished runs are exported. `out`: the folder to make; it must not
+    exist. `file_format`: one of `FORMATS`.
     """
     if file_format not in FORMATS:
         raise unknown_name("export format", file_format, FORMATS, where="--format")

@@ -44,26 +44,13 @@ def manifest_of(
 ) -> Manifest:
     """Return the manifest of a benchmark that is about to run.
 
-    Parameters
-    ----------
-    device, host, harness
-        Properties of the device, the host's provenance, the cost of the harness per I/O.
-    scale, seed, pause_ns
-        As planned.
-    state : DeviceState, optional
-        The state of the device.
-    target_size_bytes : int, optional
-        The part of the device that is used, from its beginning.
-    repetitions : int
-        Number of repetitions of each run.
-    method : str
-        Rule for the length of runs: "auto" or "paper".
-    durability : str
-        Durability of writes, see `uflip.durability`.
-    plan, skipped
-        Planned runs, and skipped ones with reasons: objects with the fields of their entries.
-    warnings
-        Warnings of the plan, plain dictionaries.
+    `device`, `host`, `harness`: properties of the device, the host's provenance, the cost of the
+    harness per I/O. `scale`, `seed`, `pause_ns`: as planned. `state`: the state of the device.
+    `target_size_bytes`: the part of the device that is used, from its beginning. `repetitions`:
+    number of repetitions of each run. `method`: rule for the length of runs: "auto" or "paper".
+    `durability`: durability of writes, see `uflip.durability`. `plan`, `skipped`: planned runs, and
+    skipped ones with reasons: objects with the fields of their entries. `warnings`: warnings of the
+    plan, plain dictionaries.
     """
     return msgspec.convert(
         {

@@ -109,12 +109,9 @@ def characteristics(
 ) -> KeyCharacteristics:
     """Work out the ten key characteristics.
 
-    Parameters
-    ----------
-    baselines_ms
-        Pattern → mean [ms] of SR, RR, SW and RW, None where not measured.
-    micro_benchmarks
-        Name → runs of a summary: `pattern`, `value`, `spec`, and `statistics` with `mean_ns`.
+    `baselines_ms`: pattern → mean [ms] of SR, RR, SW and RW, None where not measured.
+    `micro_benchmarks`: name → runs of a summary: `pattern`, `value`, `spec`, and `statistics` with
+    `mean_ns`.
     """
     means = {name: baselines_ms.get(name) for name in ("SR", "RR", "SW", "RW")}
     sequential, random = means["SW"], means["RW"]
@@ -232,14 +229,8 @@ def without_degradation(
 ) -> Finding:
     """Find the largest value up to which a mean is without significant degradation.
 
-    Parameters
-    ----------
-    curve
-        Size of the area [bytes], or number of partitions → mean [ms], ascending.
-    sequential, random
-        Means of the baselines [ms].
-    least
-        The smallest meaningful value.
+    `curve`: size of the area [bytes], or number of partitions → mean [ms], ascending. `sequential`,
+    `random`: means of the baselines [ms]. `least`: the smallest meaningful value.
 
     Examples
     --------
@@ -281,14 +272,8 @@ def large_increments(
 ) -> Finding:
     """Compare the worst of the gaps from 1 to 8 MB with random writes.
 
-    Parameters
-    ----------
-    order
-        Incr → mean of sequential writes [ms].
-    io_size
-        I/O size of those runs [bytes]: the gap is `Incr` times it.
-    random
-        Mean of the random write baseline [ms].
+    `order`: incr → mean of sequential writes [ms]. `io_size`: I/O size of those runs [bytes]: the
+    gap is `Incr` times it. `random`: mean of the random write baseline [ms].
     """
     if not random or not io_size:
         return NOT_MEASURED

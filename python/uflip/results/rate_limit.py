@@ -142,10 +142,7 @@ class Trend:
 def find_trend(means_ns: Mapping[str, Sequence[float]]) -> Trend | None:
     """Test whether the same patterns become slower, or quicker, in the course of a benchmark.
 
-    Parameters
-    ----------
-    means_ns
-        Pattern -> its means in the order in which they were measured [ns].
+    `means_ns`: pattern -> its means in the order in which they were measured [ns].
     """
     score, variance = 0, 0.0
     repeated = {name: each for name, each in means_ns.items() if len(each) >= MIN_MEASUREMENTS}
@@ -220,10 +217,7 @@ def find_ticks(
     more (a busy host delays some of them), by chance in one of a million runs, ten I/Os at least, a
     fifth of all time. A device with a period of exactly a tick looks the same.
 
-    Parameters
-    ----------
-    submit_ns, response_time_ns
-        Values of all I/Os (n,), on one clock [ns].
+    `submit_ns`, `response_time_ns`: values of all I/Os (n,), on one clock [ns].
 
     Examples
     --------

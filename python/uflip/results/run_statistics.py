@@ -147,13 +147,10 @@ def describe(
 ) -> OneRun:
     """Describe a run as plain data: the output of `uflip pattern --json`.
 
-    Returns
-    -------
-    OneRun
-        device, durability, spec, elapsed_ns, ios, bytes, ignored. Of the measured I/Os:
-        ios_per_s, bytes_per_s, statistics, components (of a mix), by_mode (with several modes),
-        causes_ns (mean per I/O). Of the whole run: counters, write_amplification, energy and power
-        where they are known, ended (None, or the end of a run with a stop rule).
+    Returns device, durability, spec, elapsed_ns, ios, bytes, ignored. Of the measured I/Os:
+    ios_per_s, bytes_per_s, statistics, components (of a mix), by_mode (with several modes),
+    causes_ns (mean per I/O). Of the whole run: counters, write_amplification, energy and power
+    where they are known, ended (None, or the end of a run with a stop rule).
     """
     measured = statistics_of([trace])
     statistics = measured.statistics

@@ -68,10 +68,7 @@ ENDINGS = SUMMARY, PYRAMID = (".json", ".pyramid.npy")
 class SummaryCache:
     """The cached summaries of a result folder.
 
-    Parameters
-    ----------
-    folder : Path
-        The result folder; the cache may be empty.
+    `folder`: the result folder; the cache may be empty.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -144,12 +141,7 @@ class SummaryCache:
 class SummaryWriter:
     """Caches the summaries of a running benchmark.
 
-    Parameters
-    ----------
-    folder : Path
-        Its result folder.
-    page_bytes : int or None
-        Size of a flash page of its device [bytes].
+    `folder`: its result folder. `page_bytes`: size of a flash page of its device [bytes].
     """
 
     def __init__(self, folder: Path, page_bytes: int | None) -> None:
@@ -282,17 +274,9 @@ def experiment_of(run: StoredRun | PlanEntry) -> tuple[Any, ...]:
 def merge_repetitions(parts: Sequence[RepetitionPart]) -> RunSummary:
     """Summarise the repetitions of a run: the statistics are those of all their I/Os.
 
-    Parameters
-    ----------
-    parts : sequence of RepetitionPart
-        One or more, in the order of the plan.
-
-    Returns
-    -------
-    RunSummary
-        That of the first run; `statistics` and `by_mode` cover all repetitions, and are null if
-        they contain only start-up. `repetitions` has each; `disagreement` is the range of their
-        means relative to its middle, null for a single run.
+    `parts`: one or more, in the order of the plan. Returns that of the first run; `statistics` and
+    `by_mode` cover all repetitions, and are null if they contain only start-up. `repetitions` has
+    each; `disagreement` is the range of their means relative to its middle, null for a single run.
     """
     first, traces = parts[0], [part.trace for part in parts]
     repetitions = [part.convergence() for part in parts]
@@ -363,13 +347,9 @@ WEAR = {"reads": "read_ns", "writes": "write_ns", "erases": "erase_ns"}
 def job_summary(run: Any, log: _native.FlashTrace) -> RunSummary:
     """Summarise a job: `statistics` are those of its reads and writes; each operation is separate.
 
-    Parameters
-    ----------
-    run
-        The planned or stored run: id, pattern, parameter, value, unit.
-    log
-        Its log. For a wear job, `statistics` is null, and those of an operation are of its means
-        in each cycle. Any other job has an interval of the mean, as a run of fixed length.
+    `run`: the planned or stored run: id, pattern, parameter, value, unit. `log`: its log. For a
+    wear job, `statistics` is null, and those of an operation are of its means in each cycle. Any
+    other job has an interval of the mean, as a run of fixed length.
     """
     wears_out = WEAR["erases"] in log.columns
     times = {op: _times(log, number, op) for number, op in enumerate(OPS)}

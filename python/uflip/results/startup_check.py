@@ -181,18 +181,9 @@ def has_free_space(
     space of most drives, and what was trimmed before. Writes in place also change what is left to
     collect: until they have written the spare space, it holds old copies of other data.
 
-    Parameters
-    ----------
-    name : str
-        The micro-benchmark.
-    value : float or None
-        What it varies; of `deallocate` the trimmed part of the device [%].
-    spec : Spec
-        The run.
-    baselines : iterable of Spec
-        The baseline runs.
-    capacity : int
-        Size of the device [bytes].
+    `name`: the micro-benchmark. `value`: what it varies; of `deallocate` the trimmed part of the
+    device [%]. `spec`: the run. `baselines`: the baseline runs. `capacity`: size of the device
+    [bytes].
     """
     if name in CACHE_BURSTS or not isinstance(spec, Basic | Mix):
         return False
@@ -261,14 +252,8 @@ def check_runs(
 ) -> Checked:
     """Find the runs that are not clear of the start-up, and those that never left the write cache.
 
-    Parameters
-    ----------
-    runs : sequence of StartupInput
-        All runs; those of the interference experiment stand in for baselines that are missing.
-    phases, plan
-        The values of the manifest.
-    capacity : int
-        Size of the device [bytes].
+    `runs`: all runs; those of the interference experiment stand in for baselines that are missing.
+    `phases`, `plan`: the values of the manifest. `capacity`: size of the device [bytes].
     """
     baselines = _Baselines(runs, phases, capacity)
     startup = None if phases is None else baseline_startup(phases, plan)

@@ -145,15 +145,9 @@ def check_record_path(path: Path) -> None:
 def open_record(path: Path, info: DeviceInfo, *, ours_is_last: bool = False) -> StateRecord:
     """Open the record of a device, or begin a new one.
 
-    Parameters
-    ----------
-    path : Path
-        The file; it may not exist yet.
-    info : DeviceInfo
-        The device, as it is now.
-    ours_is_last : bool
-        Whether the last write to the device is known to come from our own interrupted run, after
-        which no record could be written.
+    `path`: the file; it may not exist yet. `info`: the device, as it is now. `ours_is_last`:
+    whether the last write to the device is known to come from our own interrupted run, after which
+    no record could be written.
     """
     check_record_path(path)
     state = state_record.read(path)

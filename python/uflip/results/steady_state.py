@@ -51,14 +51,8 @@ Samples = Mapping[str, Sequence[int]]
 def rounds_of(trace: _native.Trace, samples: Samples, page_bytes: int | None) -> list[RoundSummary]:
     """Divide a run into rounds of equal numbers of writes.
 
-    Parameters
-    ----------
-    trace
-        A run with writes of one size, possibly among trims.
-    samples
-        Counters sampled during the run.
-    page_bytes
-        Size of a flash page [bytes].
+    `trace`: a run with writes of one size, possibly among trims. `samples`: counters sampled during
+    the run. `page_bytes`: size of a flash page [bytes].
     """
     names = ("submit_ns", "response_time_ns", "io_size_bytes")
     submitted, times, sizes = (as_array(trace, name) for name in names)
@@ -110,12 +104,8 @@ def _tail(times: NDArray[np.uint64]) -> int:
 def steadiness(repetitions: Sequence[Sequence[RoundSummary]], needed: int) -> Steadiness | None:
     """Return the verdict on the repetitions of a run; None if nothing was written.
 
-    Parameters
-    ----------
-    repetitions
-        The rounds of each repetition.
-    needed
-        Least amount written before a steady verdict: `uflip.startup.steady_bytes` [bytes].
+    `repetitions`: the rounds of each repetition. `needed`: least amount written before a steady
+    verdict: `uflip.startup.steady_bytes` [bytes].
     """
     if not repetitions or not all(repetitions):
         return None

@@ -64,19 +64,15 @@ WARM_SHARE = 0.8
 def summary(results: Results) -> Summary:
     """Summarise a result folder.
 
-    Returns
-    -------
-    dict
-        ``device``; ``baselines_ms`` (pattern → mean [ms], null if not measured) with
-        ``baseline_io_size_bytes``; ``repeatability`` (`uflip.results.consistency`);
-        ``key_characteristics`` (`uflip.results.key_characteristics`);
-        ``baselines`` and ``micro_benchmarks`` (name → list of runs),
-        a run being pattern, parameter, value, unit, ``io_count``, ``io_ignore``, ``statistics``
-        [ns] of all repetitions, ``repetitions``, ``disagreement``, ``together``,
-        ``components`` of a mix, ``time_spent_ns`` (mean per I/O and cause; simulated
-        devices), ``counters``, ``write_amplification``, ``drive`` (counters of a real drive),
-        resolved ``spec`` and ``run`` (its id); ``drive`` over all runs; ``missing`` runs,
-        ``skipped``, ``warnings``, and the provenance.
+    Returns ``device``; ``baselines_ms`` (pattern → mean [ms], null if not measured) with
+    ``baseline_io_size_bytes``; ``repeatability`` (`uflip.results.consistency`);
+    ``key_characteristics`` (`uflip.results.key_characteristics`); ``baselines`` and
+    ``micro_benchmarks`` (name → list of runs), a run being pattern, parameter, value, unit,
+    ``io_count``, ``io_ignore``, ``statistics`` [ns] of all repetitions, ``repetitions``,
+    ``disagreement``, ``together``, ``components`` of a mix, ``time_spent_ns`` (mean per I/O and
+    cause; simulated devices), ``counters``, ``write_amplification``, ``drive`` (counters of a real
+    drive), resolved ``spec`` and ``run`` (its id); ``drive`` over all runs; ``missing`` runs,
+    ``skipped``, ``warnings``, and the provenance.
     """
     marks = marks_of(results.warnings)
     runs = [
@@ -170,14 +166,8 @@ def _cold_reads(
     mean of nine of them by less, and another page read on the way changes it by more. A run is cold
     if the share of first visits changes its mean by more than `AGREEMENT`.
 
-    Parameters
-    ----------
-    baseline : dict or None
-        Random reads over the whole target.
-    experiments : iterable of dict
-        All others; judged are random reads of the same size.
-    capacity : int
-        Size of the target [bytes].
+    `baseline`: random reads over the whole target. `experiments`: all others; judged are random
+    reads of the same size. `capacity`: size of the target [bytes].
     """
     if baseline is None or baseline["statistics"] is None:
         return set()

@@ -91,14 +91,8 @@ class Examiner:
     def examine(self, entry: PlanEntry, trace: Any, about: About | None = None) -> None:
         """Apply every check to one run.
 
-        Parameters
-        ----------
-        entry
-            Its entry in the plan.
-        trace
-            Its native trace, fresh or loaded.
-        about
-            Metadata of a fresh run; a loaded one contains it.
+        `entry`: its entry in the plan. `trace`: its native trace, fresh or loaded. `about`:
+        metadata of a fresh run; a loaded one contains it.
         """
         run_id, spec = entry.id, read_spec(trace.spec_json)
         if about is None:

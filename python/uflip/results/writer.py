@@ -81,12 +81,8 @@ class ResultsWriter:
     def create(cls, path: str | os.PathLike[str], content: Manifest) -> ResultsWriter:
         """Make a result folder with its manifest.
 
-        Parameters
-        ----------
-        path : path
-            An unused name; missing parents are made.
-        content : Manifest
-            From `uflip.results.initial_manifest.manifest_of`.
+        `path`: an unused name; missing parents are made. `content`: from
+        `uflip.results.initial_manifest.manifest_of`.
         """
         folder = Path(path)
         refuse_existing(folder)

@@ -69,16 +69,8 @@ ADDRESSES = 10_000
 class RequestLimits:
     """Middleware that checks host names, request sizes and rates, and counts requests.
 
-    Parameters
-    ----------
-    app : ASGI application
-        The application behind it.
-    hosts : set of str
-        Accepted host names; empty: any, for a proxy in front that checks them.
-    per_minute : int
-        Requests a minute of one address.
-    counts : Counts
-        Records the answers.
+    `app`: the application behind it. `hosts`: accepted host names; empty: any, for a proxy in front
+    that checks them. `per_minute`: requests a minute of one address. `counts`: records the answers.
     """
 
     def __init__(
@@ -208,14 +200,8 @@ def application(
 ) -> "ASGIApp":
     """Return the ASGI application of a site.
 
-    Parameters
-    ----------
-    site : Site
-        Open.
-    hosts : set of str
-        Accepted host names (with port); empty: any.
-    per_minute : int
-        Requests a minute of one caller.
+    `site`: open. `hosts`: accepted host names (with port); empty: any. `per_minute`: requests a
+    minute of one caller.
     """
     app = FastAPI(
         title="uflip results",
@@ -322,17 +308,9 @@ def _json(
 def serve(site: Site, listener: socket.socket, *, any_host: bool, per_minute: int) -> None:
     """Serve requests until a signal arrives.
 
-    Parameters
-    ----------
-    site : Site
-        An open site.
-    listener : socket
-        A bound socket.
-    any_host : bool
-        Accept any host name: only a proxy reaches this server, checks host names, and passes
-        client addresses on (`X-Forwarded-For`).
-    per_minute : int
-        Requests a minute of one caller.
+    `site`: an open site. `listener`: a bound socket. `any_host`: accept any host name: only a proxy
+    reaches this server, checks host names, and passes client addresses on (`X-Forwarded-For`).
+    `per_minute`: requests a minute of one caller.
     """
     import uvicorn
 

@@ -31,12 +31,8 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 class Blobs:
     """The files of a site.
 
-    Parameters
-    ----------
-    root : Path
-        The site's folder.
-    bucket : Bucket, optional
-        Object storage for the files; the folder is then a cache of it.
+    `root`: the site's folder. `bucket`: object storage for the files; the folder is then a cache of
+    it.
     """
 
     def __init__(self, root: Path, bucket: Bucket | None = None) -> None:
@@ -111,13 +107,8 @@ class Blobs:
     def receive(self, submission: str, parts: Sequence[tuple[FilePart, int]]) -> dict[str, int]:
         """Append parts to files; the last part of a file makes it a blob.
 
-        Parameters
-        ----------
-        submission : str
-            Id of the upload.
-        parts : sequence of (Part, int)
-            Each begins where the previous part of its file ended; with the length of the whole file
-            [bytes].
+        `submission`: id of the upload. `parts`: each begins where the previous part of its file
+        ended; with the length of the whole file (Part, int) [bytes].
         """
         with self._locked_upload(submission):
             received: dict[str, int] = {}

@@ -32,17 +32,8 @@ DELETE_BATCH = 1000
 class Bucket:
     """Object storage of files by their digests.
 
-    Parameters
-    ----------
-    url : str
-        As in `s3://BUCKET/PREFIX`.
-
-    Raises
-    ------
-    UnavailableError
-        If obstore is not installed, or the server does not answer.
-    UsageError
-        If the URL is malformed.
+    `url`: as in `s3://BUCKET/PREFIX`. Raises UnavailableError if obstore is not installed, or the
+    server does not answer. Raises UsageError if the URL is malformed.
     """
 
     def __init__(self, url: str) -> None:

@@ -123,12 +123,7 @@ class PreparedResult:
 def prepare(folder: Path, scratch: Path) -> PreparedResult:
     """Make a copy of a result folder without private values.
 
-    Parameters
-    ----------
-    folder : Path
-        Of `uflip run`.
-    scratch : Path
-        An empty folder.
+    `folder`: of `uflip run`. `scratch`: an empty folder.
     """
     copy = scratch / "result"
     redactions = redacted_copy(folder, copy)
@@ -202,19 +197,9 @@ def missing(prepared: PreparedResult, received: Mapping[str, int]) -> list[Missi
 class Client:
     """A connection to a site; use it in a `with` block.
 
-    Parameters
-    ----------
-    url : str
-        Address of the site, as in `https://results.example.org`.
-    token : str, optional
-        Authenticates the user; by default that of the environment (`UFLIP_SITE_TOKEN`).
-
-    Raises
-    ------
-    UsageError
-        If the address or the token is malformed.
-    UnavailableError
-        If httpx is not installed.
+    `url`: address of the site, as in `https://results.example.org`. `token`: authenticates the
+    user; by default that of the environment (`UFLIP_SITE_TOKEN`). Raises UsageError if the address
+    or the token is malformed. Raises UnavailableError if httpx is not installed.
     """
 
     def __init__(self, url: str, token: str | None = None) -> None:
@@ -425,10 +410,7 @@ def _token(option: str | None) -> str | None:
 def download_result(url: str) -> Path:
     """Download the result of a permanent address into a folder that this process removes at exit.
 
-    Parameters
-    ----------
-    url : str
-        As in `https://results.example.org/results/0123456789abcdef0123456789abcdef`.
+    `url`: as in `https://results.example.org/results/0123456789abcdef0123456789abcdef`.
     """
     site, separator, result = url.rstrip("/").rpartition("/results/")
     if not separator or not result.isalnum():

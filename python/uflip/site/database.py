@@ -28,10 +28,7 @@ BACKENDS = ("sqlite", "postgresql", "postgres")
 def open_database(url: str) -> "Engine":
     """Open a database, and migrate it to this version's schema.
 
-    Parameters
-    ----------
-    url : str
-        As SQLAlchemy takes it: `sqlite:////srv/site/site.db`, `postgresql://user@host/name`.
+    `url`: as SQLAlchemy takes it: `sqlite:////srv/site/site.db`, `postgresql://user@host/name`.
     """
     check_url(url)
     from sqlalchemy import create_engine, event

@@ -53,14 +53,8 @@ class ResultFolders:
     ) -> ExaminedFolder:
         """Make and examine the folder of a result in one step.
 
-        Parameters
-        ----------
-        result : str
-            Its id.
-        files : sequence of (str, str)
-            Names in the folder, and digests.
-        new : bool
-            The result has no row yet: a folder of its name was left by a kill, and is replaced.
+        `result`: its id. `files`: names in the folder, and digests (str, str). `new`: the result
+        has no row yet: a folder of its name was left by a kill, and is replaced.
         """
         with suppress(FileExistsError), new_folder(self.path_of(result)) as hidden:
             self._blobs.assemble(hidden, files)
@@ -126,12 +120,7 @@ def parse_examination(output: Table) -> ExaminedFolder:
 class PublishedFolders(Folders):
     """The folders of published results, for the explorer: rows of the database, keyed by id.
 
-    Parameters
-    ----------
-    sessions : sessionmaker
-        Of the database.
-    folders : ResultFolders
-        The result folders; it makes missing ones.
+    `sessions`: of the database. `folders`: the result folders; it makes missing ones.
     """
 
     def __init__(self, sessions: "sessionmaker[Session]", folders: ResultFolders) -> None:

@@ -60,12 +60,7 @@ def redact_manifest(content: Manifest) -> Manifest:
 def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
     """Copy a finished result folder without private values, with a valid ledger.
 
-    Parameters
-    ----------
-    folder : Path
-        A folder of `uflip run`; it does not change.
-    out : Path
-        A path that does not exist.
+    `folder`: a folder of `uflip run`; it does not change. `out`: a path that does not exist.
     """
     state = examine(folder)
     if state.lost:

@@ -81,18 +81,9 @@ def open_site(
 ) -> Site:
     """Open a site, or create one.
 
-    Parameters
-    ----------
-    root : Path
-        Its folder.
-    database : str, optional
-        URL of the database; by default SQLite in the folder.
-    base_url : str
-        Prefix of its public addresses.
-    store : str, optional
-        URL of the bucket for the files; by default the folder alone stores them.
-    make : bool
-        Create a missing folder and database.
+    `root`: its folder. `database`: URL of the database; by default SQLite in the folder.
+    `base_url`: prefix of its public addresses. `store`: URL of the bucket for the files; by default
+    the folder alone stores them. `make`: create a missing folder and database.
     """
     bucket = Bucket(store) if store else None
     url = database_of(root, database)

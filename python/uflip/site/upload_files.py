@@ -49,10 +49,7 @@ class Offer:
 def parse_offer(content: bytes) -> list[UploadFile]:
     """Return the files that the body of a request lists.
 
-    Raises
-    ------
-    UsageError
-        If it is no list of files.
+    Raises UsageError if it is not a list of files.
     """
     try:
         return msgspec.json.decode(content, type=Offer).files

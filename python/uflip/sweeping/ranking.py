@@ -64,10 +64,7 @@ def measures(spec: Spec, *, timed: bool = True) -> list[str]:
 def check_measure(by: str, spec: Spec, *, timed: bool = True, where: str = "--best") -> None:
     """Reject measures that the points of a sweep do not have.
 
-    Raises
-    ------
-    UsageError
-        With a list of the possible measures.
+    Raises UsageError with a list of the possible measures.
     """
     possible = measures(spec, timed=timed)
     if by not in possible:
@@ -77,12 +74,8 @@ def check_measure(by: str, spec: Spec, *, timed: bool = True, where: str = "--be
 def may_have_measure(spec: Functions, by: str, *, timed: bool = True) -> bool:
     """Return whether a row of a pattern may have a measure; False if it certainly lacks it.
 
-    Parameters
-    ----------
-    spec : Basic, Mix or Parallel
-        Complete, as `uflip.device.resolve.resolve` returns it.
-    by : str
-        One of `measures`, for this pattern or for another one of the same sweep.
+    `spec`: complete, as `uflip.device.resolve.resolve` returns it. `by`: one of `measures`, for
+    this pattern or for another one of the same sweep.
 
     Examples
     --------
@@ -113,12 +106,7 @@ def _max_counted_ios(spec: Functions) -> int:
 def measured(row: SweepRow, by: str) -> float | None:
     """Return a measure of a row; None if it has too few I/Os.
 
-    Parameters
-    ----------
-    row : SweepRow
-        Of a sweep.
-    by : str
-        One of `measures`, or of `COSTS`.
+    `row`: of a sweep. `by`: one of `measures`, or of `COSTS`.
     """
     if by in (*RATES, *COSTS, WRITE_AMPLIFICATION):
         value: float | None = getattr(row, RATES.get(by, by))
@@ -134,17 +122,8 @@ def measured(row: SweepRow, by: str) -> float | None:
 def best(rows: Sequence[SweepRow], by: str) -> SweepRow | None:
     """Return the best row: the highest rate, the lowest response time or write amplification.
 
-    Parameters
-    ----------
-    rows : sequence of SweepRow
-        From `sweep`.
-    by : str
-        One of `measures`.
-
-    Returns
-    -------
-    SweepRow or None
-        The first of equal rows; None if no row has the measure.
+    `rows`: from `sweep`. `by`: one of `measures`. Returns the first of equal rows; None if no row
+    has the measure.
 
     Examples
     --------
@@ -162,10 +141,7 @@ def best(rows: Sequence[SweepRow], by: str) -> SweepRow | None:
 def check_objectives(names: Sequence[str], spec: Spec, *, timed: bool = True) -> tuple[str, ...]:
     """Reject unknown objectives.
 
-    Raises
-    ------
-    UsageError
-        With a list of objectives; also for fewer than two, or repeated ones.
+    Raises UsageError with a list of objectives; also for fewer than two, or repeated ones.
     """
     possible = [*COSTS, *measures(spec, timed=timed)]
     for name in names:
@@ -185,18 +161,9 @@ def check_objectives(names: Sequence[str], spec: Spec, *, timed: bool = True) ->
 def pareto_front(rows: Sequence[SweepRow], objectives: Sequence[str]) -> list[int]:
     """Return the indices of the rows that no other beats, in the order of the objectives.
 
-    Parameters
-    ----------
-    rows : sequence of SweepRow
-        From `sweep`; rows without one of the objectives are not on the front.
-    objectives : sequence of str
-        Of `COSTS` and `uflip.sweeping.ranking.measures`: higher rates are better, lower values of
-        all others.
-
-    Returns
-    -------
-    list of int
-        Rows that are equal in all objectives are all included.
+    `rows`: from `sweep`; rows without one of the objectives are not on the front. `objectives`: of
+    `COSTS` and `uflip.sweeping.ranking.measures`: higher rates are better, lower values of all
+    others. Rows that are equal in all objectives are all included.
 
     Examples
     --------
@@ -250,22 +217,9 @@ class SobolIndex:
 def sensitivity(rows: Sequence[SweepRow], by: str) -> list[SobolIndex]:
     """Return the indices of every varied name.
 
-    Parameters
-    ----------
-    rows : sequence of SweepRow
-        All rows of a sweep with `Sample("sobol", ...)`.
-    by : str
-        One of `uflip.sweeping.ranking.measures`.
-
-    Returns
-    -------
-    list of SobolIndex
-        In the order of the names.
-
-    Raises
-    ------
-    UsageError
-        If a row has too few I/Os for the measure.
+    `rows`: all rows of a sweep with `Sample("sobol", ...)`. `by`: one of
+    `uflip.sweeping.ranking.measures`. The result has the order of the names. Raises UsageError if a row
+    has too few I/Os for the measure.
     """
     values = [measured(row, by) for row in rows]
     present = [value for value in values if value is not None]
@@ -291,12 +245,8 @@ def sensitivity(rows: Sequence[SweepRow], by: str) -> list[SobolIndex]:
 def check_sensitivity(points: Sequence[SweepPoint], by: str, *, timed: bool = True) -> None:
     """Reject points that certainly lack a measure, before any is measured.
 
-    Raises
-    ------
-    UsageError
-        If a point has too few I/Os, or none of the mode.
-    UnavailableError
-        If the library for indices is not installed.
+    Raises UsageError if a point has too few I/Os, or none of the mode. Raises UnavailableError if
+    the library for indices is not installed.
     """
     measurable = sum(may_have_measure(point.spec, by, timed=timed) for point in points)
     if measurable < len(points):

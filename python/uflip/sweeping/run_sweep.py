@@ -50,15 +50,8 @@ class PlannedSweep:
     def carry_out(self, on_step: OnStep = ignore) -> list[SweepRow]:
         """Measure the points that have no stored row.
 
-        Parameters
-        ----------
-        on_step : callable, optional
-            Called after each point; first with the number of stored rows, if any.
-
-        Returns
-        -------
-        list of SweepRow
-            Of all points, in order.
+        `on_step`: called after each point; first with the number of stored rows, if any. Returns
+        the rows of all points, in order.
         """
         with self._open_data_set() as stored:
             rows_by_index = {} if stored is None else stored.rows(self.points)

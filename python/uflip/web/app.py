@@ -148,14 +148,8 @@ def _routes(opened: OpenResults, stage: Stage, token: str, sockets: Sequence[Pat
 def reading_routes(opened: OpenResults, prefix: str, views_offered: Sequence[str]) -> "list[Route]":
     """Return the routes for reading results, without any that run something.
 
-    Parameters
-    ----------
-    opened : OpenResults
-        The results that may be read.
-    prefix : str
-        The beginning of every path.
-    views_offered : sequence of str
-        The links at the head of the page: "site" (the page above it), "results", "play", "served".
+    `opened`: the results that may be read. `prefix`: the beginning of every path. `views_offered`:
+    the links at the head of the page: "site" (the page above it), "results", "play", "served".
     """
     from starlette.routing import Route
 

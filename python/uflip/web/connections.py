@@ -33,14 +33,8 @@ MAX_CONNECTIONS = 1000
 def bind_listener(host: str, port: int, options: str) -> socket.socket:
     """Return a socket bound to an address; the caller closes it.
 
-    Parameters
-    ----------
-    host : str
-        An address of this machine.
-    port : int
-        The port; 0: a free one.
-    options : str
-        The options that selected it, for the error.
+    `host`: an address of this machine. `port`: the port; 0: a free one. `options`: the options that
+    selected it, for the error.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)

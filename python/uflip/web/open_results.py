@@ -42,10 +42,7 @@ class ResultFolder:
 class Folders:
     """The result folders below the given ones.
 
-    Raises
-    ------
-    UsageError
-        If one of them is not a folder.
+    Raises UsageError if one of them is not a folder.
     """
 
     def __init__(self, roots: Sequence[Path]) -> None:

@@ -45,16 +45,8 @@ def serving(
 ) -> Iterator[Serving]:
     """Serve the explorer of some folders during this block.
 
-    Parameters
-    ----------
-    roots : sequence of Path
-        The folders that may be read.
-    port : int
-        The port; 0: a free one.
-    sockets : sequence of Path
-        Statistics sockets of `uflip serve`.
-    twins : sequence of Path
-        Profiles of further devices for the page Play.
+    `roots`: the folders that may be read. `port`: the port; 0: a free one. `sockets`: statistics
+    sockets of `uflip serve`. `twins`: profiles of further devices for the page Play.
     """
     playing = Stage(twins=named_twins(twins))
     try:

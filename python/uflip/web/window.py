@@ -64,16 +64,8 @@ class Picture:
 def picture(run: OpenRun, axis: Axis, low: float, high: float, columns: int) -> Picture:
     """Return the picture of a part of a run.
 
-    Parameters
-    ----------
-    run : OpenRun
-        The run.
-    axis : str
-        One of `AXES`.
-    low, high : float
-        The part: numbers of I/Os, or time since the first submission [ns].
-    columns : int
-        Approximate maximum number of rows.
+    `axis`: one of `AXES`. `low`, `high`: the part: numbers of I/Os, or time since
+    the first submission [ns]. `columns`: approximate maximum number of rows.
     """
     columns = min(max(columns, MIN_COLUMNS), MAX_COLUMNS)
     grid = run.grid()

@@ -55,18 +55,9 @@ class JobScope:
     ) -> PlannedRun:
         """Return a job over the first blocks, of the mix `pattern`.
 
-        Parameters
-        ----------
-        micro_benchmark : str
-            Its micro-benchmark.
-        name : str
-            The rest of its name.
-        pattern : str
-            Letters W and R.
-        varied : tuple
-            Its identity: name of a parameter, its value, its unit.
-        **options
-            Options that differ from the others; see docs/reference/open-channel.md.
+        `micro_benchmark`: its micro-benchmark. `name`: the rest of its name. `pattern`: letters W
+        and R. `varied`: its identity: name of a parameter, its value, its unit. `**options`:
+        options that differ from the others; see docs/reference/open-channel.md.
         """
         whole = Job(blocks=self.blocks, pages=self.geometry.pages_per_block, mix=pattern)
         named = f"{micro_benchmark}-{name}"

@@ -23,16 +23,8 @@ QUICK_IOS, IOS = 2048, 8192
 def loaded_mix(context: Context, pattern: str, sizes: tuple[int, int], first_percent: int) -> Mix:
     """Return a mix of random I/Os of two baselines, drawn, on two halves of the device.
 
-    Parameters
-    ----------
-    context : Context
-        The device and the scale.
-    pattern : str
-        For example "RR/RW".
-    sizes : tuple of int
-        I/O sizes of the two [bytes].
-    first_percent : int
-        Chance of the first [%].
+    `context`: the device and the scale. `pattern`: for example "RR/RW". `sizes`: I/O sizes of the
+    two [bytes]. `first_percent`: chance of the first [%].
     """
     half = half_size(context.capacity, max(sizes))
     # On a device that is too small the target of one I/O gives the reason: at least an I/O.

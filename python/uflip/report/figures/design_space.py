@@ -55,19 +55,9 @@ def draw_parallel(
 ) -> str:
     """Draw a line for each point across an axis for each column; return the path.
 
-    Parameters
-    ----------
-    columns : sequence
-        Varied values and measures; the last gives the colours. Points with a missing value are left
-        out.
-    title : str
-        The swept device.
-    path : Path
-        As `check_name` takes it.
-    front : sequence of int
-        Indices of points that are highlighted above the others.
-    force : bool
-        Replace any regular file of this name.
+    `columns`: varied values and measures; the last gives the colours. Points with a missing value
+    are left out. `title`: the swept device. `path`: as `check_name` takes it. `front`: indices of
+    points that are highlighted above the others. `force`: replace any regular file of this name.
     """
     from matplotlib import colormaps
     from matplotlib.collections import LineCollection

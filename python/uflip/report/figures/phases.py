@@ -42,14 +42,8 @@ def draw(
 ) -> Drawing | None:
     """Draw the long baseline runs with their phases.
 
-    Parameters
-    ----------
-    baselines
-        Their runs: phases are those of the first.
-    patterns
-        `patterns` of the phases of a manifest.
-    simulated
-        Whether to mark the figure as simulated.
+    `baselines`: their runs: phases are those of the first. `patterns`: `patterns` of the phases of
+    a manifest. `simulated`: whether to mark the figure as simulated.
     """
     analysed = [trace for trace in first_runs(baselines) if trace.pattern in patterns]
     if not analysed:

@@ -76,12 +76,7 @@ def figure(comparison: ResultComparison, name: str) -> Figure | None:
 def draw(rows: Sequence[ComparedExperiment], name: str) -> Drawing:
     """Draw rows from top to bottom.
 
-    Parameters
-    ----------
-    rows : sequence of Row
-        In their order; one at least.
-    name : str
-        Unique in the page.
+    `rows`: in their order; one at least. `name`: unique in the page.
     """
     ends = "; ".join(f"{_label(row)}: {row.ratio:.3g}" for row in rows[:3])
     panel, legend = _panel(rows)

@@ -120,14 +120,8 @@ class Drawing:
 def draw(chart: Chart, name: str, title: str, description: str) -> Drawing:
     """Draw a chart for a page.
 
-    Parameters
-    ----------
-    chart
-        The contents.
-    name
-        Unique in the page; as an anchor it becomes part of every id.
-    title, description
-        The text for a screen reader.
+    `chart`: the contents. `name`: unique in the page; as an anchor it becomes part of every id.
+    `title`, `description`: the text for a screen reader.
     """
     name = f"fig-{anchor(name)}"
     layout = lay_out(chart)
@@ -648,16 +642,9 @@ def dots_as_image(
 ) -> str:
     """Draw round translucent dots.
 
-    Parameters
-    ----------
-    at
-        Positions: x (n,) and y (n,) [points from the upper left].
-    extent
-        Width and height of the image [points]; dots outside are left out.
-    size
-        Diameter [points].
-    color, alpha
-        "#rrggbb", and the opacity of one dot.
+    `at`: positions: x (n,) and y (n,) [points from the upper left]. `extent`: width and height of
+    the image [points]; dots outside are left out. `size`: diameter [points]. `color`, `alpha`:
+    "#rrggbb", and the opacity of one dot.
     """
     width, height = (max(int(np.ceil(length * DENSITY)), 1) for length in extent)
     column, row = (np.floor(coordinates * DENSITY).astype(int) for coordinates in at)

@@ -29,14 +29,8 @@ def draw(
 ) -> Drawing | None:
     """Draw the target spaces of the sequential writes of a plan.
 
-    Parameters
-    ----------
-    spaces
-        `target_spaces` of a summary, in the order of the plan.
-    target_size_bytes
-        The part of the device that is used.
-    simulated
-        Whether to mark the figure as simulated.
+    `spaces`: `target_spaces` of a summary, in the order of the plan. `target_size_bytes`: the part
+    of the device that is used. `simulated`: whether to mark the figure as simulated.
     """
     if not spaces:
         return None

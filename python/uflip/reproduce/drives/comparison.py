@@ -114,12 +114,8 @@ class SimulatedDrive:
 def compare_drives(on_step: OnStep, folder: Path | None = None) -> list[SimulatedDrive]:
     """Fit every drive of the tables and predict all its rows.
 
-    Parameters
-    ----------
-    on_step : callable
-        Called after each drive.
-    folder : Path, optional
-        Tables beside the built-in ones: more rows, and other drives.
+    `on_step`: called after each drive. `folder`: tables beside the built-in ones: more rows, and
+    other drives.
     """
     drives = read_drives(*([BUILT_IN] if folder is None else [BUILT_IN, folder]))
     alone = on_all(partial(fit, usual_cost=None), drives)

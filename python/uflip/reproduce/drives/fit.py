@@ -43,10 +43,7 @@ LEAST_AT_LIMIT = 3
 def optimizer() -> Any:
     """Import `scipy.optimize`.
 
-    Raises
-    ------
-    UnavailableError
-        If scipy is not installed.
+    Raises UnavailableError if scipy is not installed.
     """
     try:
         from scipy import optimize
@@ -78,21 +75,10 @@ def fit(
 ) -> Constants | None:
     """Fit the constants of a drive.
 
-    Parameters
-    ----------
-    drive : Drive
-        The drive.
-    rows : sequence of Observation, optional
-        The rows; by default all calibration rows.
-    policies : iterable
-        Victim policies, and whether relocated pages fill lines of their own.
-    usual_cost : float or None
-        The usual cost of a relocated page; None lets the rows alone decide.
-
-    Returns
-    -------
-    Constants or None
-        None without a sequential and a random rate among the rows.
+    `rows`: the rows; by default all calibration rows. `policies`: victim
+    policies, and whether relocated pages fill lines of their own. `usual_cost`: the usual cost of a
+    relocated page; None lets the rows alone decide. Returns None without a sequential and a random
+    rate among the rows.
     """
     rows = calibration_rows(drive) if rows is None else rows
     zones = zone_rows(rows)
@@ -120,11 +106,8 @@ def policy_errors(
 ) -> dict[str, float]:
     """Return how well each policy can agree with the calibration rows of random writes.
 
-    Returns
-    -------
-    dict
-        `policy_name` -> the root mean square of ln(predicted / measured), each with the constants
-        that suit it best.
+    Returns `policy_name` -> the root mean square of ln(predicted / measured), each with the
+    constants that suit it best.
     """
     rows = [
         row for row in calibration_rows(drive) if _workload(row).kind not in ("sequential", "zones")
@@ -165,10 +148,7 @@ def leave_rows_out(
 ) -> list[tuple[Observation, float]]:
     """Predict each calibration row of random writes from a fit to all others.
 
-    Returns
-    -------
-    list of (Observation, float)
-        The row, and its prediction without it.
+    Returns the row, and its prediction without it (Observation, float).
     """
     rows = [row for row in calibration_rows(drive) if _workload(row).kind != "zones"]
     outcomes = []

@@ -52,14 +52,8 @@ def find_knees(
 ) -> Iterator[Knee]:
     """Yield the knees of a drive that the tables show.
 
-    Parameters
-    ----------
-    responses : sequence of LoadedResponse
-        All rows of the drive.
-    rates : sequence of int
-        Rates to whose rows constants were fitted.
-    load : ResponseConstants or None
-        The constants.
+    `responses`: all rows of the drive. `rates`: rates to whose rows constants were fitted. `load`:
+    the constants.
     """
     for percent, limit_us in LIMITS_US.items():
         times = {

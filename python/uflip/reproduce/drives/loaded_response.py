@@ -130,17 +130,9 @@ def fit_responses(
 ) -> ResponseConstants | None:
     """Fit the constants of a drive under load.
 
-    Parameters
-    ----------
-    responses : sequence of LoadedResponse
-        All rows of the drive; only calibration rows are used.
-    most_per_s : float
-        Writes per second that the drive cannot exceed: uniform writes without reads.
-
-    Returns
-    -------
-    ResponseConstants or None
-        None if a calibration row is missing.
+    `responses`: all rows of the drive; only calibration rows are used. `most_per_s`: writes per
+    second that the drive cannot exceed: uniform writes without reads. Returns None if a calibration
+    row is missing.
     """
     rates = calibration_rates(responses, most_per_s)
     sustained = sustained_rate(responses, most_per_s)

@@ -74,21 +74,10 @@ class Drive:
 def read_drives(*folders: Path) -> list[Drive]:
     """Read tables of measurements.
 
-    Parameters
-    ----------
-    folders : Path
-        Folders with `throughput.csv`, and `wear.csv` for drives that count physical writes. Rows of
-        the same phase of the same drive in several folders are repetitions.
-
-    Returns
-    -------
-    list of Drive
-        In the order of their names.
-
-    Raises
-    ------
-    ResultsError
-        If a table is missing, lacks a column, or has a value that is no number.
+    `folders`: folders with `throughput.csv`, and `wear.csv` for drives that count physical writes.
+    Rows of the same phase of the same drive in several folders are repetitions. The result has the
+    order of their names. Raises ResultsError if a table is missing, lacks a column, or has a value
+    that is no number.
 
     Examples
     --------

@@ -94,21 +94,11 @@ def combined_mean(
 ) -> Together:
     """Return the mean of the repetitions of an experiment, its interval, and whether it converged.
 
-    Parameters
-    ----------
-    repetitions
-        `mean_ns`, `half_width_ns`, `converged` and `reasons` of each; `opening_ns` where it is
-        known.
-    slowest_ns
-        Mean of the slowest baseline of the device, where it is known [ns].
-    peers
-        The pooled scatter of other experiments of the same sort (`peers_among`).
-
-    Returns
-    -------
-    dict
-        `mean_ns` and `half_width_ns` [ns], of all repetitions with a mean; `converged`. Null where
-        a repetition lacks the value.
+    `repetitions`: `mean_ns`, `half_width_ns`, `converged` and `reasons` of each; `opening_ns` where
+    it is known. `slowest_ns`: mean of the slowest baseline of the device, where it is known [ns].
+    `peers`: the pooled scatter of other experiments of the same sort (`peers_among`). Returns
+    `mean_ns` and `half_width_ns` [ns], of all repetitions with a mean; `converged`. Null where a
+    repetition lacks the value.
 
     Examples
     --------
@@ -165,16 +155,13 @@ def repetition_certainty(
 ) -> Certainty:
     """Return the statistics of repetitions, with the values that decide the next round.
 
-    Returns
-    -------
-    dict
-        As `combined_mean`, and: `allowed_ns`, the half width that is narrow enough; `expected_ns`,
-        the half width from which more repetitions are planned, at the confidence of a claim and
-        with the scatter so far; `widened`, its factor without peers like it; `supported_ns`, the
-        half width from the pooled scatter, with its `degrees` of freedom; `fewest`, the number of
-        repetitions needed; `certainly_converged`, whether it has converged and few repetitions
-        begin alike; `cannot_converge`, whether there is a reason against it that more repetitions
-        do not remove.
+    Returns as `combined_mean`, and: `allowed_ns`, the half width that is narrow enough;
+    `expected_ns`, the half width from which more repetitions are planned, at the confidence of a
+    claim and with the scatter so far; `widened`, its factor without peers like it; `supported_ns`,
+    the half width from the pooled scatter, with its `degrees` of freedom; `fewest`, the number of
+    repetitions needed; `certainly_converged`, whether it has converged and few repetitions begin
+    alike; `cannot_converge`, whether there is a reason against it that more repetitions do not
+    remove.
     """
     few_places = covers_few_places(repetitions)
     if few_places:
@@ -233,10 +220,7 @@ class RepetitionStatistics:
 
     Each trace is read once; then only its repetition record is in memory.
 
-    Parameters
-    ----------
-    trace_of : callable
-        Returns the trace of a finished run; None if it is missing.
+    `trace_of`: returns the trace of a finished run; None if it is missing.
     """
 
     def __init__(self, trace_of: Callable[[str], _native.Trace | None]) -> None:

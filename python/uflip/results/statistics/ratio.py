@@ -123,12 +123,8 @@ def mean_ratio(first: Mean, second: Mean) -> Factor:
 def verdict(ratio: Factor, repeats_to: float = 1.0) -> str:
     """Return one of `VERDICTS` on a second mean over a first one.
 
-    Parameters
-    ----------
-    ratio
-        Of the means.
-    repeats_to
-        The factor by which the same pattern differs when it is measured again.
+    `ratio`: of the means. `repeats_to`: the factor by which the same pattern differs when it is
+    measured again.
 
     Examples
     --------

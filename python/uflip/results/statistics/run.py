@@ -76,13 +76,9 @@ def _convergence_from_times(trace: _native.Trace, path: Path) -> StopSummary:
 def job_convergence(times: np.ndarray, thread: np.ndarray) -> StopSummary:
     """Return the convergence of a job over physical addresses, as for a run of fixed length.
 
-    Parameters
-    ----------
-    times : ndarray
-        Response times (n,) [ns] of the commands in the mean, in the order of submission.
-    thread : ndarray
-        The submitting thread of each (n,). With several threads, the analysis uses the mean over
-        the threads of the commands with the same number.
+    `times`: response times (n,) [ns] of the commands in the mean, in the order of submission.
+    `thread`: the submitting thread of each (n,). With several threads, the analysis uses the mean
+    over the threads of the commands with the same number.
     """
     order = np.argsort(thread, kind="stable")
     series = _in_step(times[order], np.unique(thread[order], return_inverse=True)[1])
