@@ -242,9 +242,9 @@ def unknown_name(
 ) -> UsageError:
     """Return the error for an unknown name, with all names and the nearest one.
 
-    `kind_of_thing`: what the name stands for: "profile", "micro-benchmark", .... `got`: the name that
-    was given. `known`: the names that exist. `where`: the option or place that contains the name.
-    `suggestion`: the name to suggest; by default the nearest known one.
+    `kind_of_thing`: what the name stands for: "profile", "micro-benchmark", .... `got`: the name
+    that was given. `known`: the names that exist. `where`: the option or place that contains the
+    name. `suggestion`: the name to suggest; by default the nearest known one.
 
     Examples
     --------

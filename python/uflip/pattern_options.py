@@ -141,8 +141,8 @@ def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
     """Return the specification that options describe.
 
     `typed`: the given ones of `PATTERN` and `STOPPING`: sizes and durations as texts with a unit,
-    or in bytes and nanoseconds. Returns the pattern with its `stop` if `until_converged` is given. Raises
-    UsageError for incompatible options, an unknown name, or a value that cannot be parsed.
+    or in bytes and nanoseconds. Returns the pattern with its `stop` if `until_converged` is given.
+    Raises UsageError for incompatible options, an unknown name, or a value that cannot be parsed.
 
     Examples
     --------

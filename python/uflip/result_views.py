@@ -44,9 +44,9 @@ def write_report(results: Results, out: Path, *, force: bool = False) -> int:
 
     `results`: a folder, finished or not. `out`: the HTML file; an older report of this name is
     replaced, in one step. `force`: replace any regular file of this name. Returns the size of the
-    file [bytes]. Raises ResultsError if a run file is damaged, or the report cannot be written. Raises
-    RefusedError if something else has this name. Raises UnavailableError if matplotlib or Jinja is
-    not installed.
+    file [bytes]. Raises ResultsError if a run file is damaged, or the report cannot be written.
+    Raises RefusedError if something else has this name. Raises UnavailableError if matplotlib or
+    Jinja is not installed.
     """
     target = outputs.check(out, outputs.REPORT, force=force)
     return outputs.write(target, _page(results).encode(errors="replace"))

@@ -227,8 +227,8 @@ CONDITIONS = (
 def differences(first: Document, second: Document) -> list[StoredWarning]:
     """Return the conditions under which two results differ.
 
-    Returns one warning per condition, in the order of `CONDITIONS`; empty for results that may be compared.
-    An unknown condition counts as different.
+    Returns one warning per condition, in the order of `CONDITIONS`; empty for results that may be
+    compared. An unknown condition counts as different.
     """
     return [
         _difference(condition, first, second)

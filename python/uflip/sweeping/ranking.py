@@ -218,8 +218,8 @@ def sensitivity(rows: Sequence[SweepRow], by: str) -> list[SobolIndex]:
     """Return the indices of every varied name.
 
     `rows`: all rows of a sweep with `Sample("sobol", ...)`. `by`: one of
-    `uflip.sweeping.ranking.measures`. The result has the order of the names. Raises UsageError if a row
-    has too few I/Os for the measure.
+    `uflip.sweeping.ranking.measures`. The result has the order of the names. Raises UsageError if a
+    row has too few I/Os for the measure.
     """
     values = [measured(row, by) for row in rows]
     present = [value for value in values if value is not None]
