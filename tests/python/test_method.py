@@ -199,6 +199,7 @@ def test_simulated_device_reports_busy_time() -> None:
     busy = interference.busy_ns(device)
     assert busy is not None
     assert busy > 0
+    assert interference.busy_ns(device, busy + 5) == busy + 5
     before = device.counters()
     device.idle(busy)
     settled = device.counters()

@@ -25,8 +25,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"_native"},
     "stats": {"data"},
     "accuracy": {
-        "_native", "api", "data", "device", "executors", "footprint", "microbench", "results",
-        "safe_files", "units",
+        "_native", "api", "benchmark", "data", "device", "executors", "footprint", "microbench",
+        "results", "safe_files", "units",
     },
     "analysis": {"_native", "data", "errors", "extras", "units"},
     "explain": {

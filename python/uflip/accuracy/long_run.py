@@ -32,6 +32,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from uflip import _native
+from uflip.benchmark.interference import LONGEST_BUSY_NS
 from uflip.data.device import DeviceInfo
 from uflip.data.ledger import digest_of
 from uflip.data.spec import Basic, Mix, MixPart, Parallel, Pattern, table_of
@@ -93,6 +94,11 @@ class LongRunSpec:
         return reads_few_addresses(self.spec)
 
     @property
+    def writes(self) -> bool:
+        """Whether any of its I/Os writes."""
+        return any(part.is_write for part in self.spec.parts)
+
+    @property
     def name(self) -> str:
         """Return the cache name: a hash of everything that determines the result."""
         info = _inspect(self.url)
@@ -101,6 +107,8 @@ class LongRunSpec:
         rules = [PASSES, MAX_DIFFERENCE, MIN_IOS, MAX_IOS, MAX_OVERWRITES]
         if self.depends_on_place:
             rules.append(PLACES)
+        if not self.writes:
+            rules.append(LONGEST_BUSY_NS)
         return cache.cache_key(
             "long run",
             info.model,
@@ -175,8 +183,7 @@ def _measure(question: LongRunSpec) -> LongRun:
         return _evaluate(_run(device, question.spec, question.pause_ns), settled=True)
     if question.depends_on_place:
         return _mean_over_places(device, question)
-    writes = any(part.is_write for part in question.spec.parts)
-    needed = PASSES * absorbed_bytes(info) if writes else 0
+    needed = PASSES * absorbed_bytes(info) if question.writes else 0
     rows = MIN_IOS
     while True:
         spec = _lengthen(question.spec, rows, info)
@@ -252,6 +259,8 @@ def _prepare_device(question: LongRunSpec) -> Device:
     """Return a separate device in the state of a question."""
     state = None if question.state is None else json.dumps(question.state)
     device = _device_in_state(question.url, state).clone()
+    if not question.writes:
+        device.idle(LONGEST_BUSY_NS)
     for spec in question.before:
         device.apply(spec)
     return device

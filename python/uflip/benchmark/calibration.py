@@ -18,6 +18,7 @@ from uflip.benchmark import interference, run_lengths
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.run_lengths import adapt_spec, find_phases, fixed_length_spec
 from uflip.data.manifest import Interference, Phases
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import native_errors
 from uflip.flash_waits import quickest_ns
@@ -66,11 +67,14 @@ class Calibration:
             return self._plan.pause_ns
         return max(self._plan.pause_ns, int(self._lingering["pause_ns"]))
 
-    def pause_before(self, run: PlannedRun) -> int:
+    def pause_before(self, run: PlannedRun, device: Device) -> int:
         """Return the idle time before a run that does not follow another at once [ns]."""
         number = self._number[run.id]
         before = self._plan.runs[number - 1] if number else None
-        return interference.pause_before(run, before, self.pause_ns, self._plan.device)
+        pause_ns = interference.pause_before(run, before, self.pause_ns, device.info)
+        if not interference.rests_before(run, before, device.info):
+            return pause_ns
+        return interference.busy_ns(device, pause_ns) or pause_ns
 
     def phases(self, before: PlannedRun | None = None) -> Phases | None:
         """Return the phases that the long baseline runs show; None without any.

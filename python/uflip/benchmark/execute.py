@@ -319,7 +319,7 @@ def _make(
 
     `previous_status` is that of the target after the previous run; the new status is returned.
     """
-    pause_ns = calibration.pause_before(runs[0])
+    pause_ns = calibration.pause_before(runs[0], device)
     if device.info.zoned:
         device.prepare_zones(calibration.adapted_spec(runs[0]))
     device.idle(pause_ns)

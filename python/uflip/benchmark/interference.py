@@ -244,21 +244,28 @@ def pause_before(
 ) -> int:
     """Return the idle time before a run [ns].
 
-    Longer before the first batch and after the writes of a state, whose effects must have ended.
-    Zero between the batches. The null device needs no rest, and a single pattern or replay starts
-    from the device as it is.
+    Zero between the batches. On a simulated device a rest (`rests_before`) lasts longer if it is
+    still busy then (`busy_ns`).
 
     `run`, `before`: the run, and the one before it, None for the first. `pause_ns`: the pause
     before any other run [ns]. `device`: the measured device.
     """
     if before is not None and follows_at_once(before, run):
         return 0
+    return max(pause_ns, REST_NS) if rests_before(run, before, device) else pause_ns
+
+
+def rests_before(run: PlannedRun, before: PlannedRun | None, device: DeviceInfo) -> bool:
+    """Return whether the effects of earlier writes must have ended before a run.
+
+    They must before the first batch and after the writes of a state. The null device needs no rest,
+    and a single pattern or replay starts from the device as it is.
+    """
     # After the writes of a state a device has most background work: on sim:tlc-nvme more than a
     # second. A file only lies on a device.
     is_first = (before is None or run.reset_before) and run.micro_benchmark in MICRO_BENCHMARKS
-    follows_state = is_first and device.kind != "file"
-    rests = (run.micro_benchmark == NAME or follows_state) and not device.null
-    return max(pause_ns, REST_NS) if rests else pause_ns
+    is_batch = run.micro_benchmark == NAME and (before is None or not follows_at_once(before, run))
+    return (is_batch or (is_first and device.kind != "file")) and not device.null
 
 
 def longest_gap_ns(parts: Sequence[tuple[int, Trace]]) -> int:
@@ -287,8 +294,8 @@ def busy_after_writes(device: Device, batches: Sequence[PlannedRun]) -> int | No
     return busy_ns(copy)
 
 
-def busy_ns(device: Device) -> int | None:
-    """Return the busy time of a simulated device if it idles from now on [ns].
+def busy_ns(device: Device, least_ns: int = 0) -> int | None:
+    """Return the busy time of a simulated device if it idles from now on, at least `least_ns` [ns].
 
     Measured on copies that idle for different times: the shortest idle time after which further
     idling changes no counter. None for devices that cannot be copied.
@@ -296,9 +303,9 @@ def busy_ns(device: Device) -> int | None:
     if not device.info.simulated or device.counters() is None:
         return None
     settled = _counted_after(device, LONGEST_BUSY_NS)
-    busy, idle = 0, LONGEST_BUSY_NS
-    if _counted_after(device, 0) == settled:
-        return 0
+    busy, idle = least_ns, LONGEST_BUSY_NS
+    if _counted_after(device, least_ns) == settled:
+        return least_ns
     while idle - busy > max(busy // 100, 1_000):
         middle = (busy + idle) // 2
         if _counted_after(device, middle) == settled:
