@@ -39,16 +39,23 @@ controller. On a real one, fewer than one in a hundred took longer than the quic
 operation of the fastest existing flash (`PROGRAM_NS`), and the device answers a write sooner than
 it reads. (6) Experiments of which some repetitions are marked. One is marked if most repetitions
 are, or if the mean of the marked ones differs from that of the others by more than `AGREEMENT`.
+(7) Map entries in memory. A device that reads its map from flash has the entries of a share h of
+all addresses in memory (`warm_share`). A scan finds these on its way, and evicts them: in the long
+run it waits for the map 1 / (1 − h) times as long. Random reads of a part of the device, in a mix,
+find more and more of their entries: h × capacity / part in the long run. (`cold_reads` judges those
+without writes.) Such a run is marked if that changes its mean by more than `AGREEMENT`. Only the
+causes of a simulated device show these waits.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, exp
+from math import ceil, exp, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip._native import Trace
 from uflip.data.manifest import Phases, PhasesOfPattern, PlanEntry
 from uflip.data.spec import Basic, Mix, MixPart, Spec
 from uflip.data.summary import MeanSummary, Repetitions, WarningSummary
@@ -57,9 +64,11 @@ from uflip.flash_waits import (
     BUFFER_SPEEDUP,
     DurationHistogram,
     Writes,
+    column,
     is_buffered,
     quickest_ns,
 )
+from uflip.footprint import NEARLY_ALL
 from uflip.results.statistics import AGREEMENT, MARKS, Mark
 from uflip.startup import (
     LABELS_OF_WRITES,
@@ -83,8 +92,19 @@ CACHE_BURSTS = ("cache_cliff", "cache_refill")
 BY_CHANCE = 0.01
 DEALLOCATE = "deallocate"
 TWICE = 2
+# The fastest flash on sale takes as long to read; a map entry in host memory takes less [ns].
+FLASH_READ_NS = 3_000
 # Number of parts of a run that are compared with each other.
 PARTS = 16
+
+
+@dataclass(frozen=True)
+class MapWaits:
+    """Waits of the measured I/Os for the map of the device: number of I/Os, share of the time."""
+
+    ios: int
+    waiting: int
+    share_of_time: float
 
 
 @dataclass(frozen=True)
@@ -101,6 +121,7 @@ class StartupInput:
     times_ns: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     # Means of equal parts of what was measured, in the order of the I/Os [ns].
     parts_ns: tuple[float, ...] = ()
+    map_waits: MapWaits | None = None
 
 
 @dataclass(frozen=True)
@@ -269,13 +290,18 @@ def check_runs(
     writing = [run for run in judged if run.writes]
     never = [run for run in writing if baselines.never_left(run, startup)]
     inside = []
+    warm = warm_share(judged, capacity)
     if phases is not None and startup is not None:
         for run in judged:
             if run in never or run.micro_benchmark in CACHE_BURSTS:
                 continue
             run_startup = longest_of(_relevant_patterns(run, phases), startup.io_size, settled=True)
             run_startup = baselines.only_long_run_means(run_startup)
-            mark = inside_startup(run, run_startup) or baselines.not_past(run, run_startup)
+            mark = (
+                inside_startup(run, run_startup)
+                or baselines.not_past(run, run_startup)
+                or finds_other_map(run, warm, capacity)
+            )
             inside += [] if mark is None else [mark]
     waited_after = [
         each.bytes_before_wait
@@ -324,6 +350,69 @@ def inside_startup(run: StartupInput, startup: Startup) -> StartupMark | None:
     effect = startup.write_effect if run.spec.writes else startup.read_effect
     mark = StartupMark(run.run_id, share, rows, count, ignored)
     return mark if share * effect > AGREEMENT and not _is_level(run, share) else None
+
+
+def map_waits_of(trace: Trace) -> MapWaits | None:
+    """Return the waits for the map in a run; None if no measured I/O waits, or if it is unknown."""
+    if "mapping_ns" not in trace.causes:
+        return None
+    measured = column(trace, "ignored") == 0
+    waits = column(trace, "mapping_ns")[measured]
+    waits = waits[waits >= FLASH_READ_NS]
+    total_ns = int(column(trace, "response_time_ns")[measured].sum(dtype=np.uint64))
+    waits_ns = int(waits.sum(dtype=np.uint64))
+    return MapWaits(int(measured.sum()), len(waits), waits_ns / total_ns) if len(waits) else None
+
+
+def warm_share(runs: Iterable[StartupInput], capacity: int) -> float:
+    """Return the share of all addresses with their map entries in memory; 0 if it is unknown.
+
+    At least this share of random reads over the device does not wait for the map, beyond two
+    standard errors. Judged are the smallest ones: a large read rarely finds all of its entries, and
+    may wait for another of its pages while it loads one.
+    """
+    waits = [
+        (run.spec.io_bytes, run.map_waits)
+        for run in runs
+        if run.map_waits is not None
+        and isinstance(run.spec, Basic)
+        and (run.spec.mode, run.spec.location) == ("read", "random")
+        and run.spec.target_bytes >= NEARLY_ALL * capacity
+    ]
+    smallest = min((size for size, _ in waits), default=0)
+    ios = sum(each.ios for size, each in waits if size == smallest)
+    if not ios:
+        return 0.0
+    share = 1 - sum(each.waiting for size, each in waits if size == smallest) / ios
+    return max(share - 2 * sqrt(share * (1 - share) / ios), 0.0)
+
+
+def finds_other_map(run: StartupInput, warm: float, capacity: int) -> StartupMark | None:
+    """Return the mark of a run that would wait for the map more often, or less, if it were longer.
+
+    Parameters
+    ----------
+    run : StartupInput
+        The run; judged are scans, and mixes with random reads of a part of the device.
+    warm : float
+        The share of all addresses with their map entries in memory.
+    capacity : int
+        Size of the device [bytes].
+    """
+    spec, waits = run.spec, run.map_waits
+    if waits is None or not 0 < warm < 1:
+        return None
+    later = warm
+    if isinstance(spec, Basic) and label_of(spec) == "SR" and spec.incr != 0:
+        is_scan = spec.ios * spec.processes * spec.io_bytes <= spec.target_bytes
+        later = 0.0 if is_scan else warm
+    elif isinstance(spec, Mix):
+        sizes = [part.target_bytes for part in spec.parts if label_of(part) == "RR"]
+        later = min(warm * capacity / min(sizes, default=capacity), 1.0)
+    change = waits.share_of_time * abs((1 - later) / (1 - warm) - 1)
+    if change <= AGREEMENT:
+        return None
+    return StartupMark(run.run_id, warm, 0, spec.ios, spec.ignored_ios)
 
 
 def part_means(measured_ns: NDArray[Any]) -> tuple[float, ...]:

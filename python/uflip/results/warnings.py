@@ -40,6 +40,7 @@ from uflip.results.startup_check import (
     Checked,
     StartupInput,
     check_runs,
+    map_waits_of,
     part_means,
 )
 from uflip.results.statistics import AGREEMENT, combined_mean, disagreement, run_convergence
@@ -128,6 +129,7 @@ class Examiner:
                 () if self.device.null or self.device.zoned else writes_of(trace, spec),
                 run.response_time_ns if is_long else NOTHING,
                 part_means(run.measured_ns),
+                map_waits_of(trace),
             )
         )
         if len(run.measured_ns):
