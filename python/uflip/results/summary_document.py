@@ -27,7 +27,7 @@ from uflip.data.summary import (
     TargetSpace,
     Together,
 )
-from uflip.footprint import NEARLY_ALL, reads_few_addresses
+from uflip.footprint import FEW_AT_ONE_PLACE, NEARLY_ALL, reads_few_addresses
 from uflip.results.consistency import (
     BaselineKey,
     BaselineResult,
@@ -43,6 +43,7 @@ from uflip.results.statistics import (
     AGREEMENT,
     COLD_READS,
     DEVICE_CHANGED,
+    FEW_PLACES,
     FREE_SPACE_LEFT,
     Mark,
     combined_mean,
@@ -138,6 +139,10 @@ def _judge_convergence(
             _doubt(run, DEVICE_CHANGED)
         if run["run"] in cold:
             _doubt(run, COLD_READS)
+        if len(run["repetitions"]) == 1 and reads_few_addresses(
+            typed_spec(run["spec"]), FEW_AT_ONE_PLACE
+        ):
+            _doubt(run, FEW_PLACES)
         _judge_steadiness(run, content, io_size)
 
 

@@ -40,6 +40,7 @@ from uflip.results.statistics.ratio import (
     verdict,
 )
 from uflip.results.statistics.run import (
+    FEW_PLACES,
     STARTUP_IN_MEAN,
     job_convergence,
     repetition_convergence,
@@ -50,6 +51,7 @@ __all__ = [
     "AGREEMENT",
     "COLD_READS",
     "DEVICE_CHANGED",
+    "FEW_PLACES",
     "FREE_SPACE_LEFT",
     "INSIDE_STARTUP",
     "KEEPS_HEADLINE",
