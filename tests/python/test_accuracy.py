@@ -4,6 +4,7 @@ import re
 from copy import deepcopy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import uflip
@@ -11,9 +12,12 @@ from uflip.accuracy import long_run
 from uflip.accuracy.claims import ClaimComparison, Key, compare, key_of, long_run_specs
 from uflip.accuracy.long_run import LongRun, LongRunSpec, absorbed_bytes
 from uflip.accuracy.table import DEVICES, SCALES, TableEntry, format_table, results, rows
+from uflip.benchmark.interference import REST_NS
+from uflip.data.spec import typed_spec
 from uflip.data.summary import Summary
 from uflip.device.resolve import resolve
 from uflip.results import Results, summary
+from uflip.results.startup_check import mark_of
 from uflip.spec import Mix, Spec, baseline, mix
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "accuracy.md"
@@ -85,6 +89,58 @@ def test_long_run_is_cached_by_its_spec() -> None:
     again = long_run_spec(SMALL, baseline("RR", io_size=4096, io_count=200, seed=5))
     assert again.name == spec.name
     assert long_run.long_run(again) == first
+
+
+def test_reads_do_not_wait_for_work_of_the_state(tmp_path: Path) -> None:
+    # Idle, this device collects up to 40 of the 45 spare blocks of each die: for more than 5 s.
+    url = "sim:dftl?blocks_per_die=301&idle_free_blocks=40"
+    entry = TableEntry(url, "uflip", "quick", 1, tmp_path / "result", ("baseline",))
+    (folder,) = results([entry])
+    document = summary(Results.load(folder))
+    assert Results.load(folder).runs[0].meta.pause_ns > REST_NS
+    (random_reads,) = (run for run in document["baselines"] if run["pattern"] == "RR")
+    assert random_reads["together"]["converged"]
+    spec = long_run_specs(document)[key_of("baseline", random_reads)]
+    long = long_run.long_run(spec)
+    assert random_reads["statistics"] is not None
+    assert random_reads["statistics"]["mean_ns"] == pytest.approx(long.mean_ns, rel=0.05)
+    # The long run of reads is as quick from its begin: nothing is left to collect.
+    assert long.high_ns < 1.05 * long.low_ns
+
+
+def test_scan_that_finds_map_entries_in_memory_is_marked(tmp_path: Path) -> None:
+    # 300,000 bytes hold 37,500 of 130,816 entries. In the long run a scan evicts them unread.
+    url = "sim:dftl?blocks_per_die=301&mapping_cache_bytes=300000"
+    entry = TableEntry(url, "uflip", "quick", 1, tmp_path / "result", ("baseline",))
+    document = summary(Results.load(*results([entry])))
+    scan, random_reads = (
+        next(run for run in document["baselines"] if run["pattern"] == pattern)
+        for pattern in ("SR", "RR")
+    )
+    assert mark_of(scan) == "inside_startup"
+    assert mark_of(random_reads) is None
+    for run, longer in ((scan, 1.11), (random_reads, 1.01)):
+        assert run["statistics"] is not None
+        long = long_run.long_run(long_run_spec(url, typed_spec(run["spec"])))
+        assert long.mean_ns / run["statistics"]["mean_ns"] == pytest.approx(longer, abs=0.03)
+
+
+def test_single_place_of_few_addresses_makes_no_claim(document: Summary) -> None:
+    (run,) = (
+        run
+        for run in document["micro_benchmarks"]["locality"]
+        if run["pattern"] == "SR" and run["value"] == 512 << 10
+    )
+    assert run["together"]["converged"] is False
+    assert all("few_places" in (each["reasons"] or ()) for each in run["repetitions"])
+    device = uflip.open_device(SMALL, writable=True)
+    spec = baseline("SR", io_size=32 << 10, io_count=256, target_size=512 << 10)
+    means = [
+        np.mean(device.run(spec.but(target_offset=place * 4 * MIB)).column("response_time_ns"))
+        for place in range(50)
+    ]
+    # Fewer than 98 of 100 such means are within 5 % of that of all places.
+    assert 2.33 * np.std(means) > 0.05 * np.mean(means)
 
 
 def long_run_result(mean_ns: float, *, settled: bool = True) -> LongRun:
