@@ -19,7 +19,7 @@ class MonitoredPage:
     def __init__(self, browser: "Browser", **options: Any) -> None:
         self.context = browser.new_context(viewport=options.pop("viewport", WIDE), **options)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(60_000)
         self.console_messages: list[str] = []
         self.requested_urls: list[str] = []
         self.page.on("console", lambda message: self.console_messages.append(message.text))
