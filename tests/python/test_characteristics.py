@@ -7,6 +7,7 @@ import pytest
 import stored
 from command_line import uflip
 
+from uflip.data.summary import CHARACTERISTICS, Characteristic
 from uflip.report import key_row
 from uflip.results.key_characteristics import VERDICTS, characteristics
 
@@ -85,6 +86,27 @@ def test_row_matches_hand_computation() -> None:
         "0.400", "0.500", "0.400", "9.00", "8.6 ms (6.4 ms to 12.8 ms)", "8 MB (x2)",
         "4 (x1.5)", "=", "x0.9", "x2",
     ]  # fmt: skip
+
+    assert key_row.in_words(row) == [
+        "After a pause of 8.6 ms, a random write costs about as much as a sequential one.",
+        "A random write within 8 MB costs 2 times a sequential one; anywhere, 22 times.",
+        "Sequential writes to 4 partitions side by side cost at most 1.5 times a sequential one "
+        "each, to more partitions significantly more.",
+        "A write in reverse order costs as much as a sequential one.",
+        "A write in place costs 0.9 times a sequential one.",
+        "A write 1 to 8 MB after the one before costs at most 2 times a random one.",
+    ]
+
+
+@pytest.mark.parametrize("name", CHARACTERISTICS)
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_every_verdict_is_in_words(name: Characteristic, verdict: str) -> None:
+    row = characteristics({"SR": 0.0075}, {})
+    row[name] = {"verdict": verdict, "factor": 1.0}
+    words = key_row.in_words(row)
+    bare = name in ("reverse", "in_place", "large_increments")
+    expected = verdict != "not_measured" and not (bare and verdict in ("none", "everywhere"))
+    assert len(words) == expected, "one sentence, and none about what was not measured"
 
 
 def test_cells_have_numeric_values() -> None:

@@ -545,6 +545,7 @@ export interface ResultView {
   headline: string;
   columns: string[];
   note: string;
+  characteristics: string[];
   advice: DeviceAdvice | null;
   baselines: ExperimentView[];
   benchmarks: MicroBenchmarkView[];

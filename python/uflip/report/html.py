@@ -66,7 +66,8 @@ def key_characteristics(document: Document, _traces: Traces) -> Blocks:
     if characteristics is None or not key_row.has_characteristics(document):
         return []
     row = Table(key_row.COLUMNS, [key_row.cells(characteristics)], "r")
-    return [row, Paragraph(key_row.note(), "note")]
+    words = Paragraph(" ".join(key_row.in_words(characteristics)))
+    return [words, row, Paragraph(key_row.note(), "note")]
 
 
 def design_hints(document: Document, _traces: Traces) -> Blocks:

@@ -8,7 +8,12 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from uflip.data.summary import CharacteristicVerdict, KeyCharacteristics, Summary
+from uflip.data.summary import (
+    CHARACTERISTICS,
+    CharacteristicVerdict,
+    KeyCharacteristics,
+    Summary,
+)
 from uflip.report.labels import format_ms
 from uflip.results.key_characteristics import LIKE_FACTOR, NEARLY_FACTOR
 from uflip.units import format_duration_ns
@@ -143,6 +148,52 @@ def has_characteristics(document: Summary) -> bool:
         isinstance(finding, Mapping) and finding["verdict"] != "not_measured"
         for finding in row.values()
     )
+
+
+def in_words(characteristics: KeyCharacteristics) -> list[str]:
+    """Return the characteristics in words, a sentence each; what was not measured is left out."""
+    row = characteristics
+    pause, area, partitions = row["pause"], row["locality"], row["partitions"]
+    random, sequential = row["RW_ms"], row["SW_ms"]
+    overall = f"; anywhere, {random / sequential:.2g} times" if random and sequential else ""
+    shortest = format_duration_ns(float(f"{pause.get('pause_ns') or 0:.2g}"))
+    megabytes, streams = f"{_megabytes(area) or 0:g} MB", f"{partitions.get('partitions') or 0:g}"
+    by_verdict = {
+        ("pause", "found"): f"After a pause of {shortest}, a random write costs about as much as a "
+        "sequential one.",
+        ("pause", "everywhere"): "A random write costs about as much as a sequential one without "
+        "any pause.",
+        ("pause", "none"): "No measured pause makes random writes as cheap as sequential ones.",
+        ("locality", "found"): f"A random write within {megabytes} costs {_cost(area['factor'])}"
+        f"{overall}.",
+        ("locality", "everywhere"): f"A random write costs at most {_cost(area['factor'])} in "
+        "areas of all measured sizes.",
+        ("locality", "none"): "No measured area makes random writes cheap.",
+        ("partitions", "found"): f"Sequential writes to {streams} partitions side by side cost at "
+        f"most {_cost(partitions['factor'])} each, to more partitions significantly more.",
+        ("partitions", "everywhere"): f"Sequential writes to {streams} partitions side by side, "
+        f"the most measured, cost at most {_cost(partitions['factor'])} each.",
+        ("partitions", "none"): "Sequential writes to two partitions already cost significantly "
+        "more.",
+        ("reverse", "found"): f"A write in reverse order costs {_cost(row['reverse']['factor'])}.",
+        ("in_place", "found"): f"A write in place costs {_cost(row['in_place']['factor'])}.",
+        ("large_increments", "found"): "A write 1 to 8 MB after the one before costs at most "
+        f"{_cost(row['large_increments']['factor'], 'random')}.",
+    }
+    texts = [by_verdict.get((name, row[name]["verdict"])) for name in CHARACTERISTICS]
+    unknown = [
+        name.replace("_", " ") for name in CHARACTERISTICS if row[name]["verdict"] in UNKNOWN
+    ]
+    return [
+        *(text for text in texts if text),
+        *([f"Undecided: {', '.join(unknown)}."] if unknown else []),
+    ]
+
+
+def _cost(ratio: float | None, kind: str = "sequential") -> str:
+    """Return a cost relative to a sequential or random write in words."""
+    step = factor(ratio)
+    return f"as much as a {kind} one" if step == "=" else f"{step[1:]} times a {kind} one"
 
 
 def note() -> str:

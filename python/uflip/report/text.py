@@ -130,7 +130,8 @@ def _key_characteristics(document: Summary) -> str:
     if characteristics is None or not key_row.has_characteristics(document):
         return ""
     table = Table(key_row.COLUMNS, [key_row.cells(characteristics)], "r").text("  ")
-    return f"Key characteristics\n{table}\n{_wrap(key_row.note(), indent=2)}"
+    words = _wrap(" ".join(key_row.in_words(characteristics)), indent=2)
+    return f"Key characteristics\n{table}\n{words}"
 
 
 _COLUMNS = ("I/Os", "mean", "std", "min", "p50", "p95", "p99", "max")

@@ -256,6 +256,7 @@ class ResultView(RunCountsView):
     headline: str
     columns: Sequence[str]
     note: str
+    characteristics: list[str]
     advice: DeviceAdvice | None
     baselines: list[ExperimentView]
     benchmarks: list[MicroBenchmarkView]

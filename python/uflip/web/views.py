@@ -43,7 +43,7 @@ from uflip.report.energy import energy_facts
 from uflip.report.figures.axes import positions_of
 from uflip.report.findings import finding, headline
 from uflip.report.inside import check_text, interval_text, value_text
-from uflip.report.key_row import COLUMNS, cells, has_characteristics, note, numbers
+from uflip.report.key_row import COLUMNS, cells, has_characteristics, in_words, note, numbers
 from uflip.report.labels import axis_words, counter_name, title
 from uflip.result_views import summary
 from uflip.results import Results, StoredRun
@@ -207,7 +207,7 @@ def result(opened: OpenResults, key: str) -> api_types.ResultView:
     results, document = opened.results(key), opened.summary(key)
     runs_of = {group[0].id: [run.id for run in group] for group in repeated(results.runs)}
     names = [run.id for run in results.runs]
-    counts = run_counts(document)
+    counts, row = run_counts(document), document["key_characteristics"]
     return {
         "key": key,
         "name": opened.folder(key).name,
@@ -227,6 +227,7 @@ def result(opened: OpenResults, key: str) -> api_types.ResultView:
         "headline": "" if results.is_open_channel else headline(document),
         "columns": COLUMNS,
         "note": note(),
+        "characteristics": [] if row is None else in_words(row),
         "status": counts["status"],
         "finished": counts["finished"],
         "planned": counts["planned"],
