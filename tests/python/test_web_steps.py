@@ -98,6 +98,20 @@ def test_late_answer_does_not_replace_a_later_selection(
     assert f"io={second}" in page.url
 
 
+def test_left_view_does_not_change_the_address(page: "Page", server: Serving) -> None:
+    open_run(page, server)
+    drawn = "() => Number(document.querySelector('.figure').dataset.drawn)"
+    before = page.evaluate(drawn)
+    page.locator(".pad").focus()
+    page.keyboard.press("+")
+    page.wait_for_function(
+        f"before => ({drawn})() > before && (location.hash = '#/results', true)", arg=before
+    )
+    page.get_by_role("heading", name="Results", exact=True).wait_for()
+    page.wait_for_timeout(400)  # longer than the run waits with the address of its new range
+    assert page.url.endswith("#/results")
+
+
 def test_keys_start_with_slowest_if_another_io_is_open(
     page: "Page", server: Serving, folder: Path
 ) -> None:

@@ -1,6 +1,7 @@
 // Elements of the page. Text from results enters it here, and only as text: there is no innerHTML.
 
 import { Failure } from "./api";
+import { onLeave } from "./route";
 
 export type Child = Node | string | number | null | undefined | false | Child[];
 type Props = Record<string, unknown>;
@@ -90,9 +91,10 @@ export function facts(pairs: [string, Child][]): HTMLElement {
   return h("dl", { class: "facts" }, present.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-/** Calls after a period without further calls [ms] (debounce). */
+/** Calls after a period without further calls [ms] (debounce), unless the view was left. */
 export function debounce(ms: number, call: () => void): () => void {
   let timer = 0;
+  onLeave(() => clearTimeout(timer));
   return () => {
     clearTimeout(timer);
     timer = window.setTimeout(call, ms);

@@ -23,10 +23,14 @@ export function link(view: string, parts: string[] = [], query: Record<string, s
   return `#/${[view, ...parts].map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }
 
-/** Changes the parameters of this view in the URL, without leaving it. */
+let shown = location.hash; // of the current view
+
+/** Changes the parameters of this view in the URL, without leaving it; nothing if the URL is already that of the next one. */
 export function updateQuery(changes: Record<string, string | number | null>): void {
+  if (location.hash !== shown) return;
   const { view, parts, query } = read();
   history.replaceState(null, "", link(view, parts, { ...query, ...changes }));
+  shown = location.hash;
 }
 
 // Clean-up of a view: pending requests, resize observers, timers.
@@ -38,6 +42,7 @@ export function onLeave(call: () => void): void {
 }
 
 export function leave(): void {
+  shown = location.hash;
   const calls = callbacks;
   callbacks = [];
   for (const each of calls) each();
