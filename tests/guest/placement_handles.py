@@ -19,11 +19,11 @@ EVENTS_PAGE, USAGE_PAGE = 0x23, 0x21
 
 
 def counters() -> Mapping[str, int]:
-    """Return the counters of the drive by name."""
+    """Return the counters of the drive by id."""
     with open_device(PLACED, writable=False) as device:
         read = device.drive_counters()
     assert not read.problem
-    return {counter.name: int(counter.value) for counter in read.counters}
+    return {counter.id: int(counter.value) for counter in read.counters}
 
 
 def test_handles_are_listed_and_limit_the_streams() -> None:
