@@ -16,6 +16,10 @@ from uflip.benchmark import BenchmarkRequest, Plan, estimate
 
 MIB, GIB, HOUR, MINUTE = 1 << 20, 1 << 30, 3_600_000_000_000, 60_000_000_000
 TERABYTE = 10**12
+IQ_LONG = (
+    "skew", "hot_zone", "read_only", "fill_level", "zone_size", "open_zones", "content",
+    "initial_state",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -66,6 +70,53 @@ def test_standard_plan_of_the_nine_takes_a_terabyte_less_than_eight_hours_and_si
     assert not codes(plan)
     assert time_ns < 8 * HOUR
     assert estimate(plan).bytes_written + plan.state.bytes_written < 6 * TERABYTE
+
+
+@pytest.mark.parametrize("size", [TERABYTE, 4 * TERABYTE])
+def test_standard_plan_of_iq_writes_each_value_once(drive: Any, size: int) -> None:
+    """A drive write a value, a quarter where no data moves, and a pass before each content.
+
+    The offered load has at most 2^21 I/Os a run: nothing in comparison.
+    """
+    plan, time_ns = planned(drive(size, suite="iq", only=IQ_LONG))
+    assert plan.state is not None
+    at_random = 5.25 + 5 + 6 + 5 + 6 * 0.25 + 2 + 2 + 0.25
+    in_sequence = 5 + 5 + 6 + 1
+    written = estimate(plan).bytes_written + plan.state.bytes_written
+    assert written / size == pytest.approx(4 + at_random + in_sequence, rel=0.02)
+    expected_s = state_s(size) + size / MIB * (at_random / 279 + in_sequence / 1389)
+    assert time_ns / 1e9 == pytest.approx(expected_s, rel=0.03)
+
+
+@pytest.mark.parametrize(("size", "of_nine"), [(TERABYTE, ""), (4 * TERABYTE, "8 h 00 min")])
+def test_plan_names_what_takes_more_than_eight_hours_or_six_drive_writes(
+    tmp_path: Path, size: int, of_nine: str
+) -> None:
+    device = (f"file:{tmp_path}/drive.bin", "--size", f"{size}", "--suites", "--scale", "standard")
+    outcome = uflip("plan", *device, "--json")
+    assert outcome.code == 0, outcome.err
+    costs = {cost["suite"]: cost for cost in json.loads(outcome.out)["suites"]}
+    for suite, cost in costs.items():
+        limits = [
+            limit
+            for limit, is_exceeded in (
+                ("8 h 00 min", cost["time_ns"] > 8 * HOUR),
+                ("6 drive writes", cost["drive_writes"] > 6),
+            )
+            if is_exceeded
+        ]
+        if cost["runs"]:
+            named = cost["excess"].partition(", in drive writes")[0]
+            assert named == (f"more than {' and '.join(limits)}" if limits else ""), suite
+        else:
+            assert (suite, cost["bytes_written"], cost["time_ns"]) == ("streams", 0, 0)
+            assert "one write stream" in cost["excess"]
+    assert bool(costs["uflip"]["excess"]) == bool(of_nine)
+    assert of_nine in costs["uflip"]["excess"]
+    for words in ("the state 4 (", "skew 5.", "content 7.5 (", "6 runs until steady state"):
+        assert words in costs["iq"]["excess"]
+    assert "deallocate 4 (" in costs["today"]["excess"]
+    assert "the state is enforced again" in costs["today"]["excess"]
 
 
 @pytest.mark.parametrize("size", [TERABYTE, 4 * TERABYTE])

@@ -30,6 +30,7 @@ from uflip.device.resolve import resolve
 from uflip.errors import EXIT_CODES, UsageError
 from uflip.microbench import MICRO_BENCHMARKS, micro_benchmarks_for, varied_micro_benchmarks
 from uflip.microbench.experiment import Context
+from uflip.microbench.labels import INITIAL_STATES
 from uflip.profiles import profile_names
 from uflip.profiles.keys import known_keys
 from uflip.report.html import SECTIONS
@@ -261,6 +262,7 @@ def test_micro_benchmarks_are_documented_with_their_ranges(name: str) -> None:
         "bytes": format_size,
         "ns": format_duration_ns,
         "bytes/s": lambda rate: f"{format_size(rate)}/s",
+        "state": lambda state: INITIAL_STATES[state],
     }
     for scale in SCALES:
         # A null device can do everything, but has neither zones nor write streams.

@@ -108,7 +108,7 @@ def zipf(pages: int, exponent: float) -> list[float]:
 def test_suite_is_its_own() -> None:
     assert NAMES == [
         "skew", "hot_zone", "read_only", "fill_level", "zone_size", "open_zones", "content",
-        "offered_load",
+        "initial_state", "offered_load",
     ]  # fmt: skip
     assert check_names(None, "sectors", "iq") == ["baseline", *NAMES]
     assert all(suite_of(["baseline", name]) == "iq" for name in NAMES)
@@ -116,17 +116,17 @@ def test_suite_is_its_own() -> None:
         assert len(lay_out(name, GIB, "quick").runs) < len(lay_out(name, GIB).runs)
 
 
-def test_lengths_are_one_device_to_two_from_a_random_state_and_two_from_another() -> None:
+def test_lengths_are_one_device_from_a_random_state_and_two_from_another() -> None:
+    """Uniform writes to a random device move nothing: a quarter of it suffices."""
     for name in (*DRAWN_NAMES, *ZONED_NAMES):
         for overwritten in (True, False):
             for run in lay_out(name, 1024 * GIB, overwritten=overwritten).runs:
                 stop, spec = run.spec.stop, run.spec
                 assert stop is not None
                 row = spec.second.io_bytes if isinstance(spec, Mix) else IO_SIZE
-                emptied = name == "fill_level" and run.value
-                fewest = 1 if overwritten and not emptied else 2
-                assert stop.fewest * row == fewest * 1024 * GIB
-                assert stop.most * row == 2 * 1024 * GIB
+                uniform = name == "skew" and not run.value
+                devices = (0.25 if uniform else 1) if overwritten else 2
+                assert stop.fewest * row == stop.most * row == devices * 1024 * GIB
 
 
 def test_plan_makes_long_runs_once_and_without_resets() -> None:
@@ -135,10 +135,9 @@ def test_plan_makes_long_runs_once_and_without_resets() -> None:
     plan = make_plan(info, "standard", 1, Choices(suite="iq"))
     long_runs = [run for run in plan.runs if run.micro_benchmark in (*DRAWN_NAMES, *ZONED_NAMES)]
     assert {run.repetition for run in long_runs} == {1}
-    assert not any(run.reset_before for run in plan.runs)
     device = package.inspect_device("sim:demo")
-    plan = make_plan(device, "standard", 1, Choices(suite="iq", state="random"))
-    assert {run.micro_benchmark for run in plan.runs if run.reset_before} == {"content"}
+    for each in (plan, make_plan(device, "standard", 1, Choices(suite="iq", state="random"))):
+        assert not any(run.reset_before for run in each.runs)
     names = [run.micro_benchmark for run in long_runs]
     assert names == sorted(names, key=NAMES.index)
     assert all(plan.refresh_bytes(run, 10**12) == 0 for run in long_runs)
@@ -276,6 +275,34 @@ def test_zones_that_share_blocks_cost_as_much_as_random_pages(
     )
     expected = theory.fifo(spare_factor=factor)
     assert amplification_of(device, spec) == pytest.approx(expected, rel=0.05)
+
+
+def test_writes_from_each_state_end_at_the_rate_that_greedy_theory_expects() -> None:
+    """A device with free blocks programs each page once; unwritten addresses are spare space."""
+    device = open_device(f"{ONE_DIE}&gc=greedy&state=random", writable=True)
+    plan = make_plan(device.info, "standard", 1, Choices(suite="iq", only=("initial_state",)))
+    runs = [run for run in plan.runs if run.micro_benchmark == "initial_state"]
+    assert [(run.value, run.pattern) for run in runs] == [
+        (0, "ST"), (0, "RW/RR"), (0, "RW"), (1, "ST"), (1, "SW"), (1, "RW/RR"), (1, "RW"),
+        (2, "RW/RR"), (2, "RW"),
+    ]  # fmt: skip
+    pages = logical_pages(device.info.url)
+    full, partly = (
+        theory.greedy(spare_factor=spare(pages * share), pages_per_block=PAGES)
+        # The judged rounds begin after 1.4 writes of each address, and end after 1.9.
+        for share in (1, 1 - math.exp(-1.65))
+    )
+    for run in runs:
+        trace = device.run(run.spec, samples=run.pattern == "RW")
+        if run.pattern != "RW":
+            continue
+        rounds = rounds_of(trace, counter_samples(trace), IO_SIZE)
+        amplifications = [each["write_amplification"] or 0.0 for each in rounds]
+        # The write cache is filled in the first round, and emptied in the last.
+        begin, end = amplifications[1], sum(amplifications[-6:-1]) / 5
+        assert end == pytest.approx(full if run.value else partly, rel=0.06), run.id
+        if run.value < 2:
+            assert begin == pytest.approx(1, rel=0.01)
 
 
 def test_rounds_count_writes_among_discards() -> None:

@@ -35,7 +35,7 @@ class Cost:
     state_ns_per_byte: float = 0.0
     """Cost of enforcing a state per byte, where it differs from that of other writes."""
     filled_ns_per_byte: float | None = None
-    """Cost of a byte of the sequential pass of a state, where it differs."""
+    """Cost of a byte that is written in sequence, where it differs."""
     overlaps: bool = False
     """Whether the I/Os of a queue share the time of a single one, and writes take either their time
     or that of their bytes."""
@@ -64,20 +64,27 @@ class Cost:
         )
         return (
             f"a read takes {read}, and each MiB {per_mib} more; a write takes {write}, but no more "
-            f"than {written}/s are written, or {filled}/s in the sequential pass of a state"
+            f"than {written}/s are written, or {filled}/s in sequence"
         )
 
     def run_time_ns(
-        self, ios: tuple[float, float], moved: tuple[int, int], pauses_ns: int, depth: int = 1
+        self,
+        ios: tuple[float, float],
+        moved: tuple[int, int],
+        pauses_ns: int,
+        depth: int = 1,
+        sequential_bytes: int = 0,
     ) -> int:
         """Return the time of a run, pauses included [ns].
 
         `ios`: reads, and writes. `moved`: bytes that they read, and write [bytes]. `pauses_ns`:
-        idle time [ns]. `depth`: I/Os in flight.
+        idle time [ns]. `depth`: I/Os in flight. `sequential_bytes`: the part of the written bytes
+        that is written in sequence.
         """
         read_ns, write_ns = ios[0] * self.read_ns, ios[1] * self.write_ns
         bytes_read_ns = moved[0] * self.ns_per_byte
-        bytes_written_ns = moved[1] * self._written_ns_per_byte
+        bytes_written_ns = (moved[1] - sequential_bytes) * self._written_ns_per_byte
+        bytes_written_ns += sequential_bytes * self._filled_ns_per_byte
         time_ns = read_ns + bytes_read_ns + write_ns + bytes_written_ns
         if self.overlaps:
             time_ns = read_ns / depth + bytes_read_ns + max(write_ns / depth, bytes_written_ns)

@@ -102,14 +102,23 @@ def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost, rest_ns: 
     written_ios = ios * changed / moved if moved else ios
     read_ios = ios - written_ios
     pauses_ns = totals.pause_ns + rest_ns
+    sequential = written if _is_in_sequence(spec) else 0
     refresh = plan.refresh_bytes(run, written)
     written, written_ios = written + refresh, written_ios + refresh / REFRESH_IO_SIZE
     depth = max((part.processes * spec.depth for part in spec.parts), default=spec.depth)
-    time_ns = cost.run_time_ns((read_ios, written_ios), (read, written), pauses_ns, depth)
+    time_ns = cost.run_time_ns(
+        (read_ios, written_ios), (read, written), pauses_ns, depth, sequential
+    )
     if run.reset_before and plan.state is not None:
         written += plan.state.bytes_written
         time_ns += plan.state.time_ns
     return RunEstimate(ios, read, written, time_ns)
+
+
+def _is_in_sequence(spec: Spec) -> bool:
+    """Return whether all writes of a pattern are sequential, or fill zones one by one."""
+    writes = [part for part in spec.parts if part.is_write]
+    return bool(writes) and all(part.location in ("sequential", "zones") for part in writes)
 
 
 def _with_longer_baseline(

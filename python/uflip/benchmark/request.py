@@ -178,8 +178,11 @@ class BenchmarkRequest:
         return make_plan(info, scale, seed, self._choices(info))
 
     def preparation_ns(self, info: DeviceInfo, plan: Plan) -> int:
-        """Return the time until the device is in the state of a plan; 0 if it is already [ns]."""
-        if plan.state is None or self.is_in_state(info, plan):
+        """Return the time until the device is in the state of a plan; 0 if it is already [ns].
+
+        A plan without runs is refused, before its state is enforced.
+        """
+        if plan.state is None or not plan.runs or self.is_in_state(info, plan):
             return 0
         return plan.state.time_ns
 

@@ -43,7 +43,7 @@ from uflip.footprint import (
     union,
     written_sequentially,
 )
-from uflip.microbench import has_fixed_order, is_reset_before, is_reset_each_time
+from uflip.microbench import has_fixed_order, is_reset_before
 from uflip.microbench.experiment import PlannedRun, run_seed
 from uflip.microbench.mix import half_size
 from uflip.spec import Basic, Mix, MixPart, Spec
@@ -349,8 +349,6 @@ def _placed_in(
             # It keeps its space; the first of them finds the device in its state.
             if is_reset_before(run) and placed and not has_fixed_order(placed[-1]):
                 why[run.id] = "what was written before it is no part of the state"
-            if is_reset_each_time(run) and placed:
-                why[run.id] = "the run before it left less data on the flash, or more"
             placed.append(replace(run, reset_before=run.id in why))
             continue
         if not run.spec.writes_sequentially:

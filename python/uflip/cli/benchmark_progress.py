@@ -34,6 +34,7 @@ from uflip.benchmark.events import (
 from uflip.cli.progress import IoRate, Sink, check_interval, display
 from uflip.cli.terminal import echo
 from uflip.microbench.experiment import PlannedRun
+from uflip.microbench.labels import format_value
 from uflip.units import format_count, format_duration_ns, format_size
 
 
@@ -226,10 +227,3 @@ def describe_run(run: PlannedRun) -> str:
     return (
         f"{run.micro_benchmark} {run.pattern} {run.parameter} {format_value(run.value, run.unit)}"
     )
-
-
-def format_value(value: int, unit: str) -> str:
-    """Print the value of a varying parameter with its unit."""
-    if unit in ("bytes", "bytes/s"):
-        return format_size(value) + unit.removeprefix("bytes")
-    return format_duration_ns(value) if unit == "ns" else str(value)

@@ -22,7 +22,7 @@ from uflip.benchmark.open_channel import plan_jobs
 from uflip.benchmark.order import REFRESH_TIMES
 from uflip.benchmark.plan import ZONES
 from uflip.benchmark_options import SCALES, SUITES
-from uflip.cli.benchmark_progress import announce_state, format_value
+from uflip.cli.benchmark_progress import announce_state
 from uflip.cli.options import ANY_PATH, add_options, device_argument, force_option, json_option
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.data.device import DeviceInfo
@@ -31,6 +31,8 @@ from uflip.data.spec import Job, JobTotals
 from uflip.data.summary import WarningSummary
 from uflip.durability import CACHED, describe_durability
 from uflip.errors import UsageError
+from uflip.microbench import has_rounds
+from uflip.microbench.labels import format_value
 from uflip.options import PLAN
 from uflip.results import outputs
 from uflip.spec import DURATIONS, SIZES, Spec
@@ -48,8 +50,11 @@ Examples:
 """
 
 RESETS_SHOWN = 5
-# A working day: the plan says how it can be shorter.
+# A working day, and the writes of a standard run of the nine: the plan names what takes more.
 LONG_NS = 8 * 3_600 * 10**9
+MANY_DRIVE_WRITES = 6
+# Least share of the time or of the writes of a plan that is named.
+NAMED_SHARE = 0.05
 
 SKIPPED_SHOWN = 5
 
@@ -110,8 +115,8 @@ def command(
     plan = request.plan(info) if fio_job is None else _plan_of_job(fio_job, request, info)
     estimated = estimate(plan)
     in_state = request.is_in_state(info, plan)
-    state_bytes = 0 if in_state or plan.state is None else plan.state.bytes_written
     preparation_ns = request.preparation_ns(info, plan)
+    state_bytes = plan.state.bytes_written if plan.state is not None and preparation_ns else 0
     wear, written = wear_of(info), state_bytes + estimated.bytes_written
     if out is not None:
         outputs.write(_output_path(out, force), write_plan(plan).encode())
@@ -122,7 +127,10 @@ def command(
     echo_table(HEAD, _rows(plan, estimated))
     echo(f"\n{_describe_total(info, estimated.time_ns, preparation_ns, written)}")
     echo(f"assumed: {estimated.assumptions}")
-    for line in (*_notes(plan, in_state=in_state), f"wear: {describe_wear(wear, written)}"):
+    excess = _excess(plan, estimated, preparation_ns)
+    notes = [excess] if excess else []
+    notes += [*_notes(plan, in_state=in_state), f"wear: {describe_wear(wear, written)}"]
+    for line in notes:
         echo(line)
     if list_runs:
         echo()
@@ -151,11 +159,52 @@ def _output_path(out: Path, force: bool) -> outputs.OutputPath:
 def _describe_total(info: DeviceInfo, runs_ns: int, state_ns: int, written: int) -> str:
     """Return the time of state and runs, and the writes in multiples of the device."""
     drive_writes, time_ns = written / info.capacity_bytes, runs_ns + state_ns
-    shorter = "; --budget 8h uses a part of the device or less" if time_ns > LONG_NS else ""
     return (
         f"in all: about {format_duration_ns(time_ns)} at most, of which the state "
-        f"{format_duration_ns(state_ns)}; {drive_writes:.2g} drive writes{shorter}"
+        f"{format_duration_ns(state_ns)}; {drive_writes:.2g} drive writes"
     )
+
+
+def _excess(plan: Plan, estimated: PlanEstimate, preparation_ns: int) -> str:
+    """Name what takes a plan of a drive beyond the limits, and why; empty if nothing does."""
+    if plan.device.simulated or plan.device.null:
+        return ""
+    costs: dict[str, tuple[int, int]] = {}
+    if plan.state is not None and preparation_ns:
+        costs["the state"] = plan.state.bytes_written, preparation_ns
+    for run, cost in zip(plan.runs, estimated.each, strict=True):
+        bytes_written, time_ns = costs.get(run.micro_benchmark, (0, 0))
+        costs[run.micro_benchmark] = bytes_written + cost.bytes_written, time_ns + cost.time_ns
+    written, total_ns = (sum(each) for each in zip(*costs.values(), strict=True))
+    capacity = plan.device.capacity_bytes
+    exceeded = [
+        text
+        for text, is_exceeded in (
+            (format_duration_ns(LONG_NS), total_ns > LONG_NS),
+            (f"{MANY_DRIVE_WRITES} drive writes", written > MANY_DRIVE_WRITES * capacity),
+        )
+        if is_exceeded
+    ]
+    if not exceeded:
+        return ""
+    named = ", ".join(
+        f"{name} {size / capacity:.2g} ({format_duration_ns(ns)}{_why_long(plan, name)})"
+        for name, (size, ns) in costs.items()
+        if size > NAMED_SHARE * written or ns > NAMED_SHARE * total_ns
+    )
+    return (
+        f"more than {' and '.join(exceeded)}, in drive writes: {named}. `--budget 8h` uses a part "
+        "of the device, or less"
+    )
+
+
+def _why_long(plan: Plan, name: str) -> str:
+    """Return why a micro-benchmark writes much: resets, or runs until steady state."""
+    runs = [run for run in plan.runs if run.micro_benchmark == name]
+    if any(run.reset_before for run in runs):
+        return "; the state is enforced again"
+    until_steady = sum(has_rounds(run) for run in runs)
+    return f"; {until_steady} runs until steady state" if until_steady else ""
 
 
 def _show_suites(request: BenchmarkRequest, *, as_json: bool) -> None:
@@ -193,8 +242,9 @@ def _show_suites(request: BenchmarkRequest, *, as_json: bool) -> None:
     echo(f"\nassumed: {cost_of(info.kind).describe()}")
     echo("written, at least, at most: with the state")
     for cost in costs:
-        for warning in cost.warnings:
-            echo(f"{cost.suite} {cost.scale}: {warning['message']}")
+        reasons = [warning["message"] for warning in cost.warnings]
+        for reason in (*reasons, *filter(None, (cost.excess,))):
+            echo(f"{cost.suite} {cost.scale}: {reason}")
 
 
 @dataclass(frozen=True)
@@ -210,6 +260,7 @@ class SuiteCost:
     state_ns: int
     at_least_ns: int
     time_ns: int
+    excess: str
     warnings: tuple[WarningSummary, ...]
 
 
@@ -231,8 +282,13 @@ def _cost_of_suite(
         state_ns=state_ns,
         at_least_ns=state_ns + estimated.fewest.time_ns,
         time_ns=state_ns + estimated.time_ns,
-        warnings=plan.warnings,
+        excess=_excess(plan, estimated, state_ns) if plan.runs else _why_no_runs(plan),
+        warnings=plan.warnings if plan.runs else (),
     )
+
+
+def _why_no_runs(plan: Plan) -> str:
+    return f"no run is possible: {'; '.join(_skipped(plan))}"
 
 
 def _notes(plan: Plan, *, in_state: bool) -> list[str]:

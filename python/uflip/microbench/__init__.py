@@ -59,6 +59,7 @@ from uflip.microbench.iq import (
     content,
     fill_level,
     hot_zone,
+    initial_state,
     offered_load,
     open_zones,
     read_only,
@@ -121,6 +122,7 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         zone_size,
         open_zones,
         content,
+        initial_state,
         offered_load,
         zone_parallelism,
         zone_append,
@@ -193,7 +195,7 @@ def has_own_length(run: PlannedRun) -> bool:
 def has_rounds(run: PlannedRun) -> bool:
     """Return whether a run is divided into rounds, for rate and write amplification over time."""
     benchmark = MICRO_BENCHMARKS.get(run.micro_benchmark)
-    return benchmark is not None and benchmark.rounds and run.spec.writes
+    return benchmark is not None and run.pattern in benchmark.rounds
 
 
 def own_durability(run: PlannedRun) -> str | None:
@@ -211,11 +213,6 @@ def has_fixed_order(run: PlannedRun) -> bool:
 def is_reset_before(run: PlannedRun) -> bool:
     """Return whether a run with a fixed order needs the device in its state."""
     return has_fixed_order(run) and not MICRO_BENCHMARKS[run.micro_benchmark].overwrites
-
-
-def is_reset_each_time(run: PlannedRun) -> bool:
-    """Return whether a run needs the device in its state, whichever run was before it."""
-    return run.micro_benchmark in MICRO_BENCHMARKS and MICRO_BENCHMARKS[run.micro_benchmark].resets
 
 
 def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = SUITE) -> list[str]:

@@ -16,6 +16,8 @@ PATTERN_NAMES = {
     "RW": "random write",
 }
 
+# Values of the unit "state", the states of the device before a run.
+INITIAL_STATES = ("empty", "sequential", "random")
 # The paper's names of the varying parameters (Table 1).
 PARAMETERS = {
     "io_size": "IOSize",
@@ -51,6 +53,8 @@ def format_value(value: Any, unit: str | None) -> str:
         return f"{format_size(int(value))}/s"
     if unit == "ns":
         return format_duration_ns(float(value))
+    if unit == "state":
+        return INITIAL_STATES[int(value)]
     return str(value).replace("-", "−")
 
 

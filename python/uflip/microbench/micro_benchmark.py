@@ -51,8 +51,6 @@ class MicroBenchmark:
     #: Whether each of its runs in a fixed order writes so much that it needs no reset before it.
     overwrites: bool = False
     durability: str | None = None  #: Durability of its writes; None: that of the plan.
-    #: Whether each of its runs in a fixed order begins in the state of the device.
-    resets: bool = False
-    #: Whether its runs are divided into rounds, with samples of a simulated device's counters
+    #: Patterns whose runs are divided into rounds, with samples of a simulated device's counters
     #: (`uflip.results.steady_state`).
-    rounds: bool = False
+    rounds: tuple[str, ...] = ()

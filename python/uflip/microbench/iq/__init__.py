@@ -14,6 +14,7 @@ change any more. They are a separate suite (`uflip run DEVICE --suite iq`).
 `open_zones`          the same, by the number of zones that are written in turn
 `content`             data that can be compressed, and duplicates, by their share
 `offered_load`        reads and writes that arrive at a given rate, up to the knee
+`initial_state`       writes and a load on an empty, a sequential and a random device
 `long_writes`         shared: size, depth and length of the writes, and the finding
 ====================  ===========================================================================
 """

@@ -9,9 +9,14 @@
 fio's `buffer_compress_percentage` and `dedupe_percentage`.
 **Faithful**: random writes to the whole device until its spare space shows the effect: data that
 takes less flash leaves more of it spare.
-**Simplified**: the decision compares the rates of the first and the last share only. The state is
-enforced before each run: data that the run before has left smaller would be spare space.
-**Ambiguous**: how large an effect counts. Both experiments begin with the same content, neither
+**Simplified**: the decision compares the rates of the first and the last share only. Before each
+run the device is discarded and written in sequence: data that the run before has left smaller would
+be spare space.
+**Ambiguous**: (1) how much to write: a quarter of the device. The pass leaves the spare space of
+most drives free, 7 %; the rest of the run collects garbage. By then a fifth of the device has the
+content of the run, and data that is 90 % smaller has doubled the spare space. A run that its time
+limit ends before it has written that much decides nothing.
+(2) how large an effect counts. Both experiments begin with the same content, neither
 compressible nor duplicate; the difference of these two runs is the noise. The answer is yes if the
 effect exceeds `NOISES` times the noise, no if an effect of `LEAST_EFFECT` would have shown, and
 undecided otherwise.
@@ -22,17 +27,18 @@ from typing import Any, cast
 
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run
-from uflip.microbench.iq.long_writes import PATTERN, long_writes
+from uflip.microbench.iq.long_writes import PASS, PATTERN, long_writes, sequential_pass
 from uflip.microbench.layout import Describe, Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.today.deallocate import PERCENT, TRIMS, further_trims, without_trims
 from uflip.spec import Spec
+from uflip.startup import steady_bytes
 from uflip.units import format_count
 
 NAME = "content"
 COMPRESSION = "compress_percent"
 DUPLICATES = "duplicate_percent"
 ABILITIES = {COMPRESSION: "compresses data", DUPLICATES: "deduplicates data"}
-# Each run overwrites the device several times, and enforces its state before.
 STANDARD = (0, 50, 90)
 QUICK = (0, 90)
 NOISES = 3
@@ -43,24 +49,34 @@ LEAST_EFFECT = 0.2
 
 
 def experiments(context: Context) -> list[Experiment]:
-    """Lay out random writes by the share that compression removes, then by that of duplicates."""
+    """Lay out random writes by the share that compression removes, then by that of duplicates.
+
+    Each of them comes after discards and a pass over the device.
+    """
     values = QUICK if context.quick else STANDARD
     return [
-        lay_out(context, Varying(NAME, name, ""), PATTERN, values, _described_by(name),
-                why_not=_fixed_data)
-        for name in ABILITIES
+        lay_out(context, Varying(NAME, name, ""), pattern, values, _described_by(name),
+                why_not=_why_not)
+        for name in ABILITIES for pattern in (TRIMS, PASS, PATTERN)
     ]  # fmt: skip
 
 
 def _described_by(name: str) -> Describe:
-    def describe(context: Context, _pattern: str, percent: int) -> Spec:
-        return long_writes(context, **{name: cast("Any", percent)})
+    def describe(context: Context, pattern: str, percent: int) -> Spec:
+        if pattern == TRIMS:
+            return further_trims(context, 0, PERCENT)
+        if pattern == PASS:
+            return sequential_pass(context)
+        size = steady_bytes(context.capacity)
+        return long_writes(context, size_bytes=size, **{name: cast("Any", percent)})
 
     return describe
 
 
-def _fixed_data(context: Context, _spec: Spec) -> str | None:
-    return "its writes are zeros (--data)" if context.info.data == "zeros" else None
+def _why_not(context: Context, spec: Spec) -> str | None:
+    if context.info.data == "zeros":
+        return "its writes are zeros (--data)"
+    return None if spec.writes else without_trims(context, spec)
 
 
 def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
@@ -97,7 +113,8 @@ def decide(first: float, last: float, noise: float) -> bool | None:
 
 
 def _verdict(name: str, runs: Sequence[Run], noise: float) -> str:
-    decision = decide(_rate(runs[0]), _rate(runs[-1]), noise)
+    is_enough = all(_wrote_enough(run) for run in runs)
+    decision = decide(_rate(runs[0]), _rate(runs[-1]), noise) if is_enough else None
     verb, _, thing = ABILITIES[name].partition(" ")
     if decision is None:
         answer = f"Undecided whether the device {verb} {thing}"
@@ -106,6 +123,11 @@ def _verdict(name: str, runs: Sequence[Run], noise: float) -> str:
     else:
         answer = f"The device shows no sign that it {verb} {thing}"
     return f"{answer}: {'; '.join(_result(run) for run in runs)}."
+
+
+def _wrote_enough(run: Run) -> bool:
+    io_size, target_size = int(run["spec"]["io_size"]), int(run["spec"]["target_size"])
+    return run["io_count"] * io_size >= steady_bytes(target_size) // io_size * io_size
 
 
 def _rate(run: Run) -> float:
@@ -139,6 +161,5 @@ MICRO_BENCHMARK = MicroBenchmark(
     own_length=True,
     fixed_order=True,
     overwrites=True,
-    resets=True,
-    rounds=True,
+    rounds=(PATTERN,),
 )

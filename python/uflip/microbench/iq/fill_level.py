@@ -48,7 +48,7 @@ def _describe(context: Context, pattern: str, percent: int) -> Spec:
     io_size = max(IO_SIZE, context.sector)
     filled = deallocated_begin(context, percent) if percent else context.capacity
     size = max(filled // io_size, 1) * io_size
-    return long_writes(context, after_trims=percent > 0, target_size=size)
+    return long_writes(context, target_size=size)
 
 
 def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
@@ -73,5 +73,5 @@ MICRO_BENCHMARK = MicroBenchmark(
     own_length=True,
     fixed_order=True,
     overwrites=True,
-    rounds=True,
+    rounds=(PATTERN,),
 )

@@ -5,46 +5,64 @@
 **Faithful**: I/O size, a deep queue, write amplification and rate of the end of a run.
 **Simplified**: one stream of `DEPTH` I/Os in flight, or fewer if the device takes fewer. The last
 half counts, and has a verdict (`uflip.results.steady_state`).
-**Ambiguous**: how much to write. A pattern that differs from the one that prepared the device moves
-its data: cold data must leave the blocks that it shares with hot data. A run writes the device once
-(`uflip.startup.steady_bytes`) and continues until its mean has converged, or until it has written
-the device twice; from another state than random it writes it twice. Its last half must be flat, or
-the run is marked as not converged. Each run is made once, because its rounds show what changes:
-three repetitions would write three times as much. Quick runs write less, and have no verdict.
+**Ambiguous**: how much to write. A pattern that differs from the one before it moves its data: cold
+data must leave the blocks that it shares with hot data. A run writes the device once, from another
+state than random twice (`uflip.startup.steady_bytes`). Each run reuses the state that the one
+before it left. The last half must be flat, or the run is marked as not converged. Each run is made
+once, because its rounds show what changes: three repetitions would write three times as much. Quick
+runs write less, and have no verdict.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from uflip.microbench.experiment import Context
+from uflip.microbench.experiment import Context, IoCounts
 from uflip.microbench.finding import Experiments, Run
 from uflip.microbench.layout import baseline_spec
 from uflip.microbench.today.steady_state import MIN_IOS, QUICK_BYTES, QUICK_TIME_NS
-from uflip.spec import P, Spec, until_converged
+from uflip.spec import Basic, P, until_converged
 from uflip.startup import steady_bytes
 from uflip.units import format_count
 
-PATTERN = "RW"
+PATTERN, PASS = "RW", "SW"
 IO_SIZE = 4 << 10
+# Of a pass over the device.
+PASS_IO_SIZE = 1 << 20
 DEPTH = 256
 # Time limit of a run: half a day, in which a slow drive (Haas et al.: 279 MiB/s) writes 12 TB.
 # Quick runs have the limits of `steady_state`.
 MAX_TIME_NS = 43_200_000_000_000
 
 
-def long_writes(context: Context, *, after_trims: bool = False, **changes: Any) -> Spec:
+def long_writes(
+    context: Context, *, uniform: bool = False, size_bytes: int | None = None, **changes: Any
+) -> Basic:
     """Return random writes of `IO_SIZE`, with the changes of an experiment: see `baseline_spec`.
 
-    `after_trims`: the device has free blocks, and is fast until they are used up.
+    `uniform`: the pattern is that of the state. `size_bytes`: as of `long_enough`.
     """
     io_size = max(IO_SIZE, context.sector)
     depth = min(DEPTH, context.info.deepest_queue)
     spec = baseline_spec(context, PATTERN, io_size=io_size, queue_depth=depth, **changes)
-    overwritten = context.overwritten and not after_trims
-    return long_enough(context, spec, io_size, io_size, overwritten=overwritten)
+    return long_enough(context, spec, io_size, io_size, uniform=uniform, size_bytes=size_bytes)
 
 
-def long_enough(context: Context, spec: P, io_size: int, row_bytes: int, *, overwritten: bool) -> P:
+def sequential_pass(context: Context) -> Basic:
+    """Return writes of the whole device in sequence, which prepare it for the next run."""
+    io_size = max(min(PASS_IO_SIZE, context.capacity), context.sector)
+    counts = IoCounts(context.capacity // io_size, 0)
+    return baseline_spec(context, PASS, io_size=io_size, counts=counts)
+
+
+def long_enough(
+    context: Context,
+    spec: P,
+    io_size: int,
+    row_bytes: int,
+    *,
+    uniform: bool = False,
+    size_bytes: int | None = None,
+) -> P:
     """Return a pattern that runs until it has written enough for a verdict.
 
     Parameters
@@ -57,20 +75,21 @@ def long_enough(context: Context, spec: P, io_size: int, row_bytes: int, *, over
         Size of its writes [bytes].
     row_bytes : int
         Written bytes for each I/O that `io_count` counts.
-    overwritten : bool
-        Whether the device was overwritten at random before.
+    uniform : bool
+        Whether the pattern writes as the random state was made, and moves no data.
+    size_bytes : int, optional
+        The amount to write [bytes]; without it that of a verdict, less at quick.
     """
-    fewest, most = (
-        -(-max(min(size, QUICK_BYTES) if context.quick else size, MIN_IOS * io_size) // row_bytes)
-        for size in (
-            steady_bytes(context.capacity, overwritten=overwritten, uniform=False),
-            steady_bytes(context.capacity, overwritten=False),
+    if size_bytes is None:
+        size_bytes = steady_bytes(
+            context.capacity, overwritten=context.overwritten, uniform=uniform
         )
-    )
+        size_bytes = min(size_bytes, QUICK_BYTES) if context.quick else size_bytes
+    ios = -(-max(size_bytes, MIN_IOS * io_size) // row_bytes)
     return until_converged(
         spec,
-        min_ios=fewest,
-        max_ios=most,
+        min_ios=ios,
+        max_ios=ios,
         max_time_ns=QUICK_TIME_NS if context.quick else MAX_TIME_NS,
     )
 

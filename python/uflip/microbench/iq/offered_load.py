@@ -42,9 +42,14 @@ def experiments(context: Context) -> list[Experiment]:
     return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=_why_not)]
 
 
-def _describe(context: Context, pattern: str, ios_per_s: int) -> Mix:
+def _describe(context: Context, _pattern: str, ios_per_s: int) -> Mix:
+    return load_mix(context, ios_per_s)
+
+
+def load_mix(context: Context, ios_per_s: int) -> Mix:
+    """Return writes and reads that arrive at a rate."""
     io_size = max(IO_SIZE, context.sector)
-    closed = loaded_mix(context, pattern, (io_size, io_size), WRITES_PERCENT)
+    closed = loaded_mix(context, PATTERN, (io_size, io_size), WRITES_PERCENT)
     offered_ns = QUICK_OFFERED_NS if context.quick else OFFERED_NS
     ios = min(max(ios_per_s * offered_ns // _NS_PER_S, MIN_IOS), MAX_IOS)
     return closed.but(

@@ -65,5 +65,5 @@ MICRO_BENCHMARK = MicroBenchmark(
     own_length=True,
     fixed_order=True,
     overwrites=True,
-    rounds=True,
+    rounds=(PATTERN,),
 )

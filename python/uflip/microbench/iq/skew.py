@@ -27,7 +27,7 @@ def experiments(context: Context) -> list[Experiment]:
 
 def _describe(context: Context, _pattern: str, skew_percent: int) -> Spec:
     if not skew_percent:
-        return long_writes(context)
+        return long_writes(context, uniform=True)
     return long_writes(context, location="zipf", skew_percent=skew_percent)
 
 
@@ -54,5 +54,5 @@ MICRO_BENCHMARK = MicroBenchmark(
     own_length=True,
     fixed_order=True,
     overwrites=True,
-    rounds=True,
+    rounds=(PATTERN,),
 )

@@ -82,8 +82,7 @@ def zone_writes(context: Context, zone_bytes: int, open_zones: int) -> Mix:
         for mode, size in (("write", write_size), ("trim", trim_size))
     )
     pattern = mix(write, trim, trim_size // write_size)
-    overwritten = context.overwritten
-    return long_enough(context, pattern, write_size, trim_size, overwritten=overwritten)
+    return long_enough(context, pattern, write_size, trim_size)
 
 
 def why_not(context: Context, spec: Spec) -> str | None:
@@ -122,5 +121,5 @@ MICRO_BENCHMARK = MicroBenchmark(
     own_length=True,
     fixed_order=True,
     overwrites=True,
-    rounds=True,
+    rounds=(PATTERN,),
 )

@@ -56,5 +56,5 @@ MICRO_BENCHMARK = MicroBenchmark(
     own_length=True,
     fixed_order=True,
     overwrites=True,
-    rounds=True,
+    rounds=(PATTERN,),
 )

@@ -110,5 +110,5 @@ MICRO_BENCHMARK = MicroBenchmark(
     levels=False,
     suites=("today",),
     own_length=True,
-    rounds=True,
+    rounds=(PATTERN,),
 )
