@@ -95,7 +95,8 @@ NUMBERS = ("spare_factor", "read_ns", "program_ns", "erase_ns", "channel_bytes_p
            "link_bytes_per_s", "command_read_ns", "command_write_ns")  # fmt: skip
 
 EXACT_2 = ("flush", "page_kinds", "suspends_programs", "ftl")
-NUMBERS_2 = ("read_middle_ns", "read_high_ns", "program_suspend_ns", "map_cache_range_bytes")
+NUMBERS_2 = ("read_middle_ns", "read_high_ns", "program_suspend_ns", "map_cache_range_bytes",
+             "slc_cache_bytes", "slc_program_ns")  # fmt: skip
 
 Truth = dict[str, Any]
 
@@ -226,6 +227,10 @@ class Graded:
         if "mapping_cache_bytes" in truth:
             # An entry in memory takes 8 bytes.
             computed["map_cache_range_bytes"] = truth["mapping_cache_bytes"] // 8 * page
+        if "slc_blocks" in truth:
+            blocks = truth["slc_blocks"] * truth["dies"] * planes
+            pages = truth["pages_per_block"] // truth["bits_per_cell"]
+            computed["slc_cache_bytes"] = blocks * pages * page
         return computed.get(key, truth.get(key, ABSENT.get(key)))
 
 

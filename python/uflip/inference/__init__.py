@@ -12,6 +12,7 @@
 `collection`           block, erase time, spare space, victim policy
 `suspension`           programs that stop for a read
 `write_cache`          size and policy of the write cache
+`slc_cache`            size and programs of the SLC cache, and reads beyond it
 `map_cache`            the part of the map in memory
 `twin`                 a profile whose every key has its source
 `infer`                all of these in order, and the predictive check

@@ -16,7 +16,7 @@ from uflip.errors import UnavailableError
 from uflip.inference.estimate import Interval
 from uflip.inference.observations import Floats, Observation, Observations
 from uflip.inference.probes import repeat
-from uflip.inference.structure import CONTRAST, DIE_FIRST, ROUND_ROBIN, Structure
+from uflip.inference.structure import CONTRAST, DIE_FIRST, ROUND_ROBIN, Structure, reads_map
 from uflip.inference.times import Times
 from uflip.inference.twin import Twin
 
@@ -188,7 +188,8 @@ def complete_channels(
     made = observations.by_value("read_size", "RR") and observations.last("clear", "SW")
     if not known or not made or times.command_read is None or structure.dies == 1:
         return structure, times, None
-    if BURST not in observations.by_value("read_bursts", "RR"):
+    if BURST not in observations.by_value("read_bursts", "RR") or reads_map(observations):
+        # Pages of a map on flash lie between those of the host, so that bursts meet elsewhere.
         return _without_bursts(structure, times)
     simulator = ReadSimulator(observations, structure, times)
     best = sorted(_divisions(simulator, structure, times), key=lambda each: each.error)

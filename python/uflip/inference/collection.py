@@ -284,9 +284,13 @@ def first_blocks(observations: Observations, twin: Twin) -> int:
 
 
 def least_blocks(observations: Observations, twin: Twin) -> int:
-    """Return the fewest blocks of a die that hold the capacity, an open and a reserved one."""
+    """Return the fewest blocks of a die that hold the capacity, an open and a reserved one.
+
+    Blocks of an SLC cache come on top.
+    """
     row = twin.dies * twin.number("pages_per_block") * twin.number("page_bytes")
-    return math.ceil(observations.capacity_bytes / row) + 2
+    cached = int(twin.number("slc_blocks")) if twin.has("slc_blocks") else 0
+    return math.ceil(observations.capacity_bytes / row) + 2 + cached
 
 
 def spare_of(simulator: WriteSimulator, twin: Twin, *, regular_fill: bool) -> Spare | None:

@@ -18,6 +18,9 @@ PROBE = "read_range"
 LEAST_RISE = 0.1
 # Sizes of the cache that are compared, in steps of a factor; the model's own error of a mean.
 STEP, MODEL_ERROR = 1.02, 0.03
+# The largest part of the device that the reads fill; and how much larger a cache is that also holds
+# entries of earlier runs, at most.
+LARGEST_SHARE, HIDDEN_FACTOR = 1 / 3, 1.15
 # Data of an entry that is cached as one [bytes], a page or a segment; points of the reads at which
 # the cached share is computed.
 ENTRY_RANGES, POINTS = (4 << 10, 16 << 10, 64 << 10, 256 << 10), 9
@@ -59,10 +62,11 @@ def map_cache_of(observations: Observations) -> MapCache | None:
     best = int(np.argmin(misfits))
     near = np.tile(grid, len(ENTRY_RANGES))[misfits <= misfits[best] + NORMAL**2]
     # A cache that the reads do not fill has no upper limit.
-    if misfits[best] > 2 * len(sizes) or near.max() >= grid[-1] / STEP:
+    if misfits[best] > 2 * len(sizes) or near.max() > LARGEST_SHARE * sizes[-1]:
         return None
     covered = float(grid[best % len(grid)])
-    return MapCache(covered, float(near.min()), float(near.max()), fits[best][1])
+    high = float(near.max()) * HIDDEN_FACTOR
+    return MapCache(covered, float(near.min()), high, fits[best][1])
 
 
 def _miss_shares(sizes: Floats, covered: float, entry: int, reads: int) -> Floats:

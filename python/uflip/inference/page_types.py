@@ -5,6 +5,7 @@ Reads of every page, one at a time, show them as groups. All other estimators as
 take the same time: they get response times from which the difference of each page is subtracted.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from uflip.inference.estimate import Estimate, Interval, median_of
 from uflip.inference.observations import Floats, Observation, Observations
-from uflip.inference.structure import CONTRAST
+from uflip.inference.structure import CONTRAST, command_ns
 
 PROBE = "read_each"
 # Groups hold at least this share of the reads, and together nearly all of them.
@@ -56,17 +57,21 @@ class PageTypes:
         return self.each_ns[offset_bytes // self.step_bytes % len(self.each_ns)] - self.base_ns
 
 
-def page_types_of(observations: Observations) -> PageTypes | None:
-    """Return the kinds of pages; None if the reads were not made, or have no clear groups."""
+def page_types_of(observations: Observations, start: int = 0) -> PageTypes | None:
+    """Return the kinds of pages; None if the reads were not made, or have no clear groups.
+
+    Reads before `start` [bytes] do not count.
+    """
     run = observations.last(PROBE, "RR")
     if run is None or len(run.response_ns) < 1 / LEAST_SHARE:
         return None
-    groups = _groups(run.response_ns)
-    held = sum(len(each) for each in groups) / len(run.response_ns)
+    reads = run.response_ns[run.offset_bytes >= start]
+    groups = _groups(reads)
+    held = sum(len(each) for each in groups) / len(reads)
     if not groups or held < COVERED:
         return None
     step = int(run.offset_bytes[1] - run.offset_bytes[0])
-    shares = [len(each) / len(run.response_ns) for each in groups]
+    shares = [len(each) / len(reads) for each in groups]
     kinds = tuple(median_of(each) for each in groups)
     return PageTypes(kinds, _bits(shares), step, run.response_ns)
 
@@ -95,6 +100,8 @@ def corrected(observations: Observations, types: PageTypes | None) -> Observatio
     """
     if types is None or len(types.kinds) == 1:
         return observations
+    command = command_ns(observations)
+    flash = math.nan if command is None else types.kinds[0].value - command.value
 
     def without(run: Observation) -> Observation:
         excess = np.where(run.is_write, 0.0, types.excess_ns(run.offset_bytes))
@@ -103,12 +110,17 @@ def corrected(observations: Observations, types: PageTypes | None) -> Observatio
     def same_kind(run: Observation) -> Observation:
         """Keep the pairs of pages of one kind: others are not ready at the same time."""
         excess = types.excess_ns(run.offset_bytes).reshape(-1, 2)
+        times = run.response_ns.reshape(-1, 2).copy()
+        # The second read of a die waits for a page of this kind.
+        later = np.abs(times[:, 1] - times[:, 0]) - excess[:, 1]
+        meets = np.flatnonzero(np.abs(later - flash) < CONTRAST * flash)
+        times[meets, np.argmax(times[meets], axis=1)] -= excess[meets, 1]
         alike = np.abs(excess[:, 0] - excess[:, 1]) < CONTRAST * types.base_ns
         kept = np.repeat(alike, 2)
         return replace(
             run,
             offset_bytes=run.offset_bytes[kept],
-            response_ns=run.response_ns[kept],
+            response_ns=times.reshape(-1)[kept],
             is_write=run.is_write[kept],
         )
 

@@ -29,6 +29,8 @@ CONTRAST = 0.03
 CLEAN_PERCENT = 20
 # A write of part of a unit reads it: the step is at least this share of a read of flash.
 STEP_SHARE = 0.4
+# Without a map on flash at least this share of reads without data take the same time.
+QUICK_SHARE = 0.9
 # A page of flash takes longer to program than this: faster writes are cached [ns].
 FASTEST_PROGRAM_NS = 60_000
 ROUND_ROBIN, DIE_FIRST = "round_robin", "die_first"
@@ -115,7 +117,20 @@ def structure_of(observations: Observations) -> Structure:
     measured = pairs(observations)
     if measured is None:
         return Structure(unit)
-    offsets, later = measured
+    found = _structure_of_pairs(observations, unit, *measured)
+    if found.dies is None and len(measured[1]):
+        # Pages that moved while the window was written shift the order of its beginning.
+        offsets, later = measured
+        late = offsets.min(axis=1) >= (offsets.max() // 2)
+        found = _structure_of_pairs(observations, unit, offsets[late], later[late])
+    return found
+
+
+def _structure_of_pairs(
+    observations: Observations, unit: int | None, offsets: NDArray[np.int64], later: Floats
+) -> Structure:
+    if not len(later):
+        return Structure(unit)
     spread = float(np.percentile(later, 99.5) - np.percentile(later, 0.5))
     if spread < CONTRAST * float(np.median(later)):
         return _without_contrast(unit, later, observations)
@@ -148,7 +163,24 @@ def _without_contrast(unit: int | None, later: Floats, observations: Observation
     command = command_ns(observations)
     if command is not None and command.value > flash.value:
         return Structure(unit)
-    return Structure(unit, page=unit, dies=1, channels=1, die_ns=each, explained=1.0)
+    page = _page_of_reads(observations) or unit
+    return Structure(unit, page=page, dies=1, channels=1, die_ns=each, explained=1.0)
+
+
+def _page_of_reads(observations: Observations) -> int | None:
+    """Return the largest read that takes one read of the only die [bytes]; None without a step."""
+    reads = observations.by_value("read_size", "RR")
+    without = observations.by_value("read_deallocated", "RR")
+    flash = {
+        size: reads[size].median_ns - float(np.median(quick_reads(observations, size)))
+        for size in sorted(reads.keys() & without.keys())
+    }
+    for smaller, size in pairwise(flash):
+        if flash[size] > (1 + STEP_SHARE) * flash[smaller]:
+            # Parts of a page that are transferred alone have no step at its end.
+            is_flat = flash[smaller] < (1 + CONTRAST) * flash[min(flash)]
+            return smaller if is_flat else None
+    return None
 
 
 def command_ns(observations: Observations) -> Interval | None:
@@ -158,8 +190,28 @@ def command_ns(observations: Observations) -> Interval | None:
     size = observations.sector_bytes
     if size not in reads or size not in without:
         return None
-    command, whole = median_of(without[size].response_ns), median_of(reads[size].response_ns)
-    return command if whole.value - command.value > CONTRAST * whole.value else None
+    whole = median_of(reads[size].response_ns)
+    quick = quick_reads(observations, size)
+    command = median_of(quick)
+    cells = STEP_SHARE if len(quick) <= len(without[size].response_ns) / 2 else CONTRAST
+    return command if whole.value - command.value > cells * whole.value else None
+
+
+def reads_map(observations: Observations) -> bool:
+    """Return whether some reads without data read a part of the map on flash first."""
+    run = observations.by_value("read_deallocated", "RR").get(observations.sector_bytes)
+    if run is None or command_ns(observations) is None:
+        return False
+    quick = quick_reads(observations, observations.sector_bytes)
+    return len(quick) < QUICK_SHARE * len(run.response_ns)
+
+
+def quick_reads(observations: Observations, size: int) -> Floats:
+    """Return the response times of reads without data that did not read a map on flash [ns]."""
+    times = observations.by_value("read_deallocated", "RR")[size].response_ns
+    whole = observations.by_value("read_size", "RR")[observations.sector_bytes].median_ns
+    least = float(times.min())
+    return times[times <= least + max(STEP_SHARE * (whole - least), CONTRAST * least)]
 
 
 def flash_ns(observations: Observations) -> Interval | None:
@@ -210,6 +262,9 @@ def _divided(
     """Return the criterion of a division, smaller for a better one, and the layout with times."""
     groups = [later[same_die], later[same_channel], later[~same_die & ~same_channel]]
     if groups[0].mean() <= later[~same_die].mean():
+        return None
+    if len(groups[1]) and np.median(groups[0]) <= (1 + CONTRAST) * np.median(groups[1]):
+        # A die is busy for cells and transfer, its channel for the transfer only.
         return None
     residual = sum(float(np.sum((each - each.mean()) ** 2)) for each in groups if len(each))
     total = float(np.sum((later - later.mean()) ** 2))

@@ -9,13 +9,21 @@
     trim                            command
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from uflip.inference.estimate import NORMAL, ROUNDING_NS, Interval, median_of, quickest_of
-from uflip.inference.observations import Observations
-from uflip.inference.structure import CONTRAST, Structure, clean_ns, command_ns, flash_ns
+from uflip.inference.observations import Observation, Observations
+from uflip.inference.structure import (
+    CONTRAST,
+    Structure,
+    clean_ns,
+    command_ns,
+    flash_ns,
+    quick_reads,
+)
 
 # Host links of real devices: SATA 1 to PCIe 6 with 16 lanes [bytes/s].
 LINK_RANGE = (100e6, 120e9)
@@ -24,6 +32,8 @@ PIECE_BYTES = 2048
 # Writes from which dies follow: their least pages, how much longer they take than their data on the
 # link, and the difference of their programs from a whole number.
 LARGE_WRITE_PAGES, LINK_FACTOR, WAVE_TOLERANCE = 4, 1.3, 0.1
+# The same difference behind a map, whose reads and writes add to it, relative and absolute.
+MAP_TOLERANCE, MAP_MOST = 0.2, 0.45
 
 
 @dataclass(frozen=True)
@@ -60,11 +70,10 @@ def times_of(observations: Observations, structure: Structure) -> Times:
     link = link_byte_ns(observations)
     without = command_ns(observations)
     sector = observations.sector_bytes
-    reads = observations.by_value("read_deallocated", "RR")
     command_read = (
         None
         if without is None or link is None
-        else quickest_of(reads[sector].response_ns) - link * sector
+        else quickest_of(quick_reads(observations, sector)) - link * sector
     )
     if command_read is not None:
         # The link carries a sector in whole nanoseconds.
@@ -87,7 +96,7 @@ def link_byte_ns(observations: Observations) -> Interval | None:
     if command_ns(observations) is None or len(runs) < 3:
         return None
     sizes = np.array(sorted(runs), dtype=np.float64)
-    medians = [median_of(runs[int(size)].response_ns) for size in sizes]
+    medians = [median_of(quick_reads(observations, int(size))) for size in sizes]
     times = np.array([each.value for each in medians])
     weights = 1 / np.array([each.half for each in medians])
     slope, _ = np.polyfit(sizes, times, 1, w=weights)
@@ -156,20 +165,57 @@ def dies_of_writes(observations: Observations, structure: Structure, times: Time
     A write of n pages takes n / dies programs, one after the other. Dies that divide n are found
     if every large write takes at least two, and longer than its data on the link.
     """
-    unit, page_ns, link = structure.mapping_unit, times.write_page, times.link_byte
-    if unit is None or page_ns is None or link is None or times.command_write is None:
-        return None
     runs = [*observations.by_value("write_size", "RW").values()]
     runs += [*observations.by_value("clear", "SW").values()]
     found = set()
-    for run in runs:
-        pages = run.io_size // unit
-        programs = (clean_ns(run) - times.command_write.value - link.value * unit) / page_ns.value
-        if pages < LARGE_WRITE_PAGES or programs < 2 - CONTRAST:
+    for pages, programs, is_on_link in _rounds(structure, times, runs):
+        if programs < 2 - CONTRAST:
             continue
-        is_on_link = programs * page_ns.value < LINK_FACTOR * link.value * run.io_size
         rounded = round(programs)
         if is_on_link or pages % rounded or abs(programs - rounded) > WAVE_TOLERANCE * rounded:
             return None
         found.add(pages // rounded)
     return found.pop() if len(found) == 1 else None
+
+
+def dies_behind_map(
+    observations: Observations, structure: Structure, times: Times
+) -> tuple[int, int | None]:
+    """Return the fewest dies, and the dies, that large writes of a device with a map show.
+
+    Writes of the map make some sizes slower; these do not count. Pages of the map are placed among
+    those of the host, so that reads show less.
+    """
+    runs = [*observations.by_value("write_size", "RW").values()]
+    least, found = 1, set()
+    for pages, programs, is_on_link in _rounds(structure, times, runs):
+        rounded = max(round(programs), 1)
+        if (
+            is_on_link
+            or pages % rounded
+            or abs(programs - rounded) > min(MAP_TOLERANCE * rounded, MAP_MOST)
+        ):
+            continue
+        if rounded == 1:
+            least = max(least, pages)
+        else:
+            found.add(pages // rounded)
+    dies = found.pop() if len(found) == 1 else None
+    return least, None if dies is not None and dies < least else dies
+
+
+def _rounds(
+    structure: Structure,
+    times: Times,
+    runs: list[Observation],
+) -> Iterator[tuple[int, float, bool]]:
+    """Yield the pages of large writes, their programs, and whether the link takes as long."""
+    unit, page_ns, link = structure.mapping_unit, times.write_page, times.link_byte
+    if unit is None or page_ns is None or link is None or times.command_write is None:
+        return
+    for run in runs:
+        pages = run.io_size // unit
+        if pages < LARGE_WRITE_PAGES:
+            continue
+        programs = (clean_ns(run) - times.command_write.value - link.value * unit) / page_ns.value
+        yield pages, programs, programs * page_ns.value < LINK_FACTOR * link.value * run.io_size

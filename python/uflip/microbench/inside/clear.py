@@ -6,7 +6,8 @@
 move pages between those of the host, and the layout may be irregular.
 **Ambiguous**: the size of the writes; large ones, one at a time, keep their pages together.
 
-**Identifies** the time of a trim, which is a command without data. **Interval**: of the median.
+**Identifies** the time of a trim, which is a command without data, and the SLC cache, by a cliff of
+durable writes. **Interval**: of the median; of the cliff, a few writes.
 **Assumes** that the device places pages of sequential writes on its dies in turn; `read_bursts`
 tests it. **Abstains** where the device does not deallocate.
 """
