@@ -40,16 +40,6 @@ def title(micro_benchmark: str) -> str:
     return about.title if about else micro_benchmark.replace("_", " ").capitalize()
 
 
-def axis_name(parameter: str | None, unit: str | None) -> str:
-    """Return the axis label: the parameter, and the unit unless the tick labels have it."""
-    name = parameter_name(parameter)
-    if parameter == "ratio":
-        return f"{name} (I/Os of the first pattern per I/O of the second)"
-    if parameter == "first_percent":
-        return "share of the first pattern [%]"
-    return f"{name} [I/Os]" if unit == "ios" else name
-
-
 WORDS = {
     "io_size": "size of an I/O",
     "io_shift": "shift of the addresses",
@@ -71,10 +61,14 @@ def axis_words(parameter: str | None, unit: str | None) -> str:
     >>> axis_words("io_size", "bytes"), axis_words("queue_depth", "")
     ('size of an I/O (IOSize)', 'queue depth')
     """
-    words = WORDS.get(parameter or "")
-    if words is None:
-        return axis_name(parameter, unit).replace("_", " ")
-    return f"{words} ({parameter_name(parameter)})"
+    name = parameter_name(parameter)
+    if parameter == "ratio":
+        return f"{name} (I/Os of the first pattern per I/O of the second)"
+    if parameter == "first_percent":
+        return "share of the first pattern [%]"
+    if words := WORDS.get(parameter or ""):
+        return f"{words} ({name})"
+    return f"{name} [I/Os]" if unit == "ios" else name.replace("_", " ")
 
 
 def format_ms(duration_ns: float | None) -> str:

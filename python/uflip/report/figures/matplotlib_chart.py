@@ -201,6 +201,11 @@ def figure_of(chart: Chart) -> Figure:
         outside_legend(figure, handles(chart.legend), columns=legend_columns(chart))
     if chart.x_label:
         figure.supxlabel(chart.x_label, size=8.5)
+    names = {axis.get_ylabel() for axis in axes[: len(chart.panels) : chart.columns]}
+    if chart.rows > 1 and len(names) == 1:  # of several rows, the label is longer than one
+        figure.supylabel(names.pop(), size=8.5)
+        for axis in axes:
+            axis.set_ylabel("")
     mark_simulated(figure, chart.simulated)
     return figure
 
@@ -367,7 +372,8 @@ def _ticks(axis: Any, source: Axis) -> None:
     axis.set_ticks([], minor=True)
 
 
-DPI = 160
+DPI = 320
+"""Of a bitmap: a column of a paper is 1,088 pixels wide, enough for a slide."""
 
 
 def check_name(path: Path, *, force: bool = False) -> OutputPath:

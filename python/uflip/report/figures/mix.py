@@ -34,7 +34,7 @@ from uflip.report.figures.chart import (
     Spans,
 )
 from uflip.report.figures.sweep import whisker_ms, with_numbers
-from uflip.report.labels import axis_name
+from uflip.report.labels import axis_words
 from uflip.report.tables import components_tables
 
 COLUMNS = 3
@@ -59,7 +59,7 @@ def chart(document: Document, micro_benchmark: str) -> Chart:
         HEIGHT + PANEL_HEIGHT * rows,
         columns=columns,
         legend=_legend(experiments, alternating=_alternates(first)),
-        x_label=axis_name(first["parameter"], first["unit"]),
+        x_label=axis_words(first["parameter"], first["unit"]),
         share_y=True,
         simulated=is_simulated(document),
     )

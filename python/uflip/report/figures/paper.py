@@ -34,10 +34,12 @@ from uflip.report.figures.matplotlib_chart import (
     draw_chart,
     draw_panel,
     figure_of,
+    handles,
     new_figure,
+    outside_legend,
     styled,
 )
-from uflip.report.labels import axis_name, title
+from uflip.report.labels import axis_words, title
 from uflip.results import Results, StoredRun
 from uflip.results.columns import as_array
 from uflip.results.summary_document import BASELINE
@@ -80,7 +82,7 @@ WINDOWS = 60
 MAX_WORKLOADS = 24
 """Maximum number of workloads; of more, only the baselines are drawn."""
 MIN_IOS_PER_WINDOW = 5
-MIN_LABEL_SHARE = 0.06
+MIN_LABEL_SHARE = 0.1
 """Share of the axis that a label needs."""
 
 
@@ -144,18 +146,17 @@ def draw_history(
         # A label needs space.
         if each.seconds >= MIN_LABEL_SHARE * begins[-1]:
             middle = begin + each.seconds / 2
-            axis.text(middle, top, f"#{number}", ha="center", va="top", fontsize=6.5)
+            axis.text(middle, top, f"run {number}", ha="center", va="top", fontsize=6.5)
     axis.set_xlim(0, begins[-1])
     axis.set_ylim(0, top)
     axis.set_xlabel("time with I/Os [s]")
     axis.set_ylabel("kIOPS")
-    handles = [line for line in axis.get_lines() if str(line.get_label()) in named]
-    axis.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1.05), ncols=2)
 
 
 COLUMN, PAGE = 3.4, 7.0
 """Widths [inches]."""
-HEIGHT = 2.5
+HEIGHT = 2.8
+LEGEND_COLUMNS = 2
 DASHES: Mapping[str, Dashes] = {"SR": "-", "RR": (0, (5, 1.5)), "SW": (0, (5, 1, 1, 1)), "RW": ":"}
 SMALL = 7.0
 """Size of the text [points]: what is left of 8.5 where the report is printed as wide as a page."""
@@ -244,7 +245,8 @@ def _micro_benchmark(document: Document, name: str) -> Figure:
     if len(chart.panels) > 1:
         return _wide(chart)
     figure, axis = _column()
-    draw_chart(axis, chart)
+    draw_panel(axis, chart.panels[0])
+    outside_legend(figure, handles(chart.legend), columns=LEGEND_COLUMNS)
     return _small(figure, axis, chart.simulated)
 
 
@@ -269,18 +271,21 @@ def _relative(runs: Any, level_ms: float, simulated: bool) -> Figure:
     ]
     names = [format_value(value, unit) for value, unit in values.items()]
     first = next(iter(experiments.values()))[0]
-    x = scales.parameter_axis(list(values), names, axis_name(first["parameter"], first["unit"]))
+    x = scales.parameter_axis(list(values), names, axis_words(first["parameter"], first["unit"]))
     most = max(max(line.y) for line in lines)
     y = Axis(0, 1.05 * max(most, 1.0), "mean over that of SW")
     figure, axis = _column()
     draw_panel(axis, Panel(x, y, [*lines, ReferenceLine(1.0, palette.MUTED)]))
-    axis.legend()
+    outside_legend(figure, axis.get_legend_handles_labels()[0], columns=LEGEND_COLUMNS)
     return _small(figure, axis, simulated)
 
 
 def _history(results: Results, simulated: bool) -> Figure:
     figure, axis = _column()
     draw_history(axis, workloads_of(results), DASHES)
+    lines = {str(line.get_label()): line for line in axis.get_lines()}
+    named = [line for name, line in lines.items() if name in DASHES]
+    outside_legend(figure, named, columns=len(named))
     return _small(figure, axis, simulated)
 
 
@@ -305,8 +310,8 @@ def _small(figure: Figure, axis: Axes, simulated: bool) -> Figure:
             "simulated device", loc="right", size=SMALL, weight="normal", color=palette.MUTED
         )
     texts = [*axis.get_xticklabels(), *axis.get_yticklabels(), axis.xaxis.label, axis.yaxis.label]
-    legend = axis.get_legend()
-    for text in [*texts, *(legend.get_texts() if legend else [])]:
+    legends = [*figure.legends, *filter(None, [axis.get_legend()])]
+    for text in [*texts, *(text for legend in legends for text in legend.get_texts())]:
         text.set_fontsize(SMALL)
     for label in axis.get_xticklabels():
         label.set_rotation(45)

@@ -24,7 +24,7 @@ from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
 from uflip.report.figures.chart import Axis, Chart, Mark, Panel, ReferenceLine
 from uflip.report.figures.sweep import key_of, marks_of, range_ms, with_numbers
-from uflip.report.labels import axis_name
+from uflip.report.labels import axis_words
 
 HEIGHT = 238.0
 THOUSAND = 1e3
@@ -39,7 +39,7 @@ def chart(document: Document, micro_benchmark: str) -> Chart:
     marks = [
         mark for pattern, runs in experiments.items() for mark in marks_of(pattern, runs, positions)
     ]
-    label = axis_name(measured[0]["parameter"], measured[0]["unit"])
+    label = axis_words(measured[0]["parameter"], measured[0]["unit"])
     x = scales.parameter_axis(depths, [format_value(depth, "") for depth in depths], label)
     response = Panel(x, scales.response_time_axis(*range_ms(measured)), marks)
     return Chart(

@@ -24,7 +24,7 @@ from uflip.report.figures import axes as scales
 from uflip.report.figures import palette, svg
 from uflip.report.figures.chart import FINE_DOTS, Chart, Mark, Panel, Polyline, ReferenceLine, Spans
 from uflip.report.findings import finding
-from uflip.report.labels import anchor, axis_name, title
+from uflip.report.labels import anchor, axis_words, title
 from uflip.report.tables import modes_tables, runs_table
 
 HEIGHT = 252.0
@@ -69,7 +69,7 @@ def panel_of(
             marks.append(ReferenceLine(level, color, width=0.7, dashes=FINE_DOTS))
     units = {run["value"]: run["unit"] for run in measured}
     names = [format_value(value, unit) for value, unit in units.items()]
-    label = axis_name(measured[0]["parameter"], measured[0]["unit"])
+    label = axis_words(measured[0]["parameter"], measured[0]["unit"])
     x = scales.parameter_axis(list(units), names, label)
     return Panel(x, scales.response_time_axis(*range_ms(measured)), marks), legend
 
