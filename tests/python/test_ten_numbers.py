@@ -48,7 +48,8 @@ def test_selection_finds_the_columns_from_which_others_follow() -> None:
 def test_drawn_devices_are_valid_and_follow_from_the_seed() -> None:
     first = [ten_numbers.draw_valid(random.Random(8)) for _ in range(2)]
     assert first[0] == first[1]
-    device = ten_numbers.measure(ten_numbers.draw_valid(random.Random(9)))
+    # Seed 14 draws a small device.
+    device = ten_numbers.measure(ten_numbers.draw_valid(random.Random(14)))
     assert device is not None
     assert len(device["means"]) > 100
     assert len(ten_numbers.characteristics(device)) == 16
