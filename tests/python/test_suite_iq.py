@@ -13,18 +13,20 @@ import stored
 from command_line import uflip
 
 import uflip as package
-from uflip.benchmark import Choices, make_plan
+from uflip.benchmark import Choices, estimate, make_plan
+from uflip.data.spec import MODES
 from uflip.device.handle import Device, counter_samples
 from uflip.device.opener import open_device
 from uflip.microbench import MICRO_BENCHMARKS, check_names, suite_of, varied_micro_benchmarks
 from uflip.microbench.experiment import Context, Experiment
-from uflip.microbench.iq import zone_size
+from uflip.microbench.iq import offered_load, zone_size
 from uflip.microbench.iq.long_writes import IO_SIZE
 from uflip.models import hot_cold
 from uflip.models import write_amplification as theory
 from uflip.report.findings import finding
 from uflip.result_views import summary
 from uflip.results import Results
+from uflip.results.columns import as_array
 from uflip.results.steady_state import rounds_of
 from uflip.spec import Mix, Spec
 
@@ -40,6 +42,10 @@ ONE_DIE = (
     f"&read_ns={READ_NS}&program_ns={PROGRAM_NS}&program_high_ns={PROGRAM_NS}&command_read_ns=0"
     "&command_write_ns=0&link_bytes_per_s=1000000000000&channel_bytes_per_s=1000000000000"
     "&erase_ns=1000&idle_free_blocks=0&spare_factor=0.25"
+)
+# So large that no data is ever moved; reads of addresses without data take no time.
+UNWRITTEN_DIE = (
+    f"{ONE_DIE.replace(f'blocks_per_die={BLOCKS}', 'blocks_per_die=8192')}&write_cache_bytes=0"
 )
 # Blocks that are no victims: one kept free, one open.
 HELD = 2
@@ -325,6 +331,39 @@ def test_offered_load_is_served_up_to_the_rate_of_the_die() -> None:
         trace = open_device(url, writable=True).run(run.spec)
         served = len(trace) / trace.elapsed_ns() * 1e9
         assert served == pytest.approx(min(run.value, limit), rel=0.05), run.value
+
+
+def test_knee_is_the_service_rate_of_the_die_within_ten_percent(tmp_path: Path) -> None:
+    url = f"{UNWRITTEN_DIE}&state=empty"
+    info = package.inspect_device(url)
+    choices = Choices(suite="iq", only=("offered_load",), pause_ns=0)
+    planned_ios = estimate(make_plan(info, "quick", 1, choices)).ios
+    package.run(url, tmp_path / "r", suite="iq", only=["offered_load"], scale="quick", pause=0)
+    document = summary(Results.load(tmp_path / "r"))
+    runs: list[Any] = [*document["micro_benchmarks"]["offered_load"]]
+    rates = sorted((run["value"], offered_load.keeps_up(run)) for run in runs)
+    sustained = max(rate for rate, keeps_up in rates if keeps_up)
+    beyond = min(rate for rate, keeps_up in rates if not keeps_up)
+    limit = 1e9 / (0.9 * PROGRAM_NS)
+    assert 1 < beyond / sustained < 1.1
+    assert sustained == pytest.approx(limit, rel=0.1)
+    assert beyond == pytest.approx(limit, rel=0.1)
+    # The largest step of the quick rates is one of eight: 1.1 to the power of 32 is more.
+    assert len(rates) == len(offered_load.QUICK) + 5
+    assert sum(run["io_count"] for run in runs) <= planned_ios
+
+
+@pytest.mark.parametrize("load", [0.3, 0.6, 0.8])
+def test_writes_below_the_knee_wait_as_in_a_queue_with_constant_service(load: float) -> None:
+    """The mean response time of M/D/1, for the writes of a die; reads take no time."""
+    device = open_device(f"{UNWRITTEN_DIE}&state=empty", writable=True)
+    context = Context(device.info, "standard", seed=1)
+    spec = offered_load.load_mix(context, round(load * 1e9 / (0.9 * PROGRAM_NS)))
+    trace = device.run(spec.but(io_count=100_000, io_ignore=0))
+    modes, times = (as_array(trace, name) for name in ("mode", "response_time_ns"))
+    writes = times[modes == MODES.index("write")]
+    expected = PROGRAM_NS * (1 + load / (2 * (1 - load)))
+    assert writes.mean() == pytest.approx(expected, rel=0.1 if load > 0.7 else 0.04)
 
 
 def test_plan_and_report_show_the_suite(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from uflip.benchmark import run_lengths
+from uflip.benchmark import knee, run_lengths
 from uflip.benchmark.cost import Cost, cost_of
 from uflip.benchmark.interference import group_unpaused, pause_before
 from uflip.benchmark.order import REFRESH_IO_SIZE
@@ -64,6 +64,7 @@ def estimate(plan: Plan) -> PlanEstimate:
         _with_longer_baseline(plan, run, _estimate_run(plan, run, run.spec, cost, ns), cost, ns)
         for run, ns in with_pauses
     )
+    each = _with_further_rates(plan, each)
     fewest = [_estimate_run(plan, run, shortest(run.spec), cost, ns) for run, ns in with_pauses]
     return PlanEstimate(
         **vars(_sum(each)),
@@ -140,6 +141,19 @@ def _with_longer_baseline(
         bytes_written=laid_out.bytes_written + written + refresh,
         time_ns=laid_out.time_ns + took_ns + rest_ns,
     )
+
+
+def _with_further_rates(plan: Plan, each: tuple[RunEstimate, ...]) -> tuple[RunEstimate, ...]:
+    """Add the most that a search of the knee takes to the last of its planned runs."""
+    indices = [n for n, run in enumerate(plan.runs) if run.micro_benchmark == knee.NAME]
+    if not indices:
+        return each
+    runs = [plan.runs[index] for index in indices]
+    repetitions = max(run.repetition for run in runs)
+    count = knee.most_rates(runs) * repetitions
+    slowest = max((each[index] for index in indices), key=lambda cost: cost.time_ns)
+    last = indices[-1]
+    return (*each[:last], _sum([each[last], *count * [slowest]]), *each[last + 1 :])
 
 
 class TimeLeft:

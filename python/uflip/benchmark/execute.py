@@ -12,8 +12,9 @@ For each run, or several that must follow each other at once::
     store            on disk before the next one starts; or compared, if it is stored already
 
 A plan goes from stage to stage (`order`). After each stage, experiments that have not converged are
-repeated (`rounds`) before the next stage begins; the plan grows. On a device with earlier runs, no
-run is inserted before them. Runs with a fixed order come after all stages.
+repeated (`rounds`), and rates near the knee are added (`knee`), before the next stage begins; the
+plan grows. On a device with earlier runs, no run is inserted before them. Runs with a fixed order
+come after all stages.
 
     plan      | stage 0 ......... | stage 1 .... | stage 2 ........... |
     made      | stage 0 .... more | stage 1 more | stage 2 .... more   |
@@ -52,6 +53,7 @@ from uflip.benchmark.events import (
     ignore,
 )
 from uflip.benchmark.interference import Numbered, group_unpaused
+from uflip.benchmark.knee import next_rate
 from uflip.benchmark.order import SEQUENTIAL, STAGES, ends_of_stages, refresh_spec
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.prepare import AS_IS
@@ -284,6 +286,7 @@ def _groups(
             yield from group_unpaused([each for each in remaining if made <= each[0] < end])
             made = end
             grown = next_round(plan, made, writer, calibration.repetition_spec)
+            grown = next_rate(plan, made, writer) if grown is None else grown
             if grown is None or (closed and stage != SEQUENTIAL):
                 break
             added = len(grown.runs) - len(plan.runs)

@@ -8,7 +8,8 @@
 percentiles of both; the rate is swept to the knee.
 **Faithful**: open loop, I/Os of 4 KiB, response times from the arrival.
 **Simplified**: a tenth of the I/Os are reads, not a constant number a second. Each kind uses half
-of the device. The rates are powers of two, the same for all devices.
+of the device. The rates are powers of two, the same for all devices; then a bisection finds the
+knee within 10 % (`uflip.benchmark.knee`).
 **Ambiguous**: the length of a run: `OFFERED_NS` of arrivals. A device below the knee collects
 garbage between arrivals, and stays in that state. Beyond the knee the queue grows as long as the
 run lasts, and response times with it: such a run has the warning `falling_behind`, and no further
@@ -21,7 +22,7 @@ from uflip.microbench.iq.long_writes import IO_SIZE
 from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.loaded import loaded_mix, tail, too_small
-from uflip.microbench.today.write_rate import MAX_DEPTH, keeps_up
+from uflip.microbench.today.write_rate import MAX_DEPTH
 from uflip.spec import Mix
 from uflip.units import format_count, format_duration_ns
 
@@ -33,6 +34,9 @@ WRITES_PERCENT = 90
 # Time in which the I/Os of a run arrive, and limits of their number.
 OFFERED_NS, QUICK_OFFERED_NS = 30_000_000_000, 1_000_000_000
 MIN_IOS, MAX_IOS = 4096, 1 << 21
+# A run that takes longer than its arrivals by this factor is too fast for the device. The number of
+# arrivals of `MIN_IOS` scatters by 1.6 %.
+LATE_FACTOR = 1.05
 _NS_PER_S = 1_000_000_000
 
 
@@ -50,15 +54,33 @@ def load_mix(context: Context, ios_per_s: int) -> Mix:
     """Return writes and reads that arrive at a rate."""
     io_size = max(IO_SIZE, context.sector)
     closed = loaded_mix(context, PATTERN, (io_size, io_size), WRITES_PERCENT)
-    offered_ns = QUICK_OFFERED_NS if context.quick else OFFERED_NS
+    depth = min(MAX_DEPTH, context.info.deepest_queue)
+    return with_rate(closed.but(time="poisson", queue_depth=depth), ios_per_s, quick=context.quick)
+
+
+def with_rate(spec: Mix, ios_per_s: int, *, quick: bool) -> Mix:
+    """Return a mix with another rate, and as many I/Os as arrive in the time of a run."""
+    offered_ns = QUICK_OFFERED_NS if quick else OFFERED_NS
     ios = min(max(ios_per_s * offered_ns // _NS_PER_S, MIN_IOS), MAX_IOS)
-    return closed.but(
-        time="poisson",
-        interval=_NS_PER_S // ios_per_s,
-        queue_depth=min(MAX_DEPTH, context.info.deepest_queue),
-        io_count=ios,
-        io_ignore=ios // 2,
-    )
+    return spec.but(interval=_NS_PER_S // ios_per_s, io_count=ios, io_ignore=ios // 2)
+
+
+def is_sustained(elapsed_ns: int, interval_ns: int, ios: int) -> bool:
+    """Return whether a device keeps up with arrivals.
+
+    Examples
+    --------
+    >>> is_sustained(4_000_000_000, 1_000_000, 4096)
+    True
+    >>> is_sustained(4_400_000_000, 1_000_000, 4096)
+    False
+    """
+    return elapsed_ns < LATE_FACTOR * interval_ns * ios
+
+
+def keeps_up(run: Run) -> bool:
+    """Return whether the device sustained the rate of a run."""
+    return is_sustained(run["elapsed_ns"], int(run["spec"]["interval"]), run["io_count"])
 
 
 def _why_not(context: Context, spec: object) -> str | None:
