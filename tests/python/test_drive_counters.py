@@ -86,6 +86,7 @@ class FakeDrive:
     ata: bytes = b""
     group: int = 1
     refusal: str = ""
+    allocated: int = 0
     asked: list[tuple[str, int, int]] = field(default_factory=list)
 
     def __call__(
@@ -105,7 +106,8 @@ class FakeDrive:
         return answers[query]()[: size if query == "nvme_log" else 4096], ""
 
     def _controller(self) -> bytes:
-        identity = bytearray(page(4096, (96, 4, self.features), (261, 1, self.listed << 5)))
+        identity = bytearray(page(4096, (96, 4, self.features), (261, 1, self.listed << 5),
+                                  (280, 16, self.allocated)))  # fmt: skip
         identity[24:64] = self.model.ljust(40).encode()
         identity[64:72] = b"FW1     "
         return bytes(identity)
@@ -122,16 +124,17 @@ class FakeDrive:
 def reader(tmp_path: Path) -> Callable[..., CounterReader]:
     """Return a function that makes a reader of a drive, whose disk has a name in sysfs."""
 
-    def make(drive: FakeDrive, disk: str = "nvme0n1") -> CounterReader:
+    def make(drive: FakeDrive, disk: str = "nvme0n1", kind: str = "file") -> CounterReader:
         target = tmp_path / "target"
         target.touch()
-        number = target.stat().st_dev
+        # A file is no device, and has the number 0 as one.
+        number = target.stat().st_dev if kind == "file" else 0
         sysfs = tmp_path / "sys" / "devices" / disk
         sysfs.mkdir(parents=True)
         links = tmp_path / "sys" / "dev" / "block"
         links.mkdir(parents=True)
         (links / f"{number >> 8}:{number & 255}").symlink_to(sysfs)
-        info = stored.device_info("file", url=f"file:{target}")
+        info = stored.device_info(kind, url=f"file:{target}")
         return CounterReader(info, drive, tmp_path / "sys")
 
     return make
@@ -308,6 +311,17 @@ def test_drive_without_permission_has_the_reason(reader: Reader) -> None:
 def test_file_is_a_part_of_a_drive(reader: Reader) -> None:
     counters = reader(FakeDrive({2: smart()})).read()
     assert counters.shared == "the target is a file on the drive"
+
+
+@pytest.mark.parametrize(("allocated", "is_part"), [(1 << 40, True), (1 << 30, False), (0, False)])
+def test_namespace_that_is_not_the_whole_drive_is_marked(
+    reader: Reader, tmp_path: Path, allocated: int, is_part: bool
+) -> None:
+    """The drive counts what is written to its other namespaces, too."""
+    counter_reader = reader(FakeDrive({2: smart()}, allocated=allocated), kind="block")
+    (tmp_path / "sys" / "devices" / "nvme0n1" / "size").write_text(str((1 << 30) // 512))
+    expected = f"the target is a namespace of {1 << 30} bytes, of {allocated} that are allocated"
+    assert counter_reader.read().shared == (expected if is_part else "")
 
 
 def test_other_devices_are_no_drives() -> None:
