@@ -16,6 +16,7 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 `run_lengths`    length of runs: start-up and period of the device, converged means
 `interference`   how long a run lingers, and the pause that follows (uFLIP §4.3, Figure 5)
 `rounds`         repeats experiments that have not converged
+`knee`           adds rates to `offered_load`, by bisection
 `estimate`       I/Os, bytes and minutes of a plan, its limits, and the time left
 `budget`         the part of a device and of a plan that fits into a time
 `cost`           assumed cost of an I/O before the first measurement; wear of the device
