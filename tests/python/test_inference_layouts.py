@@ -6,16 +6,17 @@ parameters of the simulated devices.
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from uflip.device.cache import switched_off
 from uflip.device.opener import open_device
 from uflip.inference import probes
 from uflip.inference.estimate import Interval
-from uflip.inference.observations import Observations
+from uflip.inference.observations import Observations, RunKey
 from uflip.inference.page_types import corrected, page_types_of
 from uflip.inference.slc_cache import beyond, programs, slc_cache_of, with_slc
-from uflip.inference.structure import reads_map, structure_of
+from uflip.inference.structure import flash_ns, reads_map, structure_of
 from uflip.inference.times import dies_behind_map, times_of
 from uflip.inference.twin import Twin
 
@@ -55,6 +56,24 @@ def test_single_die_has_the_page_of_its_reads(kinds: str) -> None:
     observations = _measured(ONE_DIE + kinds)
     found = structure_of(corrected(observations, page_types_of(observations)))
     assert (found.page, found.mapping_unit, found.dies) == (8192, 4096, 1)
+
+
+@pytest.mark.parametrize(("share", "dies"), [(0.0, 1), (0.5, None)])
+def test_pairs_of_which_some_do_not_wait_have_no_single_die(
+    slc: Observations, share: float, dies: int | None
+) -> None:
+    key = RunKey("read_bursts", "RR", 2)
+    run, flash = slc.runs[key], flash_ns(slc)
+    assert flash is not None
+    pairs = len(run.response_ns) // 2
+    # The addresses of those that do not wait have no order.
+    waits = np.random.default_rng(1).random(pairs) >= share
+    second = 1e5 + flash.value * np.where(waits, 1.0, 0.4)
+    times = np.column_stack([np.full(pairs, 1e5), second]).reshape(-1)
+    found = structure_of(
+        replace(slc, runs={**slc.runs, key: replace(run, response_ns=times)}),
+    )
+    assert found.dies == dies
 
 
 def test_reads_without_data_show_a_command_although_some_read_the_map(mapped: Observations) -> None:

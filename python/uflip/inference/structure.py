@@ -27,6 +27,8 @@ LEAST_EXPLAINED = 0.5
 CONTRAST = 0.03
 # Response times without collection and other disturbances: a low quantile of all.
 CLEAN_PERCENT = 20
+# Waits of pairs on a single die differ from a read of flash by less than this, also with noise.
+WAIT_FACTOR = 1.33
 # A write of part of a unit reads it: the step is at least this share of a read of flash.
 STEP_SHARE = 0.4
 # Without a map on flash at least this share of reads without data take the same time.
@@ -162,6 +164,10 @@ def _without_contrast(unit: int | None, later: Floats, observations: Observation
         return Structure(unit)
     command = command_ns(observations)
     if command is not None and command.value > flash.value:
+        return Structure(unit)
+    low, high = np.percentile(later, (5, 95)) / flash.value
+    if low < 1 / WAIT_FACTOR or high > WAIT_FACTOR:
+        # On a single die every second read waits for a whole one.
         return Structure(unit)
     page = _page_of_reads(observations) or unit
     return Structure(unit, page=page, dies=1, channels=1, die_ns=each, explained=1.0)
