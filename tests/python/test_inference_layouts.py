@@ -4,6 +4,7 @@ Maps on flash, SLC caches, and single dies whose pages have several units. Expec
 parameters of the simulated devices.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +14,10 @@ from uflip.device.cache import switched_off
 from uflip.device.opener import open_device
 from uflip.inference import probes
 from uflip.inference.estimate import Interval
-from uflip.inference.observations import Observations, RunKey
+from uflip.inference.infer import infer
+from uflip.inference.observations import Floats, Observations, RunKey
 from uflip.inference.page_types import corrected, page_types_of
-from uflip.inference.slc_cache import beyond, programs, slc_cache_of, with_slc
+from uflip.inference.slc_cache import beyond, exceeds_window, programs, slc_cache_of, with_slc
 from uflip.inference.structure import flash_ns, reads_map, structure_of
 from uflip.inference.times import dies_behind_map, times_of
 from uflip.inference.twin import Twin
@@ -135,3 +137,33 @@ def test_twin_has_the_blocks_and_programs_of_the_slc_cache(slc: Observations) ->
     )
     assert twin.values["slc_blocks"] == 3
     assert twin.number("slc_program_ns") == pytest.approx(SLC_PROGRAM_NS, abs=10)
+
+
+def test_a_cache_larger_than_the_window_hides_its_pages(slc: Observations) -> None:
+    hidden = _with_times(slc, ("clear", "SW"), lambda times: np.full(len(times), 1e6))
+    early = _with_times(
+        hidden, ("fill", "SW"), lambda times: np.where(np.arange(len(times)) < 200, 1e6, 3e6)
+    )
+    assert exceeds_window(early)
+    found = infer(early)
+    assert found.twin is None
+    for key in ("page_bytes", "dies", "program_ns", "slc_cache_bytes"):
+        assert not found.estimate(key).is_identified
+    steady = _with_times(hidden, ("fill", "SW"), lambda times: np.full(len(times), 1e6))
+    assert not exceeds_window(steady)
+
+
+def test_durable_writes_without_flash_do_not_prove_that_there_is_no_cache() -> None:
+    keys = "&write_cache_bytes=8388608&flush=eager&power_loss_protection=true&spare_read_bytes=16"
+    found = infer(_measured(FOUR_DIES + keys))
+    assert not found.estimate("write_cache_bytes").is_identified
+
+
+def _with_times(
+    observations: Observations, probe: tuple[str, str], change: Callable[[Floats], Floats]
+) -> Observations:
+    runs = {
+        key: replace(run, response_ns=change(run.response_ns)) if key[:2] == probe else run
+        for key, run in observations.runs.items()
+    }
+    return replace(observations, runs=runs)

@@ -38,6 +38,7 @@ from uflip.inference.probes import repeat
 from uflip.inference.slc_cache import (
     SlcCache,
     beyond,
+    exceeds_window,
     programs,
     slc_cache_of,
     slc_estimates,
@@ -204,13 +205,15 @@ def infer(observations: Observations) -> Inference:
     quick = None
     if slc is not None:
         times, quick = programs(slc, structure, times)
+    elif types is not None and types.bits != 1 and exceeds_window(observations):
+        structure, times = Structure(structure.mapping_unit), replace(times, write_page=None)
     structure, times, division = complete_channels(equal, structure, times)
     found = _by_key(_times_estimates(structure, times))
     found |= _by_key(page_type_estimates(types, found["read_ns"]))
     found |= _by_key(_structure_estimates(structure))
     mapped = map_cache_of(equal)
     found |= _by_key(map_cache_estimates(equal, mapped))
-    found |= _by_key(slc_estimates(slc, quick, times.write_page, found["program_ns"]))
+    found |= _by_key(slc_estimates(observations, slc, quick, times.write_page, found["program_ns"]))
     if missing := _missing(found):
         found |= _by_key(_collection_estimates(observations, None, None, None, None))
         found |= _by_key(cache_estimates(observations, structure, None))
@@ -646,7 +649,7 @@ def _withdrawn(estimate: Estimate, misfits: set[str]) -> Estimate:
         is_wrong = False
     if estimate.key in LAYOUT:
         # The layout of data in order holds for many families, but not if most probes are missed.
-        is_wrong = "read_bursts" in misfits or len(misfits) >= NO_LAYOUT
+        is_wrong = bool({"read_bursts", "read_size"} & misfits) or len(misfits) >= NO_LAYOUT
     if not estimate.is_identified or not is_wrong:
         return estimate
     why = f"the twin misses {', '.join(sorted(misfits))}: the estimate has no valid model"

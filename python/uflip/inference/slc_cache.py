@@ -26,6 +26,8 @@ PROBE = "clear"
 KEYS = ("slc_cache_bytes", "slc_program_ns")
 # The first writes, and how much longer those beyond a cliff take [times].
 FIRST, CLIFF_FACTOR = 8, 1.25
+# The same of a fill, in which collection begins.
+FILL_FACTOR = 1.4
 # A cliff is where this share of as many writes is beyond the middle of both levels.
 SLOW_SHARE = 0.75
 # Dies reach the cliff within this number of writes; the largest part of the window before it.
@@ -75,6 +77,17 @@ def slc_cache_of(observations: Observations) -> SlcCache | None:
         run.io_size,
         len(times) * run.io_size,
     )
+
+
+def exceeds_window(observations: Observations) -> bool:
+    """Return whether the window fits into an SLC cache: a fill is fast at its beginning only."""
+    fill = observations.last("fill", "SW")
+    if fill is None or slc_cache_of(observations) is not None:
+        return False
+    times = fill.response_ns
+    # Later parts of a fill meet collection.
+    later = np.percentile(times[len(times) // 4 : len(times) // 2], 20)
+    return bool(later > FILL_FACTOR * np.median(times[:FIRST]))
 
 
 def beyond(observations: Observations, start: int) -> Observations:
@@ -134,15 +147,22 @@ def with_slc(twin: Twin, slc: SlcCache, program: Interval) -> Twin:
 
 
 def slc_estimates(
-    slc: SlcCache | None, program: Interval | None, whole: Interval | None, cells: Estimate
+    observations: Observations,
+    slc: SlcCache | None,
+    program: Interval | None,
+    whole: Interval | None,
+    cells: Estimate,
 ) -> Iterator[Estimate]:
     """Yield the size of the cache and the time of its programs.
 
     `whole` and `cells` are a program beyond the cliff, with its transfer and without.
     """
     if slc is None:
+        why = "durable writes have no cliff"
+        if exceeds_window(observations):
+            why = "the window fits into the cache, which hides its pages and their programs"
         for key in KEYS:
-            yield Estimate.absent(key, PROBE, "durable writes have no cliff within the window")
+            yield Estimate.absent(key, PROBE, why)
         return
     low, high = slc.size - slc.io_size, slc.size + MARGIN * slc.io_size
     yield Estimate(KEYS[0], slc.size, low, high, PROBE, "without blocks that it borrows")

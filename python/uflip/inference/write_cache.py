@@ -267,6 +267,8 @@ def _bounded(observations: Observations, structure: Structure, runs: list[Observ
     """Return the size that follows from the cliff alone: it may drain meanwhile, or not."""
     key = "write_cache_bytes"
     cached = [run for run in runs if is_cached(observations, run)]
+    if not cached and structure.mapping_unit is None:
+        return Estimate.absent(key, PROBE, "durable writes show no flash: they may be cached, too")
     if not cached:
         return Estimate(key, 0, 0, 0, PROBE, "writes are as slow as durable ones")
     unit = structure.mapping_unit or 0
