@@ -197,21 +197,10 @@ def _series(response_time_ns: ArrayLike) -> NDArray[np.float64]:
 def in_ns(values: ArrayLike) -> NDArray[np.float64]:
     """Return times in nanoseconds from numbers [ns] or durations of any unit.
 
-    Parameters
-    ----------
-    values : array_like
-        Numbers [ns], or durations: `timedelta64` of any unit, `datetime.timedelta`, a column of
-        durations of polars, pandas or pyarrow.
-
-    Returns
-    -------
-    ndarray
-        The same [ns], as floating-point numbers. A missing duration (NaT) is NaN.
-
-    Raises
-    ------
-    TypeError
-        If they are anything else, or some are masked; its text names their type.
+    `values`: numbers [ns], or durations: `timedelta64` of any unit, `datetime.timedelta`, a column
+    of durations of polars, pandas or pyarrow. Returns the same [ns], as floating-point numbers. A
+    missing duration (NaT) is NaN. Raises TypeError if they are anything else, or some are masked;
+    its text names their type.
 
     Examples
     --------

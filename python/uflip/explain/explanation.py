@@ -49,14 +49,8 @@ def explain(
 ) -> ExplainedLog:
     """Return all findings about the I/Os of a log.
 
-    Parameters
-    ----------
-    log : IoLog
-        From `uflip.explain.io_log.read_io_log`.
-    devices : sequence of str
-        Simulated devices to compare with; none of them is simulated without any.
-    on_device : callable
-        Called before each device.
+    `log`: from `uflip.explain.io_log.read_io_log`. `devices`: simulated devices to compare with;
+    none of them is simulated without any. `on_device`: called before each device.
     """
     findings: list[Finding] = []
     properties: dict[str, list[Property]] = {}

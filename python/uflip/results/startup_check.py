@@ -390,14 +390,9 @@ def warm_share(runs: Iterable[StartupInput], capacity: int) -> float:
 def finds_other_map(run: StartupInput, warm: float, capacity: int) -> StartupMark | None:
     """Return the mark of a run that would wait for the map more often, or less, if it were longer.
 
-    Parameters
-    ----------
-    run : StartupInput
-        The run; judged are scans, and mixes with random reads of a part of the device.
-    warm : float
-        The share of all addresses with their map entries in memory.
-    capacity : int
-        Size of the device [bytes].
+    `run`: the run; judged are scans, and mixes with random reads of a part of the device. `warm`:
+    the share of all addresses with their map entries in memory. `capacity`: size of the device
+    [bytes].
     """
     spec, waits = run.spec, run.map_waits
     if waits is None or not 0 < warm < 1:
