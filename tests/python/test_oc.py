@@ -32,6 +32,7 @@ from uflip.oc.benchmark import document, layout, measure, times_summary
 from uflip.oc.contract import NOT_MEASURED, VERDICTS, evaluate_rules, write_variance
 from uflip.oc.session import Session, check_unused, choose_sacrifice
 from uflip.reproduce import oc as reproduced
+from uflip.reproduce import oc_media
 
 # Another geometry than the paper's: 3 channels of 2 LUNs, one plane, small blocks.
 OTHER = "sim:dfc?channels=3&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"
@@ -287,6 +288,19 @@ def test_verdicts_for_unordered_medium_and_slowed_reads() -> None:
     )
     nothing = replace(results, oc0=None, oc1=None, oc3=None, order=None)
     assert {rule.verdict for rule in evaluate_rules(nothing, geometry)} == {NOT_MEASURED}
+
+
+def test_medium_and_ecc_change_findings_as_expected() -> None:
+    """Slower cells write slower, and stronger ECC fails at a later age."""
+    slow, fast = (oc_media.measure_medium((name, "of today")) for name in ("QLC", "SLC"))
+    # With a thread for each LUN the programs of pages of both planes are the bottleneck.
+    pages = 2 * 4 * 4096 * 32
+    for found, program_ns in ((slow, 1_860_000), (fast, 200_000)):
+        assert found.all_luns["writes"] == pytest.approx(pages / program_ns * 1e3, rel=0.15)
+    weak, strong = (oc_media.first_failing_age(oc_media.SMALL, bits) for bits in (20, 40))
+    assert weak is not None
+    assert strong is not None
+    assert weak < strong
 
 
 def test_too_few_reads_give_no_verdict(

@@ -528,6 +528,11 @@ UFLIP_OC_2017 = (
            "much less predictable"),
     _oc("fig5/throughput", _F5, "writes alone, mean over that at 50 % writes",
            "throughput is not affected"),
+    _oc("contract/request_scale", "§6", "verdict: request scale", "comes at a price"),
+    _oc("contract/locality", "§6", "verdict: locality", "does not apply"),
+    _oc("contract/sequentiality", "§6", "verdict: sequentiality", "holds and is trivial"),
+    _oc("contract/death_time", "§6", "verdict: death time", "is the host's own decision"),
+    _oc("contract/lifetime", "§6", "verdict: lifetime", "is the host's own decision"),
 )  # fmt: skip
 
 
