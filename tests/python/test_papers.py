@@ -57,7 +57,7 @@ def test_papers_page_is_current() -> None:
 def test_row_has_fields_that_it_needs(paper: str, row: dict[str, Any]) -> None:
     keys = {
         *("where", "kind", "what", "built", "code", "tests", "note", "probe"),
-        *("values", "device", "reproduce"),
+        *("values", "device", "held_out", "reproduce"),
     }
     assert set(row) <= keys
     assert row["kind"] in KINDS
@@ -96,6 +96,10 @@ def test_named_reproductions_exist() -> None:
         ({"kind": "figure"}, "nothing printed"),
         # Of the raw rates one constant was fitted to the reads alone.
         ({"kind": "claim", "values": ["ofc/raw_*"]}, "1 predicted, 1 fitted"),
+        # RR depends on constants that were fitted to it, SR also on a size that was inferred.
+        ({"kind": "claim", "values": ["uflip/table3/memoright/[RS]R"]}, "2 fitted"),
+        ({"kind": "claim", "values": ["uflip/table3/memoright/[RS]R"], "held_out": True},
+         "1 predicted, 1 fitted"),
         # The same values on a device whose constants were inferred from both.
         ({"kind": "claim", "values": ["ofc/raw_*"], "device": "ofc-pipelined"}, "2 fitted"),
         ({"kind": "claim", "values": ["ofc/drop_30_pages"], "reproduce": ["a"]},
