@@ -25,7 +25,7 @@ from uflip.microbench.labels import INITIAL_STATES
 from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.deallocate import PERCENT, TRIMS, further_trims, without_trims
-from uflip.microbench.today.loaded import too_small
+from uflip.microbench.today.loaded import tail, too_small
 from uflip.microbench.today.steady_state import MIN_IOS, QUICK_BYTES
 from uflip.spec import Basic, Mix, Spec
 from uflip.startup import steady_bytes
@@ -78,12 +78,12 @@ def _why_not(context: Context, spec: Spec) -> str | None:
 
 
 def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
-    """Return the sentence with the rates of writes at both ends, and p99 under load."""
+    """Return the sentence with the rates of writes at both ends, and the tails under load."""
     parts = [_rates(run) for run in measured.get(PATTERN, ()) if any(run.get("rounds", ()))]
     text = f"Random writes: {'; '.join(parts)}." if parts else ""
     tails = [_tails(run) for run in measured.get(LOAD, ())]
     if tails:
-        text += f" p99 at {format_count(LOAD_PER_S)} I/Os per second: {'; '.join(tails)}."
+        text += f" At {format_count(LOAD_PER_S)} I/Os per second: {'; '.join(tails)}."
     return text.strip()
 
 
@@ -98,10 +98,10 @@ def _rates(run: Run) -> str:
 def _tails(run: Run) -> str:
     parts = []
     for noun, component in (("reads", "second"), ("writes", "first")):
-        statistics = run["components"][component]["statistics"]
-        p99 = None if statistics is None else statistics["p99_ns"]
-        parts.append(f"{noun} {'unknown' if p99 is None else format_duration_ns(p99)}")
-    return f"{INITIAL_STATES[int(run['value'])]} {', '.join(parts)}"
+        if (statistics := run["components"][component]["statistics"]) is not None:
+            name, value, _ = tail(statistics, statistics)
+            parts.append(f"{name} of the {noun} {format_duration_ns(value)}")
+    return f"{INITIAL_STATES[int(run['value'])]}: {', '.join(parts)}"
 
 
 MICRO_BENCHMARK = MicroBenchmark(

@@ -33,9 +33,9 @@ QUICK = (1000, 8000, 64_000)
 WRITES_PERCENT = 90
 # Time in which the I/Os of a run arrive, and limits of their number.
 OFFERED_NS, QUICK_OFFERED_NS = 30_000_000_000, 1_000_000_000
-MIN_IOS, MAX_IOS = 4096, 1 << 21
+MIN_IOS, MAX_IOS = 8192, 1 << 21
 # A run that takes longer than its arrivals by this factor is too fast for the device. The number of
-# arrivals of `MIN_IOS` scatters by 1.6 %.
+# arrivals of `MIN_IOS` scatters by 1.1 %.
 LATE_FACTOR = 1.05
 _NS_PER_S = 1_000_000_000
 
@@ -70,9 +70,9 @@ def is_sustained(elapsed_ns: int, interval_ns: int, ios: int) -> bool:
 
     Examples
     --------
-    >>> is_sustained(4_000_000_000, 1_000_000, 4096)
+    >>> is_sustained(8_000_000_000, 1_000_000, 8192)
     True
-    >>> is_sustained(4_400_000_000, 1_000_000, 4096)
+    >>> is_sustained(8_800_000_000, 1_000_000, 8192)
     False
     """
     return elapsed_ns < LATE_FACTOR * interval_ns * ios
