@@ -23,8 +23,10 @@ from uflip.results import Results
 from uflip.results.startup_check import (
     StartupInput,
     check_runs,
+    finds_other_map,
     has_free_space,
     inside_startup,
+    map_waits_of,
     mark_among,
     mark_of,
 )
@@ -439,6 +441,25 @@ def test_idle_time_prolongs_startup(reads: int, rows: int | None) -> None:
         spec = mix(read, spec, reads)
     assert in_rows(spec, startup) == (MAX_ROWS if rows is None else rows)
     assert never_ends(spec, startup) is (reads == 64)
+
+
+def test_scan_of_addresses_just_read_is_marked() -> None:
+    """The map entries of 1,024 reads fit into memory, where the first scan leaves them."""
+    device = device_after_a_pause("sim:dftl?blocks_per_die=301&mapping_cache_bytes=300000")
+    spec = baseline(
+        "SR", io_size=32 * KIB, io_count=1024, io_ignore=0, target_size=32 * MIB, target_offset=0
+    )
+    means, runs = [], []
+    for _ in range(2):
+        trace = device.run(spec)
+        means.append(np.mean(trace.column("response_time_ns")))
+        waits = map_waits_of(trace)
+        runs.append(StartupInput("run", spec, has_stop_rule=False, map_waits=waits))
+    first, again = runs
+    assert means[1] < means[0] / 2
+    capacity = device.info.capacity_bytes
+    assert finds_other_map(again, 0.0, capacity, first) is not None
+    assert finds_other_map(first, 0.0, capacity, first) is None
 
 
 # Extended baselines

@@ -43,14 +43,15 @@ are, or if the mean of the marked ones differs from that of the others by more t
 all addresses in memory (`warm_share`). A scan finds these on its way, and evicts them: in the long
 run it waits for the map 1 / (1 − h) times as long. Random reads of a part of the device, in a mix,
 find more and more of their entries: h × capacity / part in the long run. (`cold_reads` judges those
-without writes.) Such a run is marked if that changes its mean by more than `AGREEMENT`. Only the
-causes of a simulated device show these waits.
+without writes.) Such a run is marked if that changes its mean by more than `AGREEMENT`. A scan of
+addresses that another run has just used finds all of their entries: its share of waits is less than
+half of that of the baseline SR. Only the causes of a simulated device show these waits.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, exp, sqrt
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -290,7 +291,7 @@ def check_runs(
     writing = [run for run in judged if run.writes]
     never = [run for run in writing if baselines.never_left(run, startup)]
     inside = []
-    warm = warm_share(judged, capacity)
+    warm, scan = warm_share(judged, capacity), next((r for r in judged if r.baseline == "SR"), None)
     if phases is not None and startup is not None:
         for run in judged:
             if run in never or run.micro_benchmark in CACHE_BURSTS:
@@ -300,7 +301,7 @@ def check_runs(
             mark = (
                 inside_startup(run, run_startup)
                 or baselines.not_past(run, run_startup)
-                or finds_other_map(run, warm, capacity)
+                or finds_other_map(run, warm, capacity, scan)
             )
             inside += [] if mark is None else [mark]
     waited_after = [
@@ -387,27 +388,49 @@ def warm_share(runs: Iterable[StartupInput], capacity: int) -> float:
     return max(share - 2 * sqrt(share * (1 - share) / ios), 0.0)
 
 
-def finds_other_map(run: StartupInput, warm: float, capacity: int) -> StartupMark | None:
+def finds_other_map(
+    run: StartupInput, warm: float, capacity: int, baseline: StartupInput | None = None
+) -> StartupMark | None:
     """Return the mark of a run that would wait for the map more often, or less, if it were longer.
 
     `run`: the run; judged are scans, and mixes with random reads of a part of the device. `warm`:
     the share of all addresses with their map entries in memory. `capacity`: size of the device
-    [bytes].
+    [bytes]. `baseline`: a scan; one of the same I/O size that waits for less than half of its share
+    is marked.
     """
     spec, waits = run.spec, run.map_waits
-    if waits is None or not 0 < warm < 1:
-        return None
     later = warm
-    if isinstance(spec, Basic) and label_of(spec) == "SR" and spec.incr != 0:
-        is_scan = spec.ios * spec.processes * spec.io_bytes <= spec.target_bytes
-        later = 0.0 if is_scan else warm
+    if _is_scan(spec):
+        later = 0.0
+        share = 0.0 if waits is None else waits.share_of_time
+        if TWICE * share < _usual_share(spec, baseline):
+            return StartupMark(run.run_id, 1.0, 0, spec.ios, spec.ignored_ios)
     elif isinstance(spec, Mix):
         sizes = [part.target_bytes for part in spec.parts if label_of(part) == "RR"]
         later = min(warm * capacity / min(sizes, default=capacity), 1.0)
-    change = waits.share_of_time * abs((1 - later) / (1 - warm) - 1)
-    if change <= AGREEMENT:
+    if waits is None or not 0 < warm < 1:
+        return None
+    if waits.share_of_time * abs((1 - later) / (1 - warm) - 1) <= AGREEMENT:
         return None
     return StartupMark(run.run_id, warm, 0, spec.ios, spec.ignored_ios)
+
+
+def _usual_share(spec: Basic, baseline: StartupInput | None) -> float:
+    """Return the share of time that scans of an I/O size wait for the map; 0 if it is unknown."""
+    if baseline is None or baseline.map_waits is None or not isinstance(baseline.spec, Basic):
+        return 0.0
+    share = baseline.map_waits.share_of_time
+    return share if share > AGREEMENT and baseline.spec.io_size == spec.io_size else 0.0
+
+
+def _is_scan(spec: Spec) -> TypeGuard[Basic]:
+    """Return whether a run reads in order, and no address twice."""
+    return (
+        isinstance(spec, Basic)
+        and label_of(spec) == "SR"
+        and spec.incr != 0
+        and spec.ios * spec.processes * spec.io_bytes <= spec.target_bytes
+    )
 
 
 def part_means(measured_ns: NDArray[Any]) -> tuple[float, ...]:
