@@ -28,7 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "api", "benchmark", "data", "device", "executors", "footprint", "microbench",
         "results", "safe_files", "units",
     },
-    "analysis": {"_native", "data", "errors", "extras", "units"},
+    "analysis": {"_native", "data", "errors", "extras", "stats", "units"},
     "explain": {
         "_native", "analysis", "data", "device", "errors", "flash_waits", "profiles", "report",
         "results", "table", "units",

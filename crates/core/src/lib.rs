@@ -13,6 +13,7 @@ mod io;
 mod memory;
 mod quantity;
 pub mod random;
+mod spooled;
 mod state;
 mod units;
 mod zone;
@@ -29,6 +30,7 @@ pub use flash::{AddressStatus, FlashGeometry, FlashIo, FlashOp, FlashStatus, Ppa
 pub use io::{Io, Mode};
 pub use memory::available_bytes;
 pub use quantity::Quantity;
+pub use spooled::{SpooledVec, spool_folder};
 pub use state::{StateOptions, StateWrites};
 pub use units::{Bytes, Nanos, SECTOR_BYTES_MIN, format_bytes, format_nanos};
 pub use zone::{Zone, ZoneLimits, ZoneReport, ZoneState, ZoneStatus};

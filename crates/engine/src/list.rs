@@ -2,17 +2,17 @@
 //!
 //! A list is not part of a pattern. The pattern contains the list's digest and summary, so it
 //! can be planned, stored and compared like any other without the I/Os; the caller that runs it
-//! provides them. In memory an I/O takes 12 bytes, and 8 more with an arrival time.
+//! provides them. An I/O takes 12 bytes, and 8 more with an arrival time; a long list is in a file.
 
 use serde::{Deserialize, Serialize};
-use uflip_core::{Bytes, Error, Io, Mode, Nanos, Result};
+use uflip_core::{Bytes, Error, Io, Mode, Nanos, Result, SpooledVec};
 
 use crate::drive::{NextRequest, When};
 
 /// The largest I/O [bytes].
 pub const IO_SIZE_MAX: u64 = 128 << 20;
-/// The longest list that is held in memory.
-pub const LIST_IOS_MAX: usize = 1 << 26;
+/// The longest list.
+pub const LIST_IOS_MAX: usize = 1 << 32;
 /// The largest device [bytes] and the longest trace [ns].
 const MAX_OFFSET: u64 = 1 << 62;
 /// The bit position of the mode in a packed size, above all valid sizes.
@@ -47,11 +47,11 @@ pub struct ListSummary {
 /// I/Os in order, either all with an arrival time or all without.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IoList {
-    offsets: Vec<u64>,
+    offsets: SpooledVec<u64>,
     /// Size and mode, as [`packed`] encodes them.
-    sizes: Vec<u32>,
+    sizes: SpooledVec<u32>,
     /// Arrivals from the start; empty if each I/O follows the previous one.
-    instants: Vec<u64>,
+    instants: SpooledVec<u64>,
     summary: ListSummary,
 }
 
@@ -62,9 +62,10 @@ impl IoList {
     /// The first invalid I/O, with the reason.
     pub fn new(
         ios: impl Iterator<Item = Io>,
-        instants: Vec<u64>,
+        instants: impl Into<SpooledVec<u64>>,
     ) -> std::result::Result<IoList, String> {
-        let (mut offsets, mut sizes) = (Vec::new(), Vec::new());
+        let instants = instants.into();
+        let (mut offsets, mut sizes) = (SpooledVec::default(), SpooledVec::default());
         for io in ios {
             let (offset, size, number) = (io.offset.0, io.size.0, offsets.len());
             if size == 0 || size > IO_SIZE_MAX {

@@ -13,7 +13,7 @@
 
 use std::io::BufRead;
 
-use uflip_core::Mode;
+use uflip_core::{Mode, SpooledVec};
 
 use crate::block_events::{Action, Begin, Event, EventCollector};
 use crate::lines::{LineError, LineReader};
@@ -22,8 +22,6 @@ use crate::recorded::RecordedTrace;
 const MAGIC: u32 = 0x6561_7400;
 const VERSION: u32 = 0x07;
 const RECORD_BYTES: usize = 48;
-/// 6 GB of them.
-const MAX_EVENTS: usize = 80_000_000;
 /// The lower half of an action is the event, the upper half flags of the I/O.
 const EVENTS: [(u32, Action); 3] =
     [(1, Action::Queued), (7, Action::Issued), (8, Action::Completed)];
@@ -54,7 +52,7 @@ pub(crate) fn read(
     // Binary records have no lines; their errors name no line either.
     let mut nothing = std::io::empty();
     let mut lines = LineReader::new(&mut nothing);
-    let (mut record, mut found) = ([0; RECORD_BYTES], Vec::new());
+    let (mut record, mut found) = ([0; RECORD_BYTES], SpooledVec::default());
     let mut number = 0u64;
     while fill(input, &mut record)? {
         number += 1;
@@ -69,16 +67,12 @@ pub(crate) fn read(
         let (action, skipped) = (word(&record, 28).unwrap_or(0), u16_at(&record, 46));
         skip(input, u64::from(skipped))?;
         if let Some(event) = event_of(action) {
-            if found.len() == MAX_EVENTS {
-                let got = format!("more than {MAX_EVENTS} events");
-                return Err(LineError::of_file(got, "a part of the trace"));
-            }
             found.push((long(&record, 8).unwrap_or(0), event, action, record));
         }
     }
     // One file for each CPU: an I/O may begin in one and end in another.
-    found.sort_by_key(|(at, ..)| *at);
-    for (_, event, action, record) in &found {
+    found.sort_in_parts(|(at, ..)| *at);
+    for (_, event, action, record) in found.iter() {
         add(&mut events, &mut lines, record, *action, *event)?;
     }
     Ok(events.finish(begin))

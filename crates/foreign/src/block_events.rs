@@ -8,10 +8,13 @@
 
 use std::collections::BTreeMap;
 
-use uflip_core::Mode;
+use uflip_core::{Mode, SpooledVec};
 
 use crate::lines::{LineError, LineReader};
 use crate::recorded::{FoundIo, RecordedTrace};
+
+/// Of more I/Os in flight, those that began first are lost: a trace may have no completions.
+const MAX_OUTSTANDING: usize = 1 << 20;
 
 /// The event at which an I/O begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +53,7 @@ pub(crate) struct EventCollector {
     issued: Begun,
     completions: u64,
     /// The time from the issue to the completion of each queued I/O [ns].
-    device_times: Vec<u64>,
+    device_times: SpooledVec<u64>,
 }
 
 impl Begun {
@@ -67,6 +70,10 @@ impl Begun {
         self.recorded.push(lines, found)?;
         if self.recorded.ios.len() > index {
             self.outstanding.insert((source, offset), index);
+        }
+        if self.outstanding.len() > 2 * MAX_OUTSTANDING {
+            let newest = index - MAX_OUTSTANDING;
+            self.outstanding.retain(|_, index| *index > newest);
         }
         Ok(())
     }
@@ -102,7 +109,7 @@ impl Begun {
 impl EventCollector {
     pub(crate) fn new() -> EventCollector {
         let (queued, issued) = (Begun::new(), Begun::new());
-        EventCollector { queued, issued, completions: 0, device_times: Vec::new() }
+        EventCollector { queued, issued, completions: 0, device_times: SpooledVec::default() }
     }
 
     pub(crate) fn add(

@@ -201,9 +201,22 @@ impl ColumnReader {
     pub(crate) fn row(&self, fields: &[&str]) -> Option<Row> {
         let field = |index: usize| self.field(fields, index);
         let number = |column: Option<(usize, u64)>| match column {
-            Some((index, unit)) => scaled(field(index)?, unit).map(Some),
+            Some((index, unit)) => {
+                let text = field(index)?;
+                // A comma between commas separates thousands or decimals.
+                let is_plain = self.separator != Separator::Comma || !text.contains(',');
+                is_plain.then(|| scaled(text, unit)).flatten().map(Some)
+            }
             None => Some(None),
         };
+        let has_fraction = |column: Option<(usize, u64)>| {
+            column.is_some_and(|(index, unit)| {
+                unit == 1 && field(index).is_some_and(|text| text.contains(['.', ',']))
+            })
+        };
+        if has_fraction(self.offset) || has_fraction(self.size) {
+            return None;
+        }
         let mode = match self.op {
             None => Mode::Read,
             Some(index) => match self.operation(field(index)?)? {
@@ -235,6 +248,8 @@ impl ColumnReader {
             "w" | "write" | "wr" => Some(Operation::Io(Mode::Write)),
             "d" | "t" | "trim" | "discard" | "unmap" => Some(Operation::Io(Mode::Trim)),
             "f" | "flush" | "sync" => Some(Operation::Skipped("flush")),
+            // Of SYSTOR '17: no response was seen.
+            "" => Some(Operation::Skipped("without a type")),
             _ => operation_of_rwbs(word),
         }
     }

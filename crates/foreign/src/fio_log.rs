@@ -21,7 +21,7 @@
 //! unknown and are 0: if they were offsets of an earlier version, all I/Os were there. Any other
 //! log is an error. fio 2 logged µs with the same columns as 3.0 to 3.17, which log ns: see [`Unit`].
 
-use uflip_core::Mode;
+use uflip_core::{Mode, SpooledVec};
 
 use crate::fields::{unit_name, words};
 use crate::lines::{LineError, LineReader};
@@ -242,7 +242,7 @@ struct LogContent {
     tail: OptionalFields,
     averages: Averages,
     /// The issue time of each I/O [ns], if the log has a column for them.
-    issue_times: Vec<u64>,
+    issue_times: SpooledVec<u64>,
 }
 
 /// Read a log of response times. `unit` is that of the response times [ns], which also states that
@@ -267,7 +267,7 @@ pub(crate) fn read(
     if !is_averaged && averages.count > 0 {
         let lines_read = recorded.ios.len();
         recorded.ios.retain(|io| io.size > 1);
-        issue_times.clear();
+        issue_times = SpooledVec::default();
         for _ in recorded.ios.len()..lines_read {
             recorded.skip_operation("empty");
         }
@@ -299,7 +299,7 @@ pub(crate) fn read(
 fn read_lines(lines: &mut LineReader<'_>) -> Result<LogContent, LineError> {
     let mut recorded = RecordedTrace::with_offsets(true);
     let (mut tail, mut averages) = (OptionalFields::default(), Averages::default());
-    let mut issue_times = Vec::new();
+    let mut issue_times = SpooledVec::default();
     while let Some(line) = lines.next()? {
         let line = line.to_owned();
         let fields = fields(&line);
@@ -382,7 +382,7 @@ fn unit_of(ios: &[RecordedIo], is_ns: bool, is_submission: bool) -> Result<u64, 
     if depth_if_us > MAX_DEPTH {
         return Ok(1);
     }
-    let mut values: Vec<u64> = ios.iter().map(|io| io.response_ns).collect();
+    let mut values: SpooledVec<u64> = ios.iter().map(|io| io.response_ns).collect();
     let middle = values.len() / 2;
     let median = *values.select_nth_unstable(middle).1;
     // No device answers in less than half a microsecond.

@@ -12,7 +12,7 @@
 //! An I/O that does not cover whole sectors is widened. A trim longer than the largest I/O, such as
 //! that of mkfs, is split at the same instant. Nothing else changes, and all changes are counted.
 
-use uflip_core::{Bytes, Error, Io, Mode, Result, format_bytes};
+use uflip_core::{Bytes, Error, Io, Mode, Result, SpooledVec, format_bytes};
 use uflip_engine::{IO_SIZE_MAX, IoList};
 
 use crate::recorded::{RecordedIo, RecordedTrace};
@@ -140,14 +140,17 @@ pub fn fit(
                 "add --fit wrap (neighbours stay neighbours) or --fit scale (all offsets shrink)",
             ));
     }
-    let (order, sorted) = order(recorded, speed_ppm.is_some());
-    let times = speed_ppm.map_or(Ok(Vec::new()), |speed| instants(recorded, speed))?;
+    let order = speed_ppm.map_or(Ok(None), |_| order_of_times(recorded))?;
+    let sorted = order.iter().flat_map(|order| order.iter().enumerate());
+    let sorted = sorted.filter(|(at, index)| at != *index).count() as u64;
     let (mut widened, mut moved, mut split) = (0, 0, 0);
-    let mut ios = Vec::with_capacity(recorded.ios.len());
-    let mut instants = Vec::with_capacity(times.len());
-    for number in order {
+    let mut ios = SpooledVec::default();
+    let mut instants = SpooledVec::default();
+    for number in 0..recorded.ios.len() {
+        let number = order.as_ref().map_or(number, |order| order[number]);
+        let recorded = recorded.ios[number];
         // `end` has checked all of them.
-        let Some(io) = placement.place(&recorded.ios[number]) else { continue };
+        let Some(io) = placement.place(&recorded) else { continue };
         let (offset, size) = fit_extent(&io, rule, capacity, sector, end);
         if size > capacity {
             return Err(Error::usage("An I/O of the trace is longer than the device")
@@ -163,10 +166,10 @@ pub fn fit(
         for from in (0..size.max(1)).step_by(max_size as usize) {
             let (offset, size) = (Bytes(offset + from), Bytes(max_size.min(size - from)));
             ios.push(Io { offset, size, mode: io.mode, stream: 0 });
-            instants.extend(times.get(number));
+            instants.extend(speed_ppm.map(|speed| instant(&recorded, speed)));
         }
     }
-    let list = IoList::new(ios.into_iter(), instants).map_err(|message| {
+    let list = IoList::new(ios.iter().copied(), instants).map_err(|message| {
         Error::usage("The trace cannot be replayed")
             .at("the trace")
             .got(message)
@@ -175,15 +178,20 @@ pub fn fit(
     Ok(Fitted { list, widened, moved, split, sorted })
 }
 
-/// Return the I/Os in the order of the file or, for an open loop, of their times, and the number of
-/// those that this moves.
-fn order(recorded: &RecordedTrace, is_open: bool) -> (Vec<usize>, u64) {
-    let mut order: Vec<usize> = (0..recorded.ios.len()).collect();
-    if is_open {
-        order.sort_by_key(|index| recorded.ios[*index].at);
+/// Return the numbers of the I/Os in the order of their times; `None` if that of the file is the same.
+fn order_of_times(recorded: &RecordedTrace) -> Result<Option<SpooledVec<usize>>> {
+    if !recorded.has_times {
+        return Err(Error::usage("The trace does not contain times")
+            .at("--speed")
+            .got("a trace without times")
+            .action("omit --speed: each I/O then follows the previous one"));
     }
-    let sorted = order.iter().enumerate().filter(|(at, index)| at != *index).count();
-    (order, sorted as u64)
+    if recorded.ios.is_sorted_by_key(|io| io.at) {
+        return Ok(None);
+    }
+    let mut order: SpooledVec<usize> = (0..recorded.ios.len()).collect();
+    order.sort_in_parts(|index| recorded.ios[*index].at);
+    Ok(Some(order))
 }
 
 /// A run of uflip may contain zone commands, whose effect depends on the state of that device.
@@ -217,16 +225,7 @@ fn fit_extent(io: &RecordedIo, rule: Fit, capacity: u64, sector: u64, end: u64) 
     (offset.min(capacity.saturating_sub(size)), size)
 }
 
-fn instants(recorded: &RecordedTrace, speed_ppm: u64) -> Result<Vec<u64>> {
-    if !recorded.has_times {
-        return Err(Error::usage("The trace does not contain times")
-            .at("--speed")
-            .got("a trace without times")
-            .action("omit --speed: each I/O then follows the previous one"));
-    }
-    let scaled = |io: &RecordedIo| {
-        let instant = u128::from(io.at) * 1_000_000 / u128::from(speed_ppm.max(1));
-        u64::try_from(instant).unwrap_or(u64::MAX)
-    };
-    Ok(recorded.ios.iter().map(scaled).collect())
+fn instant(io: &RecordedIo, speed_ppm: u64) -> u64 {
+    let instant = u128::from(io.at) * u128::from(PPM) / u128::from(speed_ppm.max(1));
+    u64::try_from(instant).unwrap_or(u64::MAX)
 }

@@ -42,7 +42,7 @@ pub use series::Series;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use uflip_core::{Error, ErrorKind, Result};
+use uflip_core::{Error, ErrorKind, Result, SpooledVec};
 
 use crate::block_events::Begin;
 use crate::columns::ColumnMap;
@@ -59,6 +59,8 @@ pub struct ReadOptions {
     pub columns: Option<String>,
     /// The unit of the response times: ns, us, ms or s.
     pub unit: Option<String>,
+    /// The number of I/Os that are read; `None`: all.
+    pub limit: Option<usize>,
 }
 
 /// A supported format.
@@ -116,14 +118,20 @@ impl Format {
         sample: &Sample,
         input: &mut dyn BufRead,
         unit: Option<u64>,
+        limit: Option<usize>,
     ) -> LineResult<RecordedTrace> {
         match self {
-            Format::FioIolog => fio::read(&mut LineReader::new(input)),
-            Format::FioLog => fio_log::read(sample, &mut LineReader::new(input), unit),
-            Format::Blkparse(begin) => blkparse::read(&mut LineReader::new(input), begin),
-            Format::Blktrace(begin) => blktrace::read(input, begin),
-            Format::Vscsi => vscsi::read(&sample.bytes, input),
-            Format::Table(table) => table.read(sample, &mut LineReader::new(input), unit),
+            Format::Blktrace(begin) => return blktrace::read(input, begin),
+            Format::Vscsi => return vscsi::read(&sample.bytes, input),
+            _ => {}
+        }
+        let mut lines = LineReader::new(input).with_limit(limit);
+        match self {
+            Format::FioIolog => fio::read(&mut lines),
+            Format::FioLog => fio_log::read(sample, &mut lines, unit),
+            Format::Blkparse(begin) => blkparse::read(&mut lines, begin),
+            Format::Table(table) => table.read(sample, &mut lines, unit),
+            Format::Blktrace(_) | Format::Vscsi => unreachable!("binary formats have no lines"),
         }
     }
 }
@@ -275,7 +283,7 @@ pub fn read_rates_from(input: &mut dyn BufRead, location: &str) -> Result<Option
 ///
 /// # Errors
 /// As [`read_series`]; a value that is not a number.
-pub fn read_numbers(path: &Path, column: &str) -> Result<Vec<u64>> {
+pub fn read_numbers(path: &Path, column: &str) -> Result<SpooledVec<u64>> {
     let location = path.display().to_string();
     let mut input = open(path)?;
     let (sample, mut again) = sample_of(&mut input, &location)?;
@@ -343,7 +351,8 @@ fn read_unfinished(
     let (sample, mut again) = sample_of(input, location)?;
     let line_error = |error| format_error(location, error);
     if let Some(columns) = &options.columns {
-        let mut recorded = read_columns(&sample, &mut again, columns).map_err(line_error)?;
+        let mut recorded =
+            read_columns(&sample, &mut again, columns, options.limit).map_err(line_error)?;
         recorded.format = "columns";
         return Ok(recorded);
     }
@@ -362,7 +371,7 @@ fn read_unfinished(
         let error = LineError { line: 1, ..LineError::of_file(lines::shortened(got), &examples()) };
         return Err(line_error(error));
     };
-    let mut recorded = format.read(&sample, &mut again, unit).map_err(line_error)?;
+    let mut recorded = format.read(&sample, &mut again, unit, options.limit).map_err(line_error)?;
     recorded.format = name;
     Ok(recorded)
 }
@@ -372,6 +381,7 @@ fn read_columns(
     sample: &Sample,
     input: &mut dyn BufRead,
     columns: &str,
+    limit: Option<usize>,
 ) -> LineResult<RecordedTrace> {
     let map = ColumnMap::parse(columns)?;
     let first = sample.lines.first().map_or("", String::as_str);
@@ -394,7 +404,8 @@ fn read_columns(
         })
         .expect("there are separators");
     let (_, reader) = best?;
-    reader.read(&mut LineReader::new(input), map.needs_head(), "fields as --columns names them")
+    let mut lines = LineReader::new(input).with_limit(limit);
+    reader.read(&mut lines, map.needs_head(), "fields as --columns names them")
 }
 
 fn examples() -> String {

@@ -43,16 +43,32 @@ pub(crate) struct LineReader<'a> {
     number: u64,
     bytes: Vec<u8>,
     odd: OddLines,
+    /// The number of I/Os after which the text ends.
+    limit: usize,
+    is_over: bool,
 }
 
 impl<'a> LineReader<'a> {
     pub(crate) fn new(input: &'a mut dyn BufRead) -> LineReader<'a> {
-        LineReader { input, number: 0, bytes: Vec::new(), odd: OddLines::default() }
+        let (odd, limit) = (OddLines::default(), usize::MAX);
+        LineReader { input, number: 0, bytes: Vec::new(), odd, limit, is_over: false }
+    }
+
+    /// Read no line after this number of I/Os.
+    pub(crate) fn with_limit(mut self, limit: Option<usize>) -> LineReader<'a> {
+        self.limit = limit.unwrap_or(usize::MAX);
+        self
+    }
+
+    /// Return whether an I/O is the last of the limit; no line follows.
+    pub(crate) fn ends_after(&mut self, ios: usize) -> bool {
+        self.is_over |= ios >= self.limit;
+        self.is_over
     }
 
     /// Return the next line that is not empty, trimmed.
     pub(crate) fn next(&mut self) -> Result<Option<&str>, LineError> {
-        loop {
+        while !self.is_over {
             self.bytes.clear();
             self.number += 1;
             let mut limited = self.input.take(MAX_LINE_BYTES + 1);
@@ -70,7 +86,9 @@ impl<'a> LineReader<'a> {
                 );
             }
             if self.bytes.contains(&0) {
-                return Err(self.error("bytes that are not text", "text in UTF-8"));
+                // Such as a block that was not written before a power cut.
+                self.skip_odd_line();
+                continue;
             }
             if self.number == 1 && self.bytes.starts_with("\u{feff}".as_bytes()) {
                 self.bytes.drain(..3);
@@ -84,6 +102,7 @@ impl<'a> LineReader<'a> {
                 return Ok(Some(text(&self.bytes)));
             }
         }
+        Ok(None)
     }
 
     /// Count the present line as one that does not belong to the format.

@@ -13,7 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use uflip_core::{Bytes, Io, Mode};
+use uflip_core::{Bytes, Io, Mode, SpooledVec};
 use uflip_engine::IoList;
 
 use crate::recorded::{RecordedIo, RecordedTrace};
@@ -26,9 +26,9 @@ pub struct MeasuredRun {
     /// The I/Os, in the order of submission.
     pub list: IoList,
     /// The submission of each [ns], from the first.
-    pub submit_ns: Vec<u64>,
+    pub submit_ns: SpooledVec<u64>,
     /// The response time of each [ns].
-    pub response_time_ns: Vec<u64>,
+    pub response_time_ns: SpooledVec<u64>,
     /// The number of outstanding I/Os.
     pub depth: u64,
     /// The number of trims, which are left out.
@@ -47,8 +47,9 @@ impl RecordedTrace {
             return Err("no times of the I/Os".to_owned());
         }
         let trims = self.ios.iter().filter(|io| io.mode == Mode::Trim).count();
-        let mut ios: Vec<RecordedIo> = self.ios.clone();
-        ios.retain(|io| io.mode != Mode::Trim && io.response_ns > 0);
+        let is_measured = |io: &&RecordedIo| io.mode != Mode::Trim && io.response_ns > 0;
+        let mut ios: SpooledVec<RecordedIo> =
+            self.ios.iter().filter(is_measured).copied().collect();
         if ios.is_empty() {
             return Err("no reads or writes with a response time".to_owned());
         }
@@ -57,17 +58,17 @@ impl RecordedTrace {
         let depth = if self.has_coarse_times {
             spread(&mut ios)
         } else {
-            ios.sort_by_key(|io| io.at);
+            ios.sort_in_parts(|io| io.at);
             max_outstanding(&ios)
         };
         let first = ios[0].at;
-        let submit_ns: Vec<u64> = ios.iter().map(|io| io.at - first).collect();
-        let response_time_ns: Vec<u64> = ios.iter().map(|io| io.response_ns).collect();
-        let io = |io: RecordedIo| {
+        let submit_ns = ios.iter().map(|io| io.at - first).collect();
+        let response_time_ns = ios.iter().map(|io| io.response_ns).collect();
+        let io = |io: &RecordedIo| {
             let (offset, size) = (Bytes(io.offset), Bytes(io.size));
             Io { offset, size, mode: io.mode, stream: 0 }
         };
-        let list = IoList::new(ios.into_iter().map(io), Vec::new())?;
+        let list = IoList::new(ios.iter().map(io), Vec::new())?;
         let trims = trims as u64;
         Ok(MeasuredRun { list, submit_ns, response_time_ns, depth, trims, untimed })
     }
@@ -75,7 +76,7 @@ impl RecordedTrace {
 
 /// Begin each I/O when one of `depth` places is free, and return the depth: the smallest, from
 /// Little's law on, with which no I/O ends later than it was logged by more than the clock's error.
-fn spread(ios: &mut [RecordedIo]) -> u64 {
+fn spread(ios: &mut SpooledVec<RecordedIo>) -> u64 {
     let end = |io: &RecordedIo| io.at + io.response_ns;
     let begin = ios.iter().map(|io| io.at).min().unwrap_or(0);
     let last = ios.iter().map(end).max().unwrap_or(0);
@@ -85,27 +86,28 @@ fn spread(ios: &mut [RecordedIo]) -> u64 {
     // hardly less in a closed loop.
     let one_by_one = busy <= span + u128::from(2 * MS);
     let least = if one_by_one { 1 } else { (busy * 98).div_ceil(span * 100) as u64 };
-    ios.sort_by_key(end);
-    let mut by_begin = ios.to_vec();
-    by_begin.sort_by_key(|io| io.at);
+    ios.sort_in_parts(end);
+    let mut by_begin = ios.clone();
+    by_begin.sort_in_parts(|io| io.at);
     let most = max_outstanding(&by_begin).max(1);
+    drop(by_begin);
     let mut depth = least.min(most);
     while depth < most && starts(ios, depth).1 > 2 * MS {
         depth = (depth + depth.div_ceil(8)).min(most);
     }
     let (begins, _) = starts(ios, depth);
-    for (io, at) in ios.iter_mut().zip(begins) {
-        io.at = at;
+    for (io, at) in ios.iter_mut().zip(begins.iter()) {
+        io.at = *at;
     }
-    ios.sort_by_key(|io| io.at);
+    ios.sort_in_parts(|io| io.at);
     depth
 }
 
 /// Return the beginning of each I/O with `depth` places, and the median delay of their ends [ns].
-fn starts(ios: &[RecordedIo], depth: u64) -> (Vec<u64>, u64) {
+fn starts(ios: &[RecordedIo], depth: u64) -> (SpooledVec<u64>, u64) {
     let mut busy: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
-    let mut begins = Vec::with_capacity(ios.len());
-    let mut delays = Vec::with_capacity(ios.len());
+    let mut begins = SpooledVec::default();
+    let mut delays = SpooledVec::default();
     for io in ios {
         let free = if busy.len() as u64 == depth { busy.pop().map_or(0, |end| end.0) } else { 0 };
         let begin = io.at.max(free);
@@ -120,14 +122,13 @@ fn starts(ios: &[RecordedIo], depth: u64) -> (Vec<u64>, u64) {
 
 /// Return the largest number of outstanding I/Os, which are in the order of submission.
 fn max_outstanding(ios: &[RecordedIo]) -> u64 {
-    let mut ends: Vec<u64> = ios.iter().map(|io| io.at + io.response_ns).collect();
-    ends.sort_unstable();
-    let (mut ended, mut max) = (0, 0);
-    for (started, io) in ios.iter().enumerate() {
-        while ends[ended] <= io.at {
-            ended += 1;
+    let (mut ends, mut max) = (BinaryHeap::new(), 0);
+    for io in ios {
+        while ends.peek().is_some_and(|Reverse(end)| *end <= io.at) {
+            ends.pop();
         }
-        max = max.max(started + 1 - ended);
+        ends.push(Reverse(io.at + io.response_ns));
+        max = max.max(ends.len());
     }
     max as u64
 }

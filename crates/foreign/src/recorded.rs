@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use uflip_core::Mode;
-use uflip_engine::LIST_IOS_MAX;
+use uflip_core::{Mode, SpooledVec};
+use uflip_engine::{IO_SIZE_MAX, LIST_IOS_MAX};
 
 use crate::lines::{LineError, LineReader, OddLines};
 
 /// The I/Os of several files or disks are placed side by side, each beginning at a multiple of this
 /// [bytes].
 const SOURCE_ALIGNMENT: u64 = 1 << 20;
-/// The largest offset and size [bytes].
+/// The largest offset, and size of a trim [bytes].
 const MAX_BYTES: u64 = 1 << 56;
 /// The most files or disks: a file of Tencent's traces has 5,584 volumes.
 const MAX_SOURCES: usize = 1 << 16;
@@ -58,7 +58,7 @@ pub struct RecordedTrace {
     /// The name of its format.
     pub format: &'static str,
     /// The I/Os, in the order of the file.
-    pub ios: Vec<RecordedIo>,
+    pub ios: SpooledVec<RecordedIo>,
     /// Whether the trace contains times.
     pub has_times: bool,
     /// Whether the trace contains offsets.
@@ -66,7 +66,7 @@ pub struct RecordedTrace {
     /// Whether times are measured in steps longer than most I/Os: only the response times are exact.
     pub has_coarse_times: bool,
     /// Of I/Os that begin when they are queued, the times from their issue to their completion [ns].
-    pub device_times: Vec<u64>,
+    pub device_times: SpooledVec<u64>,
     /// Each "I/O" is the average of all in this time [ns], as fio's log_avg_msec makes them.
     pub averaged_ns: Option<u64>,
     /// The times of `ios` that are smaller than the one before.
@@ -116,7 +116,8 @@ impl RecordedTrace {
             return Ok(());
         }
         let response = response_ns.unwrap_or(0);
-        if offset > MAX_BYTES || size > MAX_BYTES || at >= MAX_TIME_NS || response > MAX_RESPONSE_NS
+        let max_size = if mode == Mode::Trim { MAX_BYTES } else { IO_SIZE_MAX };
+        if offset > MAX_BYTES || size > max_size || at >= MAX_TIME_NS || response > MAX_RESPONSE_NS
         {
             lines.skip_odd_line();
             return Ok(());
@@ -126,6 +127,9 @@ impl RecordedTrace {
         // them from the first.
         let begin = at + MAX_RESPONSE_NS - if ends { response } else { 0 };
         self.ios.push(RecordedIo { offset, size, mode, at: begin, response_ns: response, source });
+        if lines.ends_after(self.ios.len()) {
+            self.assumptions.notes.push(format!("the first {} I/Os only", self.ios.len()));
+        }
         Ok(())
     }
 
@@ -188,12 +192,12 @@ impl RecordedTrace {
             source: indices.get(io.source as usize).copied().unwrap_or(0),
             ..io
         };
-        self.ios.extend(other.ios.into_iter().map(of_this));
+        self.ios.extend(other.ios.iter().copied().map(of_this));
         self.has_times &= other.has_times;
         self.has_offsets &= other.has_offsets;
         self.has_coarse_times |= other.has_coarse_times;
         self.steps_back += other.steps_back;
-        self.device_times.extend(other.device_times);
+        self.device_times.extend(other.device_times.iter().copied());
         self.odd.count += other.odd.count;
         self.odd.first = self.odd.first.take().or(other.odd.first);
         for (operation, count) in other.left_out {
@@ -214,29 +218,25 @@ impl RecordedTrace {
         if !self.has_times {
             return;
         }
-        let mut latest = Vec::with_capacity(self.ios.len());
+        let mut latest = SpooledVec::default();
         let mut begin = 0;
         for end in ends {
             let mut last = 0;
-            latest.extend(self.ios[begin..*end].iter().map(|io| {
-                last = io.at.max(last);
-                last
+            latest.extend((begin..*end).map(|index| {
+                last = self.ios[index].at.max(last);
+                (last, index)
             }));
             begin = *end;
         }
-        if latest.is_sorted() {
-            return;
-        }
-        let mut order: Vec<usize> = (0..self.ios.len()).collect();
-        order.sort_by_key(|index| latest[*index]);
-        self.ios = order.into_iter().map(|index| self.ios[index]).collect();
+        latest.sort_in_parts(|(last, _)| *last);
+        self.ios = latest.iter().map(|(_, index)| self.ios[*index]).collect();
     }
 
     /// Count times from the first I/O, and place several files side by side. The order stays.
     pub(crate) fn finish(&mut self) {
         let first = self.ios.iter().map(|io| io.at).min().unwrap_or(0);
         let mut ends = vec![0; self.sources.len().max(1)];
-        for io in &mut self.ios {
+        for io in self.ios.iter_mut() {
             io.at -= first;
             let end = &mut ends[io.source as usize];
             *end = (io.offset + io.size).max(*end);
@@ -250,7 +250,7 @@ impl RecordedTrace {
                 start
             })
             .collect();
-        for io in &mut self.ios {
+        for io in self.ios.iter_mut() {
             io.offset = io.offset.saturating_add(begins[io.source as usize]);
         }
     }
@@ -288,7 +288,7 @@ impl RecordedTrace {
             let (offset, size, mode) = (io.offset.0, io.size.0, io.mode);
             trace.ios.push(RecordedIo { offset, size, mode, at, response_ns, source: 0 });
         }
-        trace.ios.sort_by_key(|io| io.at);
+        trace.ios.sort_in_parts(|io| io.at);
         trace.finish();
         if trace.ios.is_empty() { Err("no I/O".to_owned()) } else { Ok(trace) }
     }

@@ -11,6 +11,8 @@ use uflip_core::{Error, ErrorKind, Result};
 
 /// The part of a file by which its format is recognised.
 const SAMPLE_BYTES: u64 = 1 << 17;
+/// A file with a NUL in its first bytes is binary; further on it is an odd line.
+const BINARY_BYTES: usize = 512;
 const BUFFER_BYTES: usize = 1 << 16;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
@@ -84,12 +86,13 @@ fn file_name(location: &str) -> String {
 }
 
 fn lines(bytes: &[u8], is_cut: bool) -> Vec<String> {
-    if bytes.contains(&0) {
+    if bytes[..bytes.len().min(BINARY_BYTES)].contains(&0) {
         return Vec::new();
     }
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}');
     let whole = if is_cut { text.rsplit_once('\n').map_or("", |(whole, _)| whole) } else { text };
-    let lines = whole.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_text = |line: &&str| !line.is_empty() && !line.contains('\0');
+    let lines = whole.lines().map(str::trim).filter(is_text);
     lines.map(str::to_owned).collect()
 }

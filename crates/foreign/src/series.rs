@@ -3,13 +3,13 @@
 //! The unit is that of the value ("12.5 ms"), of the name ("LAT(ms)", "lat_usec"), or given; without
 //! one of them the column is refused. Empty and odd values are left out, and counted.
 
+use uflip_core::SpooledVec;
+
 use crate::fields::{Separator, scaled, split, unit_name, unit_ns, unit_of_name};
 use crate::lines::{LineError, LineReader, OddLines};
 use crate::sample::Sample;
 
 const ALLOWED: &str = "one number in every line";
-/// The most values: a gigabyte.
-const MAX_VALUES: usize = 1 << 27;
 const DEFAULT_COLUMN: &str = "response_time_ns";
 /// From this number of values on, a series that never falls is a clock, not response times.
 const CLOCK_VALUES: usize = 32;
@@ -18,7 +18,7 @@ const CLOCK_VALUES: usize = 32;
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     /// The response times [ns].
-    pub values: Vec<f64>,
+    pub values: SpooledVec<f64>,
     /// The names of all columns; empty without a head.
     pub head: Vec<String>,
     /// The name or number of the column.
@@ -176,7 +176,9 @@ fn read_values(
             continue;
         }
         let is_whole_row = table.head.is_empty() || fields.len() == table.head.len();
-        let value = number_and_unit(field).filter(|_| is_whole_row);
+        // A comma between commas separates thousands or decimals.
+        let is_ambiguous = table.separator == Separator::Comma && field.contains(',');
+        let value = number_and_unit(field).filter(|_| is_whole_row && !is_ambiguous);
         let Some((value, scale)) = value.and_then(|(value, own)| Some((value, own.or(unit)?)))
         else {
             lines.skip_odd_line();
@@ -184,9 +186,6 @@ fn read_values(
         };
         commas += u64::from(field.contains(','));
         points += u64::from(field.contains('.'));
-        if series.values.len() == MAX_VALUES {
-            return Err(lines.error("one value more", &format!("up to {MAX_VALUES} values")));
-        }
         // A time of 0 is shorter than a tick of the clock.
         let ns = if value == 0.0 { scale as f64 } else { value * scale as f64 };
         series.zero_times += u64::from(value == 0.0);
@@ -242,13 +241,13 @@ pub(crate) fn read_numbers(
     sample: &Sample,
     lines: &mut LineReader<'_>,
     column: &str,
-) -> Result<Vec<u64>, LineError> {
+) -> Result<SpooledVec<u64>, LineError> {
     let table = table(sample);
     let index = choose(&column_names(&table, sample), Some(column), !table.head.is_empty())?;
     if !table.head.is_empty() {
         lines.next()?;
     }
-    let mut numbers = Vec::new();
+    let mut numbers = SpooledVec::default();
     while let Some(line) = lines.next()? {
         let line = line.to_owned();
         let mut fields = Vec::new();

@@ -263,7 +263,7 @@ fn fio_latency_log_matches_fio_s_statistics() {
     assert_eq!(log.list.len(), rows.len());
     // One after another: as fio measured, in order, within a millisecond of its clock.
     assert_eq!(log.depth, 1);
-    let ios = log.list.ios().zip(&log.submit_ns).zip(&log.response_time_ns);
+    let ios = log.list.ios().zip(log.submit_ns.iter()).zip(log.response_time_ns.iter());
     for (row, ((io, submit), response_time)) in rows.iter().zip(ios) {
         assert_eq!((io.offset.0, io.size.0, *response_time), (row[4], row[3], row[1]));
         assert_eq!(u64::from(io.mode == Mode::Write), row[2]);
@@ -551,12 +551,12 @@ fn series_have_the_unit_of_their_name() {
             .map_err(|error| error.to_string())
     };
     let read = series("LAT(ms)\n0.25\n\n-\nx\n0\n0.5\n", None, None).unwrap();
-    assert_eq!(read.values, [250_000.0, 1_000_000.0, 500_000.0]);
+    assert_eq!(*read.values, [250_000.0, 1_000_000.0, 500_000.0]);
     assert_eq!((read.empty, read.odd.count, read.zero_times), (1, 1, 1));
     let read = series("n;lat_us;x\n1;0,5;2\n2;1,5;3\n", Some("lat_us"), None).unwrap();
-    assert_eq!((read.values, read.has_decimal_comma), (vec![500.0, 1500.0], true));
+    assert_eq!((&read.values[..], read.has_decimal_comma), (&[500.0, 1500.0][..], true));
     let read = series("took\n12 us\n1.5 ms\n", None, None).unwrap();
-    assert_eq!(read.values, [12_000.0, 1_500_000.0]);
+    assert_eq!(*read.values, [12_000.0, 1_500_000.0]);
     for (text, unit, got) in [
         ("latency\n1\n2\n", None, "no unit of time"),
         ("1\n2\n", None, "no unit of time"),
@@ -664,7 +664,7 @@ fn queued_ios_have_the_time_in_the_device_beside_their_response_time() {
     let recorded = parse(text).unwrap();
     let response: Vec<u64> = recorded.ios.iter().map(|io| io.response_ns).collect();
     assert_eq!(response, [105_000, 104_000]);
-    assert_eq!(recorded.device_times, [100_000, 100_000]);
+    assert_eq!(*recorded.device_times, [100_000, 100_000]);
 }
 
 #[test]

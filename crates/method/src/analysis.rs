@@ -18,7 +18,7 @@
 //! the rest is below the ignored share, or not significant.
 
 use serde::Serialize;
-use uflip_core::{Error, Result};
+use uflip_core::{Error, Result, SpooledVec};
 
 use crate::batches::{BatchMeans, MAX_BATCHES, MAX_CORRELATION, MIN_BATCHES, batch_means, mean};
 use crate::changes::{change_points, crossings};
@@ -151,7 +151,7 @@ pub struct Analysis {
 pub fn analyse(times: &[f64], options: AnalysisOptions) -> Result<Analysis> {
     options.check()?;
     check(times)?;
-    let logs: Vec<f64> = times.iter().map(|x| x.ln()).collect();
+    let logs: SpooledVec<f64> = times.iter().map(|x| x.ln()).collect();
     let estimate = MeanEstimate::estimate(times, &logs, options);
     let running = &times[estimate.startup..];
     let whole = running.len() / estimate.period * estimate.period;

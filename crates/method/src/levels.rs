@@ -14,6 +14,8 @@
 //! high, and deeper than chance makes it. The definition of slow: with levels, above the bound that
 //! separates most of the scatter; without, the I/Os that make half of it.
 
+use uflip_core::SpooledVec;
+
 use crate::batches::mean;
 
 /// Bins per factor of two.
@@ -144,10 +146,10 @@ fn squares_between(times: &[f64], bound: f64, centre: f64) -> f64 {
 
 /// Return the value above which values make half of all squares above the mean.
 fn half_of_the_scatter(times: &[f64], centre: f64, total: f64) -> f64 {
-    let mut above: Vec<f64> = times.iter().copied().filter(|x| *x > centre).collect();
+    let mut above: SpooledVec<f64> = times.iter().copied().filter(|x| *x > centre).collect();
     above.sort_unstable_by(f64::total_cmp);
     let mut sum = 0.0;
-    while let Some(x) = above.pop() {
+    for x in above.iter().rev().copied() {
         sum += (x - centre).powi(2);
         if sum >= total / 4.0 {
             return x;
@@ -160,7 +162,7 @@ fn half_of_the_scatter(times: &[f64], centre: f64, total: f64) -> f64 {
 #[must_use]
 pub fn slow_episodes(times: &[f64], bound: f64) -> usize {
     let indices = times.iter().enumerate().filter(|(_, x)| **x >= bound);
-    let indices: Vec<usize> = indices.map(|(index, _)| index).collect();
+    let indices: SpooledVec<usize> = indices.map(|(index, _)| index).collect();
     if indices.len() < 3 {
         return indices.len();
     }

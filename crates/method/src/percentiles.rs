@@ -7,6 +7,8 @@
 //! percentile is a mean whose interval batch means give; the wider of the two intervals is taken.
 //! With correlated batches the run is too short, and no percentile is reported.
 
+use uflip_core::SpooledVec;
+
 use crate::batches::{MAX_BATCHES, MAX_CORRELATION, batch_means, mean};
 use crate::quantile::normal_quantile;
 
@@ -36,7 +38,7 @@ pub struct Percentile {
 #[must_use]
 pub fn percentiles(times: &[f64], confidence: f64) -> Vec<Percentile> {
     // The bits of positive floats sort like the floats, in half the time.
-    let mut ordered: Vec<u64> = times.iter().map(|x| x.to_bits()).collect();
+    let mut ordered: SpooledVec<u64> = times.iter().map(|x| x.to_bits()).collect();
     ordered.sort_unstable();
     SHARES.into_iter().filter_map(|share| percentile(times, &ordered, share, confidence)).collect()
 }
@@ -52,7 +54,7 @@ fn percentile(times: &[f64], ordered: &[u64], share: f64, confidence: f64) -> Op
     }
     let rank = |x: f64| f64::from_bits(ordered[(x.clamp(1.0, n) as usize) - 1]);
     let value = rank((n * share - 1e-6).ceil());
-    let below: Vec<f64> = times.iter().map(|x| f64::from(u8::from(*x <= value))).collect();
+    let below: SpooledVec<f64> = times.iter().map(|x| f64::from(u8::from(*x <= value))).collect();
     let batches = batch_means(&below, 1, confidence)?;
     let scatter = share * (1.0 - share);
     let independent = scatter / variance(&batches.means) / batches.batch as f64 * n;

@@ -11,6 +11,8 @@
 //! running phase; otherwise there is no start-up. (3) The procedure is repeated on the rest, to
 //! follow a start-up of several steps or a slope.
 
+use uflip_core::SpooledVec;
+
 use crate::batches::mean;
 
 /// The largest share of a start-up, if an oscillation shows that the running phase has begun; a
@@ -146,7 +148,7 @@ fn batch_length(n: usize, period: usize) -> usize {
 
 /// Return the MSER truncation point, at most `longest`.
 fn mser(logs: &[f64], batch: usize, max_ios: usize) -> usize {
-    let means: Vec<f64> = logs.chunks_exact(batch).map(mean).collect();
+    let means: SpooledVec<f64> = logs.chunks_exact(batch).map(mean).collect();
     let centre = mean(&means);
     let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
@@ -227,7 +229,7 @@ impl RunningLevels {
     /// Return whether the start-up is distinct in all its parts, and no shorter stretch later
     /// resembles it.
     fn is_distinct(&self, logs: &[f64], level: &StartupLevel, period: usize) -> bool {
-        let mut sums = Vec::with_capacity(logs.len() + 1);
+        let mut sums = SpooledVec::default();
         sums.push(0.0);
         for index in 0..logs.len() {
             let deviation = self.deviation(logs, index);
@@ -264,7 +266,7 @@ fn chance_gain(ios: usize) -> f64 {
 }
 
 /// Return the sums of the contributions of the I/Os, each bounded by [`MAX_CONTRIBUTION`].
-fn bounded(sums: &[f64]) -> Vec<f64> {
+fn bounded(sums: &[f64]) -> SpooledVec<f64> {
     let each = sums.windows(2).map(|pair| (pair[1] - pair[0]).max(-MAX_CONTRIBUTION));
     let running = each.scan(0.0, |sum, each| {
         *sum += each;

@@ -2,15 +2,17 @@
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
-use uflip_core::Error;
+use uflip_core::{Error, SpooledVec};
 use uflip_method::{AnalysisOptions, StopRule};
 
 use crate::error::raise;
 
 /// Copy a contiguous float64 array, so that the interpreter lock can be released.
-fn copied(py: Python<'_>, array: &PyBuffer<f64>) -> PyResult<Vec<f64>> {
+fn copied(py: Python<'_>, array: &PyBuffer<f64>) -> PyResult<SpooledVec<f64>> {
     if array.dimensions() == 1 {
-        return array.to_vec(py);
+        let mut values: SpooledVec<f64> = (0..array.item_count()).map(|_| 0.0).collect();
+        array.copy_to_slice(py, &mut values)?;
+        return Ok(values);
     }
     let error = Error::usage("Response times are a one-dimensional array")
         .got(format!("{} dimensions", array.dimensions()))

@@ -23,6 +23,7 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use pyo3::{Bound, ffi};
+use uflip_core::SpooledVec;
 use uflip_engine::PatternWalk;
 use uflip_store::{ColumnData, MODES, StoredTrace, column_names, window};
 
@@ -37,6 +38,7 @@ enum Values {
     Shared(Arc<StoredTrace>, String, usize, usize),
     /// Values computed for this column.
     Owned(ColumnData<'static>),
+    Floats(SpooledVec<f64>),
 }
 
 impl Column {
@@ -60,6 +62,10 @@ impl Column {
         Column { values: Values::Owned(values.into_owned()) }
     }
 
+    pub(crate) fn of_floats(values: SpooledVec<f64>) -> Column {
+        Column { values: Values::Floats(values) }
+    }
+
     /// Return the address, number, size [bytes] and format of the values.
     fn raw(&self) -> (*const c_void, usize, usize, &'static CStr) {
         match &self.values {
@@ -73,6 +79,7 @@ impl Column {
             Values::Owned(ColumnData::U32(v)) => (v.as_ptr().cast(), v.len(), 4, c"I"),
             Values::Owned(ColumnData::U16(v)) => (v.as_ptr().cast(), v.len(), 2, c"H"),
             Values::Owned(ColumnData::U8(v)) => (v.as_ptr().cast(), v.len(), 1, c"B"),
+            Values::Floats(v) => (v.as_ptr().cast(), v.len(), 8, c"d"),
         }
     }
 }

@@ -7,14 +7,18 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use uflip_core::{Bytes, Error, ErrorKind, Mode, Result, SECTOR_BYTES_MIN};
-use uflip_engine::{Columns, IoList, PatternSpec};
+use uflip_core::{Bytes, Error, ErrorKind, Mode, Result, SECTOR_BYTES_MIN, spool_folder};
+use uflip_engine::{Columns, IoList, PatternSpec, RunOutcome, Sink};
 use uflip_foreign::{Fit, Fitted, MeasuredRun, Placement, ReadOptions, RecordedTrace};
+
+use uflip_store::{Spool, StoredTrace};
 
 use crate::columns::Column;
 use crate::error::raise;
 use crate::trace::PyTrace;
 
+/// The I/Os of a block of a spooled trace.
+const BLOCK_IOS: usize = 1 << 16;
 /// The magic number of a Parquet file.
 const PARQUET: &[u8] = b"PAR1";
 /// The name of uflip's own format.
@@ -78,14 +82,15 @@ impl Recording {
     }
 
     /// Return the recorded response times in the order of the file: float64 values [ns].
-    fn response_times<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+    fn response_times(&self) -> Column {
         let ios = self.recorded.ios.iter().filter(|io| io.response_ns > 0);
-        f64_bytes(py, ios.map(|io| io.response_ns as f64))
+        Column::of_floats(ios.map(|io| io.response_ns as f64).collect())
     }
 
     /// Return the times from the issue to the completion of queued I/Os: float64 values [ns].
-    fn device_times<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        f64_bytes(py, self.recorded.device_times.iter().map(|time| *time as f64))
+    fn device_times(&self) -> Column {
+        let times = self.recorded.device_times.iter();
+        Column::of_floats(times.map(|time| *time as f64).collect())
     }
 
     /// Return the recorded measurement as the trace of a run, and its properties (JSON).
@@ -100,7 +105,7 @@ impl Recording {
             into_trace(run)
         });
         let (trace, about) = run.map_err(|error| raise(&error))?;
-        let (trace, metadata) = (Arc::new(trace.into()), String::new());
+        let (trace, metadata) = (Arc::new(trace), String::new());
         Ok((PyTrace { trace, metadata, counters: None, inside: None, verified: None }, about))
     }
 
@@ -166,15 +171,16 @@ impl Ios {
 
 /// Read the files of one trace of any supported format.
 #[pyfunction]
-#[pyo3(signature = (paths, kind=None, *, columns=None, unit=None))]
+#[pyo3(signature = (paths, kind=None, *, columns=None, unit=None, limit=None))]
 pub fn read_recording(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     kind: Option<String>,
     columns: Option<String>,
     unit: Option<String>,
+    limit: Option<usize>,
 ) -> PyResult<Recording> {
-    let options = ReadOptions { format: kind, columns, unit };
+    let options = ReadOptions { format: kind, columns, unit, limit };
     let recorded = py.detach(|| read_any(&paths, &options));
     recorded.map(|recorded| Recording { recorded }).map_err(|error| raise(&error))
 }
@@ -210,12 +216,12 @@ pub fn recognised_format(py: Python<'_>, path: PathBuf) -> PyResult<Option<&'sta
 /// Read one column of a table as response times: float64 values [ns], and their properties (JSON).
 #[pyfunction]
 #[pyo3(signature = (path, column=None, unit=None))]
-pub fn read_series<'py>(
-    py: Python<'py>,
+pub fn read_series(
+    py: Python<'_>,
     path: PathBuf,
     column: Option<String>,
     unit: Option<String>,
-) -> PyResult<(Bound<'py, PyBytes>, String)> {
+) -> PyResult<(Column, String)> {
     let read = py.detach(|| uflip_foreign::read_series(&path, column.as_deref(), unit.as_deref()));
     let series = read.map_err(|error| raise(&error))?;
     let comma = "numbers have a decimal comma";
@@ -231,7 +237,7 @@ pub fn read_series<'py>(
         "zero_times": series.zero_times,
         "notes": notes,
     });
-    Ok((f64_bytes(py, series.values.into_iter()), about.to_string()))
+    Ok((Column::of_floats(series.values), about.to_string()))
 }
 
 /// Read a log of rates or histograms of fio: its columns as uint64 values, and its properties (JSON).
@@ -263,11 +269,6 @@ pub fn read_rates<'py>(
     Ok(Some((columns.into_iter().map(bytes).collect(), about.to_string())))
 }
 
-fn f64_bytes<'py>(py: Python<'py>, values: impl Iterator<Item = f64>) -> Bound<'py, PyBytes> {
-    let bytes: Vec<u8> = values.flat_map(f64::to_ne_bytes).collect();
-    PyBytes::new(py, &bytes)
-}
-
 /// Return the unit of time in the name of a column [ns], or None.
 #[pyfunction]
 #[must_use]
@@ -280,7 +281,7 @@ pub fn unit_of_name(name: &str) -> Option<u64> {
 pub fn read_numbers(py: Python<'_>, path: PathBuf, column: &str) -> PyResult<Column> {
     let numbers = py.detach(|| uflip_foreign::read_numbers(&path, column));
     let numbers = numbers.map_err(|error| raise(&error))?;
-    Ok(Column::owned(uflip_store::ColumnData::U64(numbers.into())))
+    Ok(Column::of_floats(numbers.iter().map(|number| *number as f64).collect()))
 }
 
 fn begins_as_parquet(path: &Path) -> bool {
@@ -309,7 +310,8 @@ fn read_uflip_trace(path: &Path) -> Result<RecordedTrace> {
     })
 }
 
-fn into_trace(run: MeasuredRun) -> Result<(uflip_engine::Trace, String)> {
+/// Return a measurement as the trace of a run, whose columns are spooled as in a run.
+fn into_trace(run: MeasuredRun) -> Result<(StoredTrace, String)> {
     let about = serde_json::json!({
         "trims": run.trims, "untimed": run.untimed, "end": run.list.summary().end,
     });
@@ -319,10 +321,21 @@ fn into_trace(run: MeasuredRun) -> Result<(uflip_engine::Trace, String)> {
     let spec = PatternSpec::parse(&spec.to_string())?;
     let pattern = spec.resolve(Bytes(u64::MAX >> 1), Bytes(SECTOR_BYTES_MIN))?;
     let pattern = pattern.with_list(&Arc::new(run.list))?;
-    let (submit_ns, response_time_ns) = (run.submit_ns, run.response_time_ns);
-    let columns = Columns { submit_ns, response_time_ns, cause_ns: Vec::new() };
-    let trace = uflip_engine::Trace { pattern, columns, causes: Vec::new(), stop_record: None };
-    Ok((trace, about.to_string()))
+    let mut spool = Spool::new(Some(spool_folder()), Vec::new());
+    let blocks = run.submit_ns.chunks(BLOCK_IOS).zip(run.response_time_ns.chunks(BLOCK_IOS));
+    let mut blocks = blocks.map(|(submit_ns, response_time_ns)| Columns {
+        submit_ns: submit_ns.to_vec(),
+        response_time_ns: response_time_ns.to_vec(),
+        cause_ns: Vec::new(),
+    });
+    let mut last = blocks.next().into_iter().collect();
+    for block in blocks {
+        for whole in std::mem::replace(&mut last, vec![block]) {
+            spool.take(0, whole)?;
+        }
+    }
+    let outcome = RunOutcome { pattern, causes: Vec::new(), stop_record: None, rest: last };
+    Ok((spool.finish(outcome)?, about.to_string()))
 }
 
 /// Return the names of the supported formats.

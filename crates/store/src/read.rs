@@ -19,7 +19,7 @@ use parquet::file::metadata::{
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
-use uflip_core::{Bytes, Error, ErrorKind, Io, Mode, Result, SECTOR_BYTES_MIN};
+use uflip_core::{Bytes, Error, ErrorKind, Io, Mode, Result, SECTOR_BYTES_MIN, SpooledVec};
 use uflip_engine::{Columns, IoList, PatternSpec, Resolved, Trace};
 
 use crate::digest::{Digest, digest, digest_of, map_on_all_cpus};
@@ -29,7 +29,7 @@ use crate::stored::StoredTrace;
 use crate::table::{self, ColumnKind, LIST_COLUMNS, trace_kinds};
 use crate::{
     IN_MEMORY_BYTES, IN_MEMORY_VALUES, KEY_ENDED, KEY_JOB, KEY_PATTERN, KEY_RUN, KEY_VERSION,
-    TRACE_VERSION, pages, version_error,
+    ROWS_PER_GROUP, TRACE_VERSION, pages, version_error,
 };
 
 /// A stored pattern is complete, so it is validated against a device of unlimited size.
@@ -332,11 +332,18 @@ fn parse_in_place(
     }
     let pattern = match missing {
         Some(summary) => {
-            let column = |number| groups.read(number, 0, groups.len());
+            let column = |number| -> std::result::Result<SpooledVec<u64>, String> {
+                let mut values = SpooledVec::default();
+                for from in (0..groups.len()).step_by(ROWS_PER_GROUP) {
+                    let to = groups.len().min(from + ROWS_PER_GROUP);
+                    values.extend(groups.read(number, from, to)?);
+                }
+                Ok(values)
+            };
             let first = 3 + causes.len();
             let listed = [column(first)?, column(first + 1)?, column(first + 2)?];
             let instants = summary.span.map(|_| column(1)).transpose()?;
-            with_list(pattern, listed, instants.as_deref())?
+            with_list(pattern, listed, instants.unwrap_or_default())?
         }
         None => pattern,
     };
@@ -440,12 +447,9 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
     take("stream")?; // it follows from the pattern
     let pattern = match missing {
         Some(summary) => {
-            let instants = summary.span.map(|_| submit_ns.as_slice());
-            with_list(
-                pattern,
-                [take(LIST_COLUMNS[0])?, take(LIST_COLUMNS[1])?, take(LIST_COLUMNS[2])?],
-                instants,
-            )?
+            let instants = summary.span.map(|_| submit_ns.clone());
+            let listed = [take(LIST_COLUMNS[0])?, take(LIST_COLUMNS[1])?, take(LIST_COLUMNS[2])?];
+            with_list(pattern, listed.map(SpooledVec::from), instants.unwrap_or_default().into())?
         }
         None => pattern,
     };
@@ -462,18 +466,18 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
 /// Add the list of I/Os in these columns to the pattern; its arrivals are the submission times.
 fn with_list(
     pattern: Resolved,
-    [offsets, sizes, modes]: [Vec<u64>; 3],
-    instants: Option<&[u64]>,
+    [offsets, sizes, modes]: [SpooledVec<u64>; 3],
+    instants: SpooledVec<u64>,
 ) -> std::result::Result<Resolved, String> {
     let mut invalid_mode = None;
-    let ios = offsets.iter().zip(&sizes).zip(&modes).map(|((offset, size), number)| {
+    let ios = offsets.iter().zip(sizes.iter()).zip(modes.iter()).map(|((offset, size), number)| {
         let mode = Mode::from_number(*number).unwrap_or_else(|| {
             invalid_mode = Some(format!("an I/O of mode {number}"));
             Mode::Read
         });
         Io { offset: Bytes(*offset), size: Bytes(*size), mode, stream: 0 }
     });
-    let list = IoList::new(ios, instants.unwrap_or_default().to_vec())?;
+    let list = IoList::new(ios, instants)?;
     if let Some(invalid_mode) = invalid_mode {
         return Err(invalid_mode);
     }

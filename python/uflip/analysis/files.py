@@ -8,7 +8,7 @@ way the file was understood.
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -21,10 +21,11 @@ from uflip.analysis.series import in_ns
 from uflip.data.document import DocumentKind, read_start
 from uflip.errors import ResultsError, UflipError, UsageError, native_errors
 from uflip.extras import missing_extra
+from uflip.stats import Distribution
 from uflip.units import format_count, format_duration_ns
 
 KIND = DocumentKind("series", 1 << 40, "name a file with response times", UsageError)
-# A gigabyte of response times.
+# A gigabyte of response times in a Parquet table, which are in memory.
 MAX_TIMES = 1 << 27
 
 Times = NDArray[np.float64]
@@ -154,8 +155,7 @@ def read_series(path: Path, options: ReadOptions) -> Series:
     else:
         series = _read_text(path, options)
     times = series.times
-    _check_count(path, len(times))
-    if len(times) > 1 and (times == times[0]).all():
+    if len(times) > 1 and times.min() == times.max():
         raise UsageError(
             "All response times are equal",
             where=str(path),
@@ -241,7 +241,7 @@ def _read_text(path: Path, options: ReadOptions) -> Series:
         if options.columns or options.format or (is_recorded and known not in (None, UFLIP_TABLE)):
             return read_recorded_times(path, options)
         values, about = _native.read_series(str(path), options.column, options.unit)
-    times = np.frombuffer(values)
+    times = np.asarray(values)
     source = SeriesSource.parse(about)
     if options.column in (None, COLUMN):
         times = _of_one_run(path, times, source)
@@ -267,7 +267,7 @@ def read_recorded_times(path: Path, options: ReadOptions) -> Series:
             [str(path)], options.format, columns=options.columns, unit=options.unit
         )
     source = SeriesSource.parse(recording.summary_json())
-    times = np.frombuffer(recording.response_times())
+    times = np.asarray(recording.response_times())
     if not len(times):
         raise no_response_times(path, source)
     return Series(times, source)
@@ -386,10 +386,17 @@ def _unit_of_name(path: Path, name: str) -> float:
     return float(unit_ns)
 
 
-def statistics_of(times: bytes) -> dict[str, float] | None:
+def statistics_of(times: _native.Column) -> dict[str, float] | None:
     """Return the mean and percentiles of response times (float64 [ns]); None without any."""
-    values = np.frombuffer(times)
+    values = np.asarray(times)
     if not len(values):
         return None
-    p50, p99 = np.percentile(values, [50, 99]).tolist()
-    return {"mean": float(values.mean()), "p50": p50, "p99": p99}
+    mean, step = float(values.mean()), Distribution.FEW
+    if len(values) <= step:
+        p50, p99 = np.percentile(values, [50, 99]).tolist()
+        return {"mean": mean, "p50": p50, "p99": p99}
+    distribution = Distribution()
+    for start in range(0, len(values), step):
+        distribution.add(values[start : start + step].astype(np.uint64))
+    summary = cast("dict[str, float]", distribution.summary())
+    return {"mean": mean, "p50": summary["p50_ns"], "p99": summary["p99_ns"]}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from uflip._native import Column
 from uflip.benchmark.estimate import PlanEstimate
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.state import Enforcement
@@ -142,7 +143,7 @@ class TraceRead:
 
     description: str  #: The way it was understood.
     #: The response times in it by their name, such as Q2C and D2C: float64 [ns].
-    recorded: Mapping[str, bytes]
+    recorded: Mapping[str, Column]
 
 
 BenchmarkEvent = (

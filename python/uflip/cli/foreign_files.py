@@ -113,6 +113,8 @@ def _rate_cells(row: RateRow) -> tuple[str, ...]:
 
 def _show_recording(paths: Sequence[Path], options: RowOptions) -> None:
     """Print how traces or logs are read, and their numbers, each alone and all together."""
+    if options.every is not None or options.as_csv:
+        options.interval()
     recording = read_recordings(paths, ReadOptions())
     source = SeriesSource.parse(recording.summary_json())
     if options.every is not None or options.as_csv:
@@ -171,7 +173,7 @@ def _echo_recording(recording: "_native.Recording") -> None:
     echo_pairs(pairs, "  ")
 
 
-def describe_times(times: bytes) -> str:
+def describe_times(times: "_native.Column") -> str:
     """Return the mean and percentiles of response times (float64 [ns]) in words."""
     statistics = statistics_of(times)
     if statistics is None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from uflip import _native
@@ -40,6 +41,8 @@ _CAUSES = frozenset(
     if kind != "purposes"
     for each in causes
 )
+MAX_IOS = 1 << 22
+"""Of a longer log only the first I/Os are explained: each takes about 130 bytes."""
 READ, WRITE = MODES.index("read"), MODES.index("write")
 
 
@@ -135,7 +138,7 @@ def read_io_log(path: Path, options: ReadOptions) -> IoLog:
     if options.column is None and (log := _of_recording(path, options)) is not None:
         return log
     series = read_series(path, options)
-    return IoLog(series.times, series.source)
+    return _of_times(series.times, series.source)
 
 
 def _only_run(folder: Path) -> Path:
@@ -179,7 +182,11 @@ def _of_recording(path: Path, options: ReadOptions) -> IoLog | None:
     try:
         with native_errors():
             recording = _native.read_recording(
-                [str(path)], options.format, columns=options.columns, unit=options.unit
+                [str(path)],
+                options.format,
+                columns=options.columns,
+                unit=options.unit,
+                limit=MAX_IOS,
             )
     except UflipError:
         if known == UFLIP_TABLE:
@@ -188,19 +195,34 @@ def _of_recording(path: Path, options: ReadOptions) -> IoLog | None:
     summary = json.loads(recording.summary_json())
     source = SeriesSource.parse(recording.summary_json())
     if source.averaged_ns is not None:
-        return IoLog(np.frombuffer(recording.response_times()), source)
+        return _of_times(np.asarray(recording.response_times()), source)
     if not summary["response_times"]:
         raise no_response_times(path, source)
     try:
         with native_errors():
             trace, _ = recording.measured()
     except ResultsError:
-        return IoLog(np.frombuffer(recording.response_times()), source)
+        return _of_times(np.asarray(recording.response_times()), source)
     return _of_trace(trace, source, has_offsets=summary["has_offsets"])
 
 
+def _of_first(source: SeriesSource, ios: int) -> SeriesSource:
+    """Return the source with a note, if only its first I/Os are explained."""
+    if ios <= MAX_IOS:
+        return source
+    return structs.replace(source, notes=(*source.notes, f"the first {MAX_IOS} I/Os only"))
+
+
+def _of_times(times: Floats, source: SeriesSource) -> IoLog:
+    return IoLog(times[:MAX_IOS], _of_first(source, len(times)))
+
+
 def _of_trace(trace: _native.Trace, source: SeriesSource, *, has_offsets: bool = True) -> IoLog:
-    columns = {name: np.asarray(trace.column(name)) for name in (*TABLE_COLUMNS, *trace.causes)}
+    ios = min(len(trace), MAX_IOS)
+    columns = {
+        name: np.asarray(trace.column(name, 0, ios)) for name in (*TABLE_COLUMNS, *trace.causes)
+    }
+    source = _of_first(source, len(trace))
     if not has_offsets:
         del columns["offset_bytes"]
     return _of_columns(columns, source)
