@@ -393,3 +393,19 @@ def test_response_times_of_the_trace_are_beside_the_measured_ones(workdir: Path)
     assert "of these D2C    mean 300 µs" in shown
     document = json.loads(uflip("replay", "trace.txt", SMALL, "--out", "o2", "--json").out)
     assert document["recorded_ns"]["D2C"]["p50"] == 300_000
+
+
+def test_device_and_options_are_checked_before_the_trace_is_read(workdir: Path) -> None:
+    """A trace that cannot be read is not reached."""
+    trace = Path("trace.csv")
+    trace.write_text("no trace\n")
+    for options, named in (
+        (("sim:no-such-device",), "no-such-device"),
+        (("sim:demo", "--speed", "0"), "--speed"),
+        (("sim:demo", "--address-scale", "0"), "--address-scale"),
+        (("sim:demo", "--out", "."), "exist"),
+    ):
+        outcome = uflip("replay", trace, *options)
+        assert outcome.code != 0
+        assert named in outcome.err, outcome.err
+        assert "trace or log" not in outcome.err

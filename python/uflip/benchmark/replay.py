@@ -83,8 +83,24 @@ class ReplayRequest:
     #: Largest number in flight; None: 1, or in an open loop the queue depth of the device.
     queue_depth: int | None = None
 
+    def check(self) -> None:
+        """Refuse a speed or scale out of range, before the trace is read."""
+        for option, number, one in (
+            ("--speed", self.speed, "the recorded speed"),
+            ("--address-scale", self.address_scale, "the recorded offsets"),
+        ):
+            if number is not None and not 1 / _MILLION <= number <= _MILLION:
+                raise UsageError(
+                    "A factor of the replay is out of range",
+                    where=option,
+                    got=f"{number:g}",
+                    allowed=f"{1 / _MILLION:g} to {_MILLION}; 1: {one}",
+                    action="choose another factor",
+                )
+
     def read(self) -> _native.Recording:
         """Read the trace."""
+        self.check()
         return read_recording(self.trace, ReadOptions(format=self.format, columns=self.columns))
 
 
@@ -111,17 +127,17 @@ def replay(
     command : sequence of str, optional
         The command line to store; without it, that of this process.
     """
+    folder = Path("results") / folder_name(request.device) if out is None else out
+    check_out(folder)
+    info = request.inspect()
     recording = replay_request.read()
     summary: Recorded = json.loads(recording.summary_json())
     bytes_changed = summary["bytes_written"] or summary["bytes_trimmed"]
     writable = bool(bytes_changed) or request.size is not None
     if writable:
         request.check()
-    folder = Path("results") / folder_name(request.device) if out is None else out
-    check_out(folder)
     source = SeriesSource.parse(recording.summary_json())
     on_event(TraceRead(source.describe(), _recorded_times(recording, source)))
-    info = request.inspect()
     recording, summary = _supported_ios(recording, summary, info, replay_request.trace)
     ios = _fit_recording(recording, replay_request, info)
     run = _planned_run(replay_request, info, ios)
@@ -143,7 +159,9 @@ def replay(
     return folder
 
 
-def _recorded_times(recording: _native.Recording, source: SeriesSource) -> dict[str, bytes]:
+def _recorded_times(
+    recording: _native.Recording, source: SeriesSource
+) -> dict[str, _native.Column]:
     """Return the response times in a trace by their name."""
     if source.averaged_ns is not None:
         return {}
@@ -175,10 +193,10 @@ def resume(
     on_event : callable
         Receives events about everything that takes time.
     """
-    recording = replay_request.read()
     with signals.shielded():
         writer = ResultsWriter.resume(folder)
         try:
+            recording = replay_request.read()
             ios = _check_same_ios(writer, recording, replay_request)
         except BaseException:
             writer.close()
@@ -270,32 +288,11 @@ def _fit_recording(
     recording: _native.Recording, replay_request: ReplayRequest, info: DeviceInfo
 ) -> _native.Ios:
     speed = replay_request.speed
-    if speed is not None and not 1 / _MILLION <= speed <= _MILLION:
-        raise UsageError(
-            "A trace cannot be replayed at this speed",
-            where="--speed",
-            got=f"{speed:g}",
-            allowed=f"{1 / _MILLION:g} to {_MILLION}; 1: the recorded speed",
-            action="choose another speed",
-        )
     ppm = None if speed is None else round(speed * _MILLION)
+    addresses = round(replay_request.address_scale * _MILLION), replay_request.address_offset
     capacity, sector = info.capacity_bytes, info.sector_bytes
     with native_errors():
-        return recording.fit(capacity, sector, replay_request.fit, ppm, _addresses(replay_request))
-
-
-def _addresses(replay_request: ReplayRequest) -> tuple[int, int]:
-    """Return the scale of all offsets in millionths, and the bytes added to them."""
-    scale = replay_request.address_scale
-    if not 1 / _MILLION <= scale <= _MILLION:
-        raise UsageError(
-            "The offsets of a trace cannot be scaled by this factor",
-            where="--address-scale",
-            got=f"{scale:g}",
-            allowed=f"{1 / _MILLION:g} to {_MILLION}",
-            action="choose another factor",
-        )
-    return round(scale * _MILLION), replay_request.address_offset
+        return recording.fit(capacity, sector, replay_request.fit, ppm, addresses)
 
 
 def _warnings(summary: Recorded, ios: _native.Ios) -> tuple[WarningSummary, ...]:

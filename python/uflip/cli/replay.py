@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
+from uflip._native import Column
 from uflip.analysis.files import statistics_of
 from uflip.cli.completion import propose_devices
 from uflip.cli.options import (
@@ -101,7 +101,7 @@ def command(
     if device is None:
         raise no_device("replay")
     request = BenchmarkRequest(device=device, **options)
-    recorded: dict[str, bytes] = {}
+    recorded: dict[str, Column] = {}
     with BenchmarkProgress(quiet=quiet or as_json) as progress:
 
         def on_event(event: BenchmarkEvent) -> None:
@@ -120,20 +120,30 @@ def command(
 
 def _echo_recorded(recorded: Mapping[str, Mapping[str, float]], folder: Path) -> None:
     """Print the response times in the trace beside the measured ones."""
-    from uflip.results import Results
+    from uflip.results import Results, run_statistics
 
-    trace = Results.load(folder).runs[0].trace()
-    times = np.asarray(trace.column("response_time_ns")).astype(np.float64)
-    measured = statistics_of(times.tobytes())
-    rows = {f"trace, {name}": each for name, each in recorded.items()}
+    rows: dict[str, Mapping[str, float | None]] = {
+        f"trace, {name}": each for name, each in recorded.items()
+    }
+    measured = run_statistics.statistics_of([Results.load(folder).runs[0].trace()]).statistics
     if measured:
-        rows["measured here"] = measured
+        rows["measured here"] = {
+            "mean": measured["mean_ns"],
+            "p50": measured["p50_ns"],
+            "p99": measured["p99_ns"],
+        }
     columns = ("mean", "p50", "p99")
     echo("")
     echo_table(
         ("response times", *columns),
         [
-            (name, *(format_duration_ns(each[column]) for column in columns))
+            (
+                name,
+                *(
+                    "" if (ns := each[column]) is None else format_duration_ns(ns)
+                    for column in columns
+                ),
+            )
             for name, each in rows.items()
         ],
     )
