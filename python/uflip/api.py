@@ -433,6 +433,8 @@ def pattern(
     hot_io_percent: int | None = None,
     zone_ios: int | None = None,
     open_zones: int | None = None,
+    zone_capacity_ios: int | None = None,
+    random_turns: int | None = None,
     write_stream: int | None = None,
     hot_write_stream: int | None = None,
     compress_percent: int | None = None,
@@ -493,8 +495,9 @@ def pattern(
         Partitions of the target ("partitioned"); increment in I/Os, also negative ("ordered").
     skew_percent, hot_space_percent, hot_io_percent : int, optional
         Zipf's θ in hundredths; hot share of the target, and of the I/Os [%].
-    zone_ios, open_zones : int, optional
-        I/Os that fill a zone, and number of zones written in turn ("zones").
+    zone_ios, open_zones, zone_capacity_ios, random_turns : int, optional
+        For "zones": I/Os of a zone, zones written in turn, I/Os after which a zone is full (0:
+        all), and 1 for writes at the write pointers of random open zones.
     write_stream, hot_write_stream : int, optional
         Write stream of the I/Os, and of the hot area.
     compress_percent, duplicate_percent : int, optional

@@ -107,6 +107,8 @@ class PatternParameters(TypedDict, total=False):
     hot_io_percent: ParameterValue
     zone_ios: ParameterValue
     open_zones: ParameterValue
+    zone_capacity_ios: ParameterValue
+    random_turns: ParameterValue
     write_stream: ParameterValue
     hot_write_stream: ParameterValue
     compress_percent: ParameterValue

@@ -58,7 +58,8 @@ def test_parameters_keep_name_and_value() -> None:
     values: dict[str, Any] = {
         "io_size": 4096, "io_shift": 512, "target_offset": 8192, "target_size": 1 << 20,
         "partitions": 4, "incr": -3, "skew_percent": 120, "hot_space_percent": 10,
-        "hot_io_percent": 90, "zone_ios": 16, "open_zones": 2,
+        "hot_io_percent": 90, "zone_ios": 16, "open_zones": 2, "zone_capacity_ios": 8,
+        "random_turns": 1,
         "write_stream": 3, "hot_write_stream": 1, "compress_percent": 50, "duplicate_percent": 20,
         "pause": 5000, "burst": 7, "parallel_degree": 2,
         "queue_depth": 5, "io_count": 11, "io_ignore": 3, "seed": 9, "time": "burst",
@@ -71,7 +72,7 @@ def test_parameters_keep_name_and_value() -> None:
         "partitioned": {"partitions"},
         "zipf": {"skew_percent"},
         "hotcold": {"hot_space_percent", "hot_io_percent", "hot_write_stream"},
-        "zones": {"zone_ios", "open_zones"},
+        "zones": {"zone_ios", "open_zones", "zone_capacity_ios", "random_turns"},
     }
     for location, theirs in by_location.items():
         foreign = set().union(*by_location.values()) - theirs

@@ -1,5 +1,7 @@
 """Zones: the report of a device, the verb, the suite, and closed forms."""
 
+import csv
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from numpy import asarray
 
 import uflip as package
 from uflip.benchmark.estimate import estimate
+from uflip.benchmark.fio_job_file import read_job_file
 from uflip.data.device import DeviceInfo
 from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
@@ -414,3 +417,61 @@ def test_buffered_data_of_a_zone_counts_as_programmed() -> None:
         counters = device.counters()
     assert counters is not None
     assert counters["pages_programmed"] == counters["host_pages_written"] == 1
+
+
+# Random writes at the write pointers
+
+
+def written_zones(*options: object) -> tuple[list[int], int]:
+    """Run writes at `zones`; check each address against write pointers of our own.
+
+    Return the zone of each write, and the number of resets.
+    """
+    pattern = ("--mode", "write", "--location", "zones", "--io-size", "4k", "--io-count", "2000")
+    outcome = uflip("pattern", SMALL, *pattern, *options, "--trace", "ios.csv")
+    assert outcome.code == 0, outcome.err
+    pointers: dict[int, int] = {}
+    zones, resets = [], 0
+    for io in csv.DictReader(Path("ios.csv").read_text().splitlines()):
+        zone, inside = divmod(int(io["offset_bytes"]), 512 * KIB)
+        if io["mode"] == "reset":
+            pointers[zone] = 0
+            resets += 1
+            continue
+        assert inside == pointers.get(zone, 0)
+        pointers[zone] = inside + 4096
+        assert pointers[zone] <= 256 * KIB
+        zones.append(zone)
+    assert len(zones) == 2000
+    return zones, resets
+
+
+def test_zones_are_written_in_turn_and_reset_before(workdir: Path) -> None:
+    zones, resets = written_zones("--open-zones", "4")
+    assert all(len(set(zones[at : at + 4])) == 4 for at in range(0, 1024, 4))
+    assert resets == 2000 // 64
+
+
+@pytest.mark.parametrize("depth", [1, 8])
+def test_random_turns_write_at_the_write_pointers(depth: int, workdir: Path) -> None:
+    zones, _ = written_zones("--open-zones", "4", "--random-turns", "1", "--queue-depth", depth)
+    assert {len(set(zones[at : at + 256])) for at in range(0, 1792, 256)} == {4}
+    # Of independent draws among four, a quarter repeats the zone before.
+    repeats = sum(a == b for a, b in itertools.pairwise(zones[:200]))
+    assert 25 <= repeats <= 75
+
+
+def test_zonemode_of_fio_writes_at_write_pointers(workdir: Path) -> None:
+    job = "[job]\nrw=randwrite\nbs=4k\nsize=8m\nzonemode=zbd\nmax_open_zones=4\n"
+    Path("job.fio").write_text(job + "io_size=2m\n")
+    outcome = uflip("pattern", SMALL, "--fio-job", "job.fio", "--json")
+    assert outcome.code == 0, outcome.err
+    document = json.loads(outcome.out)
+    assert document["by_mode"]["write"]["bytes"] == 2 * MIB
+    writes = document["spec"]["first"]
+    assert (writes["zone_ios"], writes["zone_capacity_ios"], writes["random_turns"]) == (128, 64, 1)
+    Path("job.fio").write_text(job + "zonesize=512k\nzonecapacity=256k\n")
+    spec = read_job_file(Path("job.fio"))
+    assert (spec.zone_ios, spec.zone_capacity_ios, spec.open_zones) == (128, 64, 4)
+    Path("job.fio").write_text(job.replace("randwrite", "randread"))
+    assert "zonemode=zbd" in uflip("pattern", SMALL, "--fio-job", "job.fio").err

@@ -10,6 +10,8 @@
 of each direction, and decides the mix.
 **Simplified**: `IGNORED` options have no effect on the I/Os; the device is that of the command
 line.
+With zonemode=zbd fio opens another zone as soon as one is full, and resets a zone only if it was
+written; uflip opens a set of zones when all of the set before are full, and resets each of them.
 Without norandommap fio makes each random address once; uflip draws them independently.
 **Ambiguous**: nothing; any other option is refused by its name.
 """
@@ -52,6 +54,10 @@ MEANINGS = {
     "thinktime_blocks_type": "issue; complete only with a queue depth of 1",
     "random_distribution": "random, zipf:THETA, zoned:P1/S1:P2/S2",
     "randseed": "seed",
+    "zonemode": "none, zbd: random writes at the write pointers of open zones",
+    "zonesize": "distance of two zones, by default those of the device; with zonemode=zbd",
+    "zonecapacity": "written part of each; with zonemode=zbd",
+    "max_open_zones": "zones written at a time; with zonemode=zbd",
     "buffer_compress_percentage": "share of the written data that compression removes [%]",
     "dedupe_percentage": "share of the written blocks that are duplicates [%]",
 }
@@ -133,7 +139,7 @@ class _Job:
         rw = self._options.get("rw", "read")
         is_random = rw.startswith("rand")
         direction = rw.removeprefix("rand")
-        location = self._location() if is_random else {"location": "sequential"}
+        location = self._location(rw) if is_random else {"location": "sequential"}
         place: Table = {
             "target_offset": self._size("offset", 0) + shift,
             "target_size": self._size("size"),
@@ -181,7 +187,25 @@ class _Job:
             first, second, first_percent=reads, io_count=self._count(mean), **common, **times
         )
 
-    def _location(self) -> Table:
+    def _zones(self, rw: str) -> Table:
+        """Return random writes at the write pointers of zones."""
+        if rw != "randwrite":
+            raise self._wrong("rw", "randwrite, or sequential I/Os, with zonemode=zbd")
+        size = self._sizes()[1]
+        zones: Table = {"location": "zones", "random_turns": 1}
+        for option, name in (("zonesize", "zone_ios"), ("zonecapacity", "zone_capacity_ios")):
+            if option in self._options:
+                zones[name] = self._size(option) // size
+        if "max_open_zones" in self._options:
+            zones["open_zones"] = max(1, self._number("max_open_zones", 1))
+        return zones
+
+    def _location(self, rw: str) -> Table:
+        mode = self._options.get("zonemode", "none")
+        if mode == "zbd":
+            return self._zones(rw)
+        if mode != "none":
+            raise self._wrong("zonemode", MEANINGS["zonemode"])
         kind, _, more = self._options.get("random_distribution", "random").partition(":")
         if kind == "random":
             return {"location": "random"}

@@ -37,4 +37,6 @@ LOCATION_PARAMETERS = (
     LocationParameter("hot_io_percent", "hotcold", False, "Share of the I/Os to the hot area"),
     LocationParameter("zone_ios", "zones", False, "I/Os that fill a zone"),
     LocationParameter("open_zones", "zones", False, "Number of zones written in turn"),
+    LocationParameter("zone_capacity_ios", "zones", False, "I/Os after which a zone is full"),
+    LocationParameter("random_turns", "zones", False, "1: write pointers of random zones"),
 )

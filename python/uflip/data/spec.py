@@ -92,7 +92,7 @@ class MixPart(SpecBase, frozen=True):
         The same.
     partitions, incr, skew_percent, hot_space_percent, hot_io_percent : as of a `Basic`
         The same.
-    zone_ios, open_zones : as of a `Basic`
+    zone_ios, open_zones, zone_capacity_ios, random_turns : as of a `Basic`
         The same.
     write_stream, hot_write_stream, compress_percent, duplicate_percent : as of a `Basic`
         The same.
@@ -114,6 +114,8 @@ class MixPart(SpecBase, frozen=True):
     hot_io_percent: Whole | None = None
     zone_ios: Whole | None = None
     open_zones: Whole | None = None
+    zone_capacity_ios: Whole | None = None
+    random_turns: Whole | None = None
     write_stream: Whole | None = None
     hot_write_stream: Whole | None = None
     compress_percent: Whole | None = None
@@ -307,8 +309,9 @@ class Basic(MixPart, Spec, frozen=True, tag_field="kind", tag="basic"):
         For a partitioned, for an ordered location.
     skew_percent, hot_space_percent, hot_io_percent : int or None
         θ of Zipf's law in hundredths; for a hot and a cold area, the shares of the hot one [%].
-    zone_ios, open_zones : int or None
-        For zones: the I/Os that fill one, and the number written in turn.
+    zone_ios, open_zones, zone_capacity_ios, random_turns : int or None
+        For zones: the I/Os of one, the number written in turn, the I/Os after which one is full,
+        and 1 for turns in random order.
     write_stream, hot_write_stream : int or None
         The stream of its writes, and that of writes to the hot area.
     compress_percent, duplicate_percent : int or None

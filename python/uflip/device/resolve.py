@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import MODES, ZONE_MODES, Pattern, Spec, Totals, text_of
 from uflip.data.state_record import StateRequest
 from uflip.errors import UsageError, native_errors
+from uflip.spec import MIX_ARRIVALS, OPEN_TIMES, Basic, Functions, basic, mix
 
 
 class Resolved(NamedTuple):
@@ -75,6 +77,55 @@ def _check_commands(spec: Spec, info: DeviceInfo) -> None:
             else "0: it does not separate writes",
             action="name a device with write_streams or placement handles, or omit write_stream",
         )
+
+
+def with_resets(spec: Functions, info: DeviceInfo) -> Functions:
+    """Return writes at `zones` with the zones of the device, and a reset of each before its writes.
+
+    Each zone is reset while the set before it is written, so the first set must be empty. Any other
+    pattern, and one that states its own zones, stays as it is.
+
+    Examples
+    --------
+    >>> from uflip.device.catalogue import inspect_device
+    >>> from uflip.spec import basic
+    >>> pattern = with_resets(basic("write", "zones", io_count=100), inspect_device("sim:zns"))
+    >>> pattern.weights, pattern.parts[1].mode
+    ((3072, 1), 'reset')
+    """
+    limits = info.details.zones
+    own = ("zone_ios", "zone_capacity_ios", "stop", "parallel_degree")
+    if (
+        limits is None
+        or not isinstance(spec, Basic)
+        or (spec.mode, spec.location) != ("write", "zones")
+        or any(getattr(spec, name) for name in own)
+    ):
+        return spec
+    zone_bytes, size = limits.zone_bytes, spec.io_size or spec.io_bytes
+    if zone_bytes % size:
+        raise UsageError(
+            "The zones of the device are no multiple of the I/O size",
+            where="io_size",
+            got=f"{size} bytes, in zones of {zone_bytes}",
+            allowed="a size that divides the zones",
+            action="change the I/O size",
+        )
+    capacity = (limits.zone_capacity_bytes or zone_bytes) // size
+    arrivals = MIX_ARRIVALS if spec.time in OPEN_TIMES else ()
+    whole = ("io_count", "io_ignore", "queue_depth", "seed", *arrivals)
+    of_mix = {name: getattr(spec, name) for name in whole}
+    if spec.io_count is not None:
+        of_mix["io_count"] = spec.io_count + spec.io_count // capacity
+    writes = structs.replace(
+        spec, io_size=size, zone_ios=zone_bytes // size, zone_capacity_ios=capacity,
+        **dict.fromkeys(whole),
+    )  # fmt: skip
+    resets = basic(
+        "reset", "zones", io_size=zone_bytes, zone_ios=1, open_zones=spec.open_zones,
+        target_offset=spec.target_offset, target_size=spec.target_size,
+    )  # fmt: skip
+    return mix(writes, resets, weights=[capacity, 1], **of_mix)
 
 
 def repeats_state(spec: Spec, info: DeviceInfo) -> bool:

@@ -7,8 +7,9 @@
 //! **Source**: G. Haas, B. Lee, P. Bonnet, V. Leis, *SSD-iq* (PVLDB 2025): sequential writes within
 //! zones, which are rewritten in random order; ours as a location function.
 //! **Faithful**: within a zone slots follow one another; zones are drawn uniformly.
-//! **Simplified**: the open zones are written in turn, and all end together. Then as many others are
-//! drawn, never the same ones again at once.
+//! **Simplified**: the open zones are written in turn, or at the write pointer of one drawn at random, as
+//! fio does with zonemode=zbd. When all are full, as many others are drawn, never the same ones again at
+//! once.
 //! **Ambiguous**: the discard of a zone before it is rewritten. In a mix both patterns draw the same
 //! zones, and the second one is a set ahead ([`Zones::skip_set`]): trims of a zone's size, one for
 //! each zone that is written, discard the zones that are written next.
@@ -27,6 +28,12 @@ pub(crate) struct Zones {
     /// Slots of a zone.
     zone_slots: u64,
     open: u64,
+    /// Slots of a zone that are written: its capacity.
+    capacity: u64,
+    /// The generator of the order within a set, if it is random.
+    turns: Option<Xoshiro256PlusPlus>,
+    /// Of a random order: each open zone that is not full, and the slots written in it.
+    pointers: Vec<(u64, u64)>,
     /// The zones drawn last: the open ones at the end, and those before them.
     drawn: VecDeque<u64>,
     /// I/Os within the set.
@@ -51,6 +58,23 @@ impl Zones {
             self.drawn.push_back(zone);
         }
         self.next = 0;
+        if self.turns.is_some() {
+            self.pointers = (0..self.open).map(|turn| (turn, 0)).collect();
+        }
+    }
+
+    /// Return the open zone of the next I/O, and the slot in it.
+    fn next_in_set(&mut self) -> (u64, u64) {
+        let Some(rng) = &mut self.turns else {
+            return (self.next % self.open, self.next / self.open);
+        };
+        let drawn = uniform(rng, self.pointers.len() as u64) as usize;
+        let (turn, slot) = self.pointers[drawn];
+        self.pointers[drawn].1 += 1;
+        if slot + 1 == self.capacity {
+            self.pointers.swap_remove(drawn);
+        }
+        (turn, slot)
     }
 
     /// Continue with the next set of zones.
@@ -75,6 +99,20 @@ impl LocationFunction for Zones {
             most: 1024,
             help: "Number of zones written in turn",
         },
+        LocationParameter {
+            name: "zone_capacity_ios",
+            default: 0,
+            least: 0,
+            most: u64::MAX as i128,
+            help: "I/Os after which a zone is full",
+        },
+        LocationParameter {
+            name: "random_turns",
+            default: 0,
+            least: 0,
+            most: 1,
+            help: "1: write pointers of random zones",
+        },
     ];
     const IS_RANDOM: bool = true;
 
@@ -83,17 +121,27 @@ impl LocationFunction for Zones {
         let zones = slots / zone_slots;
         let open = (values[1] as u64).min(zones);
         let drawn = VecDeque::with_capacity(2 * open as usize + 1);
-        let mut function = Zones { rng, zones, zone_slots, open, drawn, next: 0 };
+        let capacity = if values[2] == 0 { zone_slots } else { zone_slots.min(values[2] as u64) };
+        // The zones must be those of another order, for the discards of a mix.
+        let turns = (values[3] == 1).then(|| {
+            let mut turns = rng.clone();
+            turns.long_jump();
+            turns.jump();
+            turns
+        });
+        let (pointers, next) = (Vec::new(), 0);
+        let mut function =
+            Zones { rng, zones, zone_slots, open, capacity, turns, pointers, drawn, next };
         function.draw_set();
         function
     }
 
     #[inline]
     fn next_slot(&mut self) -> u64 {
-        if self.next == self.open * self.zone_slots {
+        if self.next == self.open * self.capacity {
             self.draw_set();
         }
-        let (slot, turn) = (self.next / self.open, self.next % self.open);
+        let (turn, slot) = self.next_in_set();
         self.next += 1;
         let first = self.drawn.len() - self.open as usize;
         self.drawn[first + turn as usize] * self.zone_slots + slot
@@ -107,7 +155,7 @@ mod tests {
     use uflip_core::random::SeedableRng;
 
     fn zones(slots: u64, zone_ios: i128, open: i128, seed: u64) -> Zones {
-        Zones::create(slots, &[zone_ios, open], Xoshiro256PlusPlus::seed_from_u64(seed))
+        Zones::create(slots, &[zone_ios, open, 0, 0], Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// Return the zones of the first sets, after a check that each is filled in order.
@@ -138,6 +186,36 @@ mod tests {
                 assert_eq!(both.len() as u64, 2 * open, "{pair:?}");
             }
         }
+    }
+
+    /// The same zones are filled in the same sets, in order within each, with equal shares of the I/Os.
+    #[test]
+    fn random_turns_write_at_the_write_pointers_of_the_same_zones() {
+        let (zone_slots, open, capacity, sets) = (10u64, 4usize, 7usize, 500);
+        let create = |turns| {
+            let rng = Xoshiro256PlusPlus::seed_from_u64(5);
+            Zones::create(1000, &[zone_slots as i128, open as i128, capacity as i128, turns], rng)
+        };
+        let (mut in_turn, mut random) = (create(0), create(1));
+        let mut firsts = vec![0; open];
+        for _ in 0..sets {
+            let mut slots = |function: &mut Zones| -> Vec<u64> {
+                (0..open * capacity).map(|_| function.next_slot()).collect()
+            };
+            let (mut expected, mut written) = (slots(&mut in_turn), slots(&mut random));
+            firsts[expected[..open].iter().position(|slot| *slot == written[0]).unwrap()] += 1;
+            let mut pointers = std::collections::BTreeMap::new();
+            for slot in &written {
+                let pointer = pointers.entry(slot / zone_slots).or_insert(0);
+                assert_eq!(slot % zone_slots, *pointer);
+                *pointer += 1;
+            }
+            expected.sort_unstable();
+            written.sort_unstable();
+            assert_eq!(expected, written);
+        }
+        let (statistic, degrees) = deviation(&firsts, &vec![(sets / open) as f64; open]);
+        assert!(statistic <= critical(degrees), "{statistic}");
     }
 
     #[test]

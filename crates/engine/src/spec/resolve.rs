@@ -203,7 +203,9 @@ fn canonical_basic(
         "io_shift": io_shift, "target_offset": target_offset, "target_size": target_size,
     });
     let map = canonical.as_object_mut().expect("a resolved pattern is an object");
-    for (parameter, value) in basic.location.entry().parameters.iter().zip(&basic.location_values) {
+    // As it was before parameters with the default 0 existed.
+    let values = basic.location.entry().parameters.iter().zip(&basic.location_values);
+    for (parameter, value) in values.filter(|(each, value)| (each.default, **value) != (0, 0)) {
         map.insert(parameter.name.into(), whole_number(*value));
     }
     // Without a named stream the canonical form stays as before streams existed.
