@@ -170,6 +170,10 @@ class Handle(Generic[_T]):
         ended."""
     def progress(self) -> tuple[int, int, int]:
         """Return (I/Os done, I/Os in total, last response time [ns]; 0 in functional mode)."""
+    def live_rows(self) -> list[tuple[list[int], int | None]]:
+        """Return the new rows of a run. Each has start,
+        length [ns], I/Os, bytes, bytes written, the sum of the response times, p50, p99, p99.9
+        [ns], and the pages programmed."""
     def cancel(self) -> None: ...
     def overdue(self, limit_ns: int) -> None:
         """Raise kind "device" if an I/O on a real device has been in flight for longer [ns]."""
@@ -308,13 +312,15 @@ class Device:
         inside: bool = False,
         in_pieces: bool = False,
         verify: bool = False,
+        live_ns: int | None = None,
     ) -> Handle[Trace]:
         """Start a pattern; `durability` defines when its writes are complete.
 
         With `spool`, the I/Os of a long run are stored in an unnamed file in that folder, which
         bounds memory. A replay uses the list `ios`. With `inside`, a simulated device records its
         device log (`Trace.has_inside`). With `in_pieces`, the caller does not read whole columns
-        of a spooled trace, so that no memory is reserved for them before the run."""
+        of a spooled trace, so that no memory is reserved for them before the run. With
+        `live_ns`, `Handle.live_rows` returns a row for each such interval [ns]."""
     def start_series(
         self, specs_json: list[str], durability: str = "cached"
     ) -> Handle[list[tuple[int, Trace]]]:
@@ -335,9 +341,9 @@ class Recording:
         left_out (kinds of I/Os that are not replayed, and their numbers), sources, has_offsets,
         response_times (a count), version, quantity, unit, columns, notes, odd_lines,
         first_odd_line (number and text), zero_times, steps_back, averaged_ns."""
-    def response_times(self) -> bytes:
+    def response_times(self) -> Column:
         """Return the recorded response times as float64 [ns], in the order of the file."""
-    def device_times(self) -> bytes:
+    def device_times(self) -> Column:
         """Return the times from the issue to the completion of queued I/Os as float64 [ns]."""
     def measured(self) -> tuple[Trace, str]:
         """Return the recorded measurement as the trace of a run, and its properties (JSON): trims
@@ -384,6 +390,7 @@ def read_recording(
     *,
     columns: str | None = None,
     unit: str | None = None,
+    limit: int | None = None,
 ) -> Recording:
     """Read the files of a trace in one of `recording_formats`; without `kind`, recognise it.
     `columns` maps columns of another table; `unit` is that of response times in a log of fio."""
@@ -396,7 +403,9 @@ def read_rates(path: str) -> tuple[list[bytes], str] | None:
     block size, then of each bin that is not empty row, bin, I/Os; the limits of all bins [ns]), and
     its properties (JSON). None if the file is another one."""
 
-def read_series(path: str, column: str | None = None, unit: str | None = None) -> tuple[bytes, str]:
+def read_series(
+    path: str, column: str | None = None, unit: str | None = None
+) -> tuple[Column, str]:
     """Return one column of a table as float64 [ns], and how it was understood (JSON): as
     `Recording.summary_json`, and head."""
 

@@ -12,6 +12,10 @@ T = TypeVar("T")
 OnProgress = Callable[[int, int, int], None]
 """Called with (I/Os done, I/Os in total, last response time [ns])."""
 
+LiveRows = list[tuple[list[int], int | None]]
+OnLive = Callable[[LiveRows], None]
+"""Called with new rows of the run, as `Handle.live_rows` returns them."""
+
 # Polling interval: short enough for a live display and a prompt Ctrl-C, long enough that the
 # waiting thread does not disturb the measurement.
 SLICE_S = 0.1
@@ -28,13 +32,15 @@ def run_native(
     start: Callable[[], _native.Handle[T]],
     on_progress: OnProgress | None = None,
     *,
+    on_live: OnLive | None = None,
     cancel_timeout_s: float = CANCEL_TIMEOUT_S,
     io_timeout_ns: int = 0,
     measures: bool = False,
 ) -> T:
     """Start a native operation, wait for its end, and return its result.
 
-    If the wait is interrupted, the operation is cancelled and waited for.
+    If the wait is interrupted, the operation is cancelled and waited for. `on_live` is called as
+    `on_progress` is.
 
     `start`: starts the operation. `on_progress`: called about ten times a second, and at the end.
     `cancel_timeout_s`: maximum time that the operation may take to stop [s]; after that it is
@@ -54,6 +60,8 @@ def run_native(
                     _check_io(handle, io_timeout_ns)
                 if on_progress is not None:
                     on_progress(*handle.progress())
+                if on_live is not None:
+                    on_live(handle.live_rows())
         except BaseException as error:
             handle.cancel()
             # A thread that hangs in the kernel does not react to the cancellation.
@@ -64,7 +72,10 @@ def run_native(
             raise
         if on_progress is not None:
             on_progress(*handle.progress())
-        return handle.result()
+        result = handle.result()
+        if on_live is not None:
+            on_live(handle.live_rows())
+        return result
 
 
 def _check_io(handle: _native.Handle[T], io_timeout_ns: int) -> None:

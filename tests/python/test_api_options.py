@@ -31,6 +31,8 @@ ONLY_TYPED: dict[str, set[str]] = {
         "--preset",
         "--batches",
         "--inside",
+        "--live",
+        "--every",  # Device.run
         "--find",
         "--mean",
         "--p50",

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -62,3 +63,46 @@ def test_show_prints_text_csv_and_json(tmp_path: Path) -> None:
     assert len(text.splitlines()) == 2 + len(table), "a title, a head, and the rows"
     for wrong in (("--csv",), ("--every", "0"), ("--every", "x")):
         assert uflip("show", out, *wrong).code == 2
+
+
+@pytest.mark.parametrize("depth", [1, 8])
+def test_live_rows_match_those_of_the_trace(depth: int, workdir: Path) -> None:
+    """Compare the rows printed during a run with plain counts over its trace."""
+    every = 20_000_000
+    pattern = ("--pattern", "RW", "--io-size", "4k", "--io-count", "3000", "--queue-depth", depth)
+    more = ("--live", "--every", "20ms", "--json", "--trace", "ios.csv")
+    outcome = uflip("pattern", DEVICE, *pattern, *more)
+    assert outcome.code == 0, outcome.err
+    *lines, last = map(json.loads, outcome.out.splitlines())
+    rows = [line["row"] for line in lines]
+    assert {line["clock"] for line in lines} == {"virtual"}
+    ios = list(csv.DictReader(Path("ios.csv").read_text().splitlines()))
+    begins, took = ([int(io[name]) for io in ios] for name in ("submit_ns", "response_time_ns"))
+    ends = [begin + time for begin, time in zip(begins, took, strict=True)]
+    assert len(rows) == -(-max(ends) // every)
+    for number, row in enumerate(rows):
+        low, high = number * every, number * every + row["length_ns"]
+        times = sorted(time for end, time in zip(ends, took, strict=True) if low < end <= high)
+        assert (row["start_ns"], row["ios"], row["bytes"]) == (low, len(times), 4096 * len(times))
+        assert row["ios_per_s"] == pytest.approx(len(times) * 1e9 / row["length_ns"])
+        assert row["in_flight"] == pytest.approx(sum(times) / row["length_ns"])
+        for name, share in (("p50_ns", 0.5), ("p99_ns", 0.99), ("p999_ns", 0.999)):
+            exact = times[max(1, math.ceil(len(times) * share)) - 1]
+            assert exact <= row[name] <= exact * (1 + 1 / 128)
+    amplified = sum(row["bytes"] * row["write_amplification"] for row in rows)
+    pages = last["counters"]["pages_programmed"]
+    assert amplified == pytest.approx(
+        pages * last["device"]["details"]["profile"]["geometry"]["page_bytes"]
+    )
+
+
+def test_live_lines_are_one_for_each_interval() -> None:
+    outcome = uflip(
+        "pattern", DEVICE, "--pattern", "RR", "--io-count", "200", "--live", "--every", "5ms"
+    )
+    assert outcome.code == 0, outcome.err
+    head, *rows = outcome.out.split("\nrandom")[0].splitlines()
+    assert head.startswith("simulated time")
+    assert sum(int(row.split()[2]) for row in rows[:-1]) <= 200
+    refused = uflip("pattern", DEVICE, "--pattern", "RR", "--every", "1s")
+    assert (refused.code, "--live" in refused.err) == (2, True)

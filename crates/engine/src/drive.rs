@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use uflip_core::{Completion, Device, Error, ErrorKind, Io, Nanos, Result, Ticket};
 
+use crate::live::{Live, LiveIo};
+
 /// The number of requests drawn ahead, so that a device in memory can prefetch its tables.
 pub const AHEAD: usize = 8;
 
@@ -73,6 +75,11 @@ pub trait RecordCompletion<D: Device>: Send {
         completion: &Completion<D::Breakdown, D::Status>,
     );
 
+    /// Return the bytes of a request, and whether it writes them.
+    fn amount(&self, _: &D::Request) -> (u64, bool) {
+        (0, false)
+    }
+
     /// Return whether the process ends before its last request.
     #[inline]
     fn is_finished(&self) -> bool {
@@ -115,6 +122,8 @@ pub struct Control {
     /// I/Os of the completed parts of a series.
     completed_before: AtomicU64,
     processes: Vec<Progress>,
+    /// The rows of the run while it lasts, if they are wanted.
+    live: Option<Live>,
 }
 
 /// The progress of one process, in its own cache line: a plain store per I/O, without contention.
@@ -139,7 +148,21 @@ impl Control {
             limit,
             completed_before: AtomicU64::new(0),
             processes,
+            live: None,
         }
+    }
+
+    /// Collect rows during the run.
+    #[must_use]
+    pub fn with_live(mut self, live: Option<Live>) -> Control {
+        self.live = live;
+        self
+    }
+
+    /// Return the rows of the run, if they are collected.
+    #[must_use]
+    pub fn live(&self) -> Option<&Live> {
+        self.live.as_ref()
     }
 
     /// Set the function that returns the memory that may still be used [bytes].
@@ -380,7 +403,7 @@ fn drive_one<D: Device, P: Requests<Request = D::Request>, T: RecordCompletion<D
         device.next_completion(Nanos(u64::MAX));
         let completion = device.complete()?;
         debug_assert_eq!(io.ticket, completion.ticket, "nothing else is outstanding");
-        end(submitter, &io, &completion, start, control);
+        end(device, submitter, &io, &completion, start, control);
     }
     device.next_completion(Nanos(u64::MAX));
     Ok(())
@@ -466,13 +489,14 @@ fn complete<D: Device, P: Requests<Request = D::Request>, T: RecordCompletion<D>
         })
         .expect("a submitter has this ticket");
     let io = submitter.outstanding.swap_remove(index);
-    end(submitter, &io, &completion, start, control);
+    end(device, submitter, &io, &completion, start, control);
     Ok(())
 }
 
 /// Record a completed I/O.
 #[inline(always)]
 fn end<D: Device, P: Requests<Request = D::Request>, T: RecordCompletion<D>>(
+    device: &D,
     submitter: &mut Submitter<P, T>,
     io: &OutstandingRequest<P::Request>,
     completion: &Completion<D::Breakdown, D::Status>,
@@ -487,6 +511,13 @@ fn end<D: Device, P: Requests<Request = D::Request>, T: RecordCompletion<D>>(
     progress.last_response_ns.store(completed.0 - submitted.0, Ordering::Relaxed);
     let arrived = io.arrival.unwrap_or(submitted);
     submitter.trace.record(io.index, &io.request, start, arrived, completion);
+    if let Some(live) = &control.live {
+        let (bytes, is_write) = submitter.trace.amount(&io.request);
+        let (arrived_ns, completed_ns) = (arrived.0 - start.0, completed.0 - start.0);
+        live.add(&LiveIo { arrived_ns, completed_ns, bytes, is_write }, || {
+            device.counters().map(|counters| counters.pages_programmed)
+        });
+    }
     if submitter.trace.is_finished() {
         submitter.remaining = 0;
     }

@@ -332,6 +332,10 @@ impl<'a, 'c> JudgedRecorder<'a, 'c> {
 }
 
 impl<D: Device<Request = Io>> RecordCompletion<D> for JudgedRecorder<'_, '_> {
+    fn amount(&self, io: &Io) -> (u64, bool) {
+        (io.size.0, io.mode.is_write())
+    }
+
     #[inline]
     fn record(
         &mut self,

@@ -11,6 +11,7 @@ mod drive;
 pub mod flash;
 mod judge;
 mod list;
+mod live;
 mod location;
 mod logarithm;
 mod pattern;
@@ -25,6 +26,7 @@ pub mod zones;
 
 pub use drive::{AHEAD, Control, NextRequest, RecordCompletion, Requests, When};
 pub use list::{IO_SIZE_MAX, IoList, LIST_IOS_MAX, ListSummary};
+pub use live::{Live, LiveRow};
 pub use location::{LOCATIONS, LocationEntry, LocationName, LocationParameter};
 pub use pattern::Pattern;
 pub use plausibility::PlausibilityCheck;

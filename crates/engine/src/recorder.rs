@@ -455,6 +455,10 @@ fn prepare_ahead(
 }
 
 impl<D: Device<Request = Io>> RecordCompletion<D> for RunRecorder<'_> {
+    fn amount(&self, io: &Io) -> (u64, bool) {
+        (io.size.0, io.mode.is_write())
+    }
+
     #[inline]
     fn record(
         &mut self,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use uflip_core::{Error, ErrorKind, Nanos, Result};
-use uflip_engine::Control;
+use uflip_engine::{Control, LiveRow};
 use uflip_host::DeviceWatch;
 
 use crate::error::raise;
@@ -78,6 +78,29 @@ impl Handle {
     fn progress(&self) -> (u64, u64, u64) {
         let (done, last_response_ns) = self.work.control.progress();
         (done, self.work.total, last_response_ns)
+    }
+
+    /// Return the rows of a run that are complete and were not returned yet.
+    /// Each has start, length [ns], I/Os, bytes, bytes written, sum of the response times, p50, p99,
+    /// p99.9 [ns], and the pages programmed.
+    fn live_rows(&self) -> Vec<(Vec<u64>, Option<u64>)> {
+        let rows = self.work.control.live().map(|live| live.take_rows());
+        let row = |row: LiveRow| {
+            let [p50, p99, p999] = row.percentiles_ns;
+            let numbers = vec![
+                row.start_ns,
+                row.length_ns,
+                row.ios,
+                row.bytes,
+                row.bytes_written,
+                row.response_ns,
+                p50,
+                p99,
+                p999,
+            ];
+            (numbers, row.pages_programmed)
+        };
+        rows.unwrap_or_default().into_iter().map(row).collect()
     }
 
     fn cancel(&self) {

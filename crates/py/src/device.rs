@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use uflip_core::{Bytes, DeviceInfo, Error, Io, Mode, Nanos, Result};
-use uflip_engine::{Control, PatternSpec, Resolved, SeriesPart};
+use uflip_engine::{Control, Live, PatternSpec, Resolved, SeriesPart};
 use uflip_host::{
     BlockOptions, Completions, Data, DirectDevice, FileOptions, Growth, NullDevice, SectorStamp,
 };
@@ -337,7 +337,7 @@ impl PyDevice {
 
     /// Start a run of a pattern; a replay needs its list of I/Os. With `inside`, the inside of a
     /// simulated device is recorded. With `in_pieces` no memory is reserved for whole columns.
-    #[pyo3(signature = (spec_json, durability = "cached", spool = None, ios = None, inside = false, in_pieces = false, verify = false))]
+    #[pyo3(signature = (spec_json, durability = "cached", spool = None, ios = None, inside = false, in_pieces = false, verify = false, live_ns = None))]
     #[allow(clippy::too_many_arguments)] // keywords of Python
     fn start(
         &self,
@@ -348,6 +348,7 @@ impl PyDevice {
         inside: bool,
         in_pieces: bool,
         verify: bool,
+        live_ns: Option<u64>,
     ) -> PyResult<Handle> {
         let durability = read_durability(durability)?;
         let mut pattern = self.resolve(spec_json).map_err(|error| raise(&error))?;
@@ -355,7 +356,11 @@ impl PyDevice {
             pattern = pattern.with_list(&ios.list).map_err(|error| raise(&error))?;
         }
         pattern.verified = verify;
-        let control = Control::new(pattern.streams.len()).in_pieces(in_pieces);
+        let mut device = self.take()?;
+        let live = live_ns.map(|interval| {
+            Live::new(interval, device.counters().map(|counters| counters.pages_programmed))
+        });
+        let control = Control::new(pattern.streams.len()).in_pieces(in_pieces).with_live(live);
         let total = pattern.totals.total_ios;
         let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
             device.set_durability(durability)?;
@@ -370,13 +375,16 @@ impl PyDevice {
             });
             let (trace, inside) = outcome?;
             let after = device.counters();
+            if let Some(live) = control.live() {
+                live.end(after.map(|counters| counters.pages_programmed));
+            }
             let counters = before.zip(after).map(|(before, after)| after.since(&before));
             let verified = verification
                 .map(|verification| verification.compare(device, control))
                 .transpose()?;
             Ok((trace, counters, inside, verified))
         };
-        let job = BackgroundJob::start(self.take()?, self.slot.clone(), control, total, work);
+        let job = BackgroundJob::start(device, self.slot.clone(), control, total, work);
         Ok(job.handle(|py, (trace, counters, inside, verified)| {
             let (trace, metadata) = (Arc::new(trace), String::new());
             PyTrace { trace, metadata, counters, inside, verified }.into_py_any(py)

@@ -21,6 +21,7 @@ from uflip.cli.options import (
     json_option,
     no_cache_option,
     quiet_option,
+    read_duration,
     save_device,
     save_option,
 )
@@ -34,6 +35,7 @@ from uflip.cli.preset import (
     run_preset,
 )
 from uflip.cli.terminal import echo, echo_json, echo_pairs
+from uflip.cli.time_rows import RowOptions, live_printer
 from uflip.cli.trace_file import check_trace_file, trace_output_path, write_trace
 from uflip.data.device import DeviceInfo
 from uflip.data.document import DocumentKind, Table, decode, read_document
@@ -75,6 +77,7 @@ Examples:
   uflip pattern sim:demo --fio-job job.fio
   uflip pattern sim:demo --pattern RR --io-size 4k --find rate --p99 2ms
   uflip pattern file:scratch.bin --size 1GiB --pattern RW --verify
+  uflip pattern sim:demo --pattern RW --io-count 100k --live
   echo '{"kind": "basic", "mode": "read", "location": "random"}' | uflip pattern null --spec -
 
 \b
@@ -123,6 +126,17 @@ fio_job_option = click.option(
     help="Record internal events of a simulated device, and store the run as a new result folder, "
     "for the explorer.",
 )
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Print a line for each second during the run; with --json, a line of JSON.",
+)
+@click.option(
+    "--every",
+    callback=read_duration,
+    metavar="DURATION",
+    help="Interval of the lines of --live, on the device's clock.  [default: 1s]",
+)
 @save_option
 @force_option
 @add_options(VERIFY, *OPENED)
@@ -141,22 +155,21 @@ def command(
     save: Path | None,
     force: bool,
     verify: bool,
+    live: bool,
+    every: int | None,
     quiet: bool,
     as_json: bool,
     find: str | None,
     **parameters: Any,
 ) -> None:
     """Execute one I/O pattern on DEVICE and print its response times."""
-    others = {"preset": preset, "trace": trace_file, "inside": inside, "save": save}
+    others = {"preset": preset, "trace": trace_file, "inside": inside, "save": save, "live": live}
+    rows = _live_rows(every, live=live, preset=preset, as_json=as_json)
     target = load_target(find, parameters, others)
     opening = {option.field: parameters.pop(option.field) for option in OPENED}
     if preset is not None and opening["durability"] is None:
         opening["durability"] = PRESET_DURABILITY
-    spec = (
-        _requested_spec(preset, batches, spec_file, parameters)
-        if fio_job is None
-        else read_fio_job(fio_job, {"spec": spec_file, "preset": preset, **parameters})
-    )
+    spec = _requested_spec(fio_job, preset, batches, spec_file, parameters)
     opening["writable"] = spec.writes or opening["size"] is not None
     _check_inside(device, preset, inside)
     device = _verified_device(device, preset, find) if verify else device
@@ -170,7 +183,7 @@ def command(
     from uflip.cli.benchmark_progress import BenchmarkProgress
     from uflip.cli.progress import run_display
     from uflip.device.catalogue import inspect_device
-    from uflip.device.resolve import resolve
+    from uflip.device.resolve import resolve, with_resets
     from uflip.results.run_statistics import describe
 
     # Check everything before anything is created or opened for writing.
@@ -178,17 +191,18 @@ def command(
         check_trace_file(path, force)
     info = inspect_device(device, size=opening["size"], buffered=opening["buffered"])
     check_saving(info, save, force=force)
+    spec = with_resets(spec, info)
     _warn_about_seed(complete := resolve(spec, info).spec, info)
     with signals.shielded():
         with BenchmarkProgress(quiet=quiet or as_json) as progress:
             opened = open_watched(device, info, progress, **opening)
-        with opened, run_display(quiet=quiet or as_json, simulated=info.simulated) as show:
+        with opened, run_display(quiet=quiet or as_json or live, simulated=info.simulated) as show:
             info = opened.info
             if preset is not None:
                 batches_run = run_preset(opened, spec, batches, trace_file, show, force=force)
             else:
                 trace, drive, disturbances = _run_undisturbed(
-                    opened, spec, show, trace_file, inside, device=device, verify=verify
+                    opened, spec, show, trace_file, inside, device=device, verify=verify, live=rows
                 )
                 _store_result(opened, complete, trace, inside)
             if save is not None:
@@ -199,16 +213,36 @@ def command(
     if trace_file is not None:
         write_trace(trace, trace_output_path(trace_file, force))
     document: OneRun = {**describe(trace, info, opened.durability, opened.power_record), **drive}
-    _print_result(document, disturbances, device, as_json=as_json)
+    _print_result(document, disturbances, device, as_json=as_json, in_one_line=live)
+
+
+def _live_rows(
+    every: int | None, *, live: bool, preset: str | None, as_json: bool
+) -> RowOptions | None:
+    """Return the options of the rows during the run; None without them."""
+    if live and preset is None and every != 0:
+        return RowOptions(every=every or 10**9, as_csv=False, as_json=as_json)
+    if not live and every is None:
+        return None
+    raise UsageError(
+        "Lines during a run need one pattern and an interval",
+        where="--live, --every",
+        got="--every without --live" if not live else f"--preset {preset}" if preset else "0",
+        allowed="--live, or --live --every DURATION above 0, without --preset",
+        action="give --live --every 1s",
+    )
 
 
 def _requested_spec(
+    fio_job: Path | None,
     preset: str | None,
     batches: int | None,
     spec_file: str | None,
     parameters: Mapping[str, OptionValue],
 ) -> Functions:
     """Return the pattern, or the first batch of a preset."""
+    if fio_job is not None:
+        return read_fio_job(fio_job, {"spec": spec_file, "preset": preset, **parameters})
     if preset is not None:
         return preset_batch(spec_file, parameters)
     if batches is not None:
@@ -346,6 +380,7 @@ def _run_undisturbed(
     *,
     device: str,
     verify: bool,
+    live: RowOptions | None,
 ) -> "tuple[Trace, RunFacts, dict[str, int]]":
     """Run the pattern, as `_run_once`; also return the accesses of other programs meanwhile."""
     from uflip.device.identity import check_target as check_unchanged
@@ -353,7 +388,7 @@ def _run_undisturbed(
 
     spool = spool_folder(opened.info, trace_file or inside)
     before = opened.target_status()
-    trace, drive = _run_once(opened, spec, show, spool, inside, verify=verify)
+    trace, drive = _run_once(opened, spec, show, spool, inside, verify=verify, live=live)
     after = opened.target_status()
     check_unchanged(before, after, device)
     counts = count_disturbances(before, after, [trace], buffered=opened.info.buffered)
@@ -368,13 +403,18 @@ def _run_once(
     inside: Path | None,
     *,
     verify: bool,
+    live: RowOptions | None,
 ) -> "tuple[Trace, RunFacts]":
     """Run the pattern; return its trace, and the change of the drive's counters."""
     from uflip.data.counters import change_of
 
     before = opened.drive_counters()
     opened.looks_inside = inside is not None
-    trace = opened.run(spec, show, spool=spool, in_pieces=inside is None, verify=verify)
+    printer = None if live is None else live_printer(opened.info, as_json=live.as_json)
+    trace = opened.run(
+        spec, show, spool=spool, in_pieces=inside is None, verify=verify,
+        live_ns=None if live is None else live.every, on_live=printer,
+    )  # fmt: skip
     after = opened.drive_counters()
     more: RunFacts = {}
     if trace.verified_sectors is not None:
@@ -396,14 +436,19 @@ def _store_result(opened: "Device", spec: "Spec", trace: Trace, folder: Path | N
 
 
 def _print_result(
-    document: OneRun, disturbances: dict[str, int], device: str, *, as_json: bool
+    document: OneRun,
+    disturbances: dict[str, int],
+    device: str,
+    *,
+    as_json: bool,
+    in_one_line: bool,
 ) -> None:
     if disturbances:
         document["disturbed"] = disturbances
         counts = ", ".join(f"{name} {count}" for name, count in disturbances.items())
         echo(f"warning: another program used {device} during the run: {counts}", err=True)
     if as_json:
-        echo_json(document)
+        echo_json(document, in_one_line=in_one_line)
     else:
         print_run(document)
 

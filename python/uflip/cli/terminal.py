@@ -59,11 +59,16 @@ def echo_twin(url: str, twin: "TwinErrors | None", *, err: bool = False) -> None
         echo(f"{url} is {twin_text(twin)}; {twin_advice(twin)}", err=err)
 
 
-def echo_json(document: Any) -> None:
+def echo_json(document: Any, *, in_one_line: bool = False) -> None:
     """Print a document for programs: values unchanged, but no terminal control characters."""
     import msgspec  # imported late, so that a refusal does not wait for it
 
-    text = json.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(
+        msgspec.to_builtins(document),
+        indent=None if in_one_line else 2,
+        ensure_ascii=False,
+        allow_nan=False,
+    )
     click.echo(escape_json(text))
 
 

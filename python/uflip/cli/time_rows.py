@@ -2,6 +2,7 @@
 
 import csv
 import io
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +12,12 @@ from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns
 
 if TYPE_CHECKING:
+    from uflip.data.device import DeviceInfo
+    from uflip.native_wait import LiveRows, OnLive
     from uflip.results.time_rows import TimeRow
+
+
+HEAD = ("from", "I/Os", "IOPS", "MB/s", "in flight", "p50", "p99", "p99.9")
 
 
 @dataclass(frozen=True)
@@ -48,10 +54,34 @@ def echo_time_rows(runs: "Mapping[str, list[TimeRow]]", options: RowOptions) -> 
     if options.as_csv:
         echo_csv(("run", *COLUMNS), ((run, *astuple(row)) for run in runs for row in runs[run]))
         return
-    head = ("from", "I/Os", "IOPS", "MB/s", "in flight", "p50", "p99", "p99.9")
     for run, rows in runs.items():
         echo(run, bold=True)
-        echo_table(head, [_row_cells(row) for row in rows])
+        echo_table(HEAD, [_row_cells(row) for row in rows])
+
+
+def live_printer(info: "DeviceInfo", *, as_json: bool) -> "OnLive":
+    """Return a function that prints the rows of a run under way, as text or lines of JSON."""
+    from uflip.results.time_rows import live_rows
+
+    if not as_json:
+        clock = "simulated time" if info.simulated else "time"
+        echo(_live_line(clock, *HEAD[1:], "write amp."), bold=True)
+
+    def show(rows: "LiveRows") -> None:
+        for row in live_rows(rows, info.page_bytes):
+            if as_json:
+                echo_json({"clock": info.clock, "row": row}, in_one_line=True)
+                continue
+            amplification = row.write_amplification
+            last = "" if amplification is None else f"{amplification:.2f}"
+            echo(_live_line(*_row_cells(row), last))
+        sys.stdout.flush()
+
+    return show
+
+
+def _live_line(*cells: str) -> str:
+    return f"{cells[0]:<16}" + "".join(f"{cell:>11}" for cell in cells[1:])
 
 
 def echo_csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -35,7 +35,7 @@ from uflip.device.power import PowerSampler, measured_with
 from uflip.device.resolve import resolve_state
 from uflip.device.url import check_snapshot_name
 from uflip.errors import InterruptedRun, UsageError, native_errors
-from uflip.native_wait import COMPUTE_CANCEL_TIMEOUT_S, OnProgress, run_native
+from uflip.native_wait import COMPUTE_CANCEL_TIMEOUT_S, OnLive, OnProgress, run_native
 from uflip.units import parse_count, parse_duration
 
 T = TypeVar("T")
@@ -197,6 +197,8 @@ class Device(Saved):
         samples: bool = False,
         durability: str | None = None,
         verify: bool = False,
+        live_ns: int | None = None,
+        on_live: OnLive | None = None,
     ) -> _native.Trace:
         """Execute one pattern and return the trace of all of its I/Os.
 
@@ -218,6 +220,10 @@ class Device(Saved):
             Durability of the writes of this run; without it that of the device.
         verify : bool
             Write stamped data, and compare it after the run.
+        live_ns : int, optional
+            Interval of the rows that `on_live` receives during the run [ns], on the device's clock.
+        on_live : callable, optional
+            Called with them; see `uflip.results.time_rows.live_rows`.
 
         Returns
         -------
@@ -244,9 +250,13 @@ class Device(Saved):
             inside,
             in_pieces,
             verify,
+            live_ns,
         )
         return self._wait_for_result(
-            lambda: self._opened().start(text, *settings), on_progress, measures=True
+            lambda: self._opened().start(text, *settings),
+            on_progress,
+            on_live=on_live,
+            measures=True,
         )
 
     def run_series(
@@ -282,6 +292,7 @@ class Device(Saved):
         start: Callable[[], _native.Handle[T]],
         on_progress: OnProgress | None,
         *,
+        on_live: OnLive | None = None,
         measures: bool = False,
     ) -> T:
         """Wait for the work of the device; raise `InterruptedRun` after Ctrl-C."""
@@ -289,7 +300,11 @@ class Device(Saved):
             result, self.power_record = measured_with(
                 self.power if measures else None,
                 lambda: run_native(
-                    start, on_progress, io_timeout_ns=self.io_timeout_ns, measures=measures
+                    start,
+                    on_progress,
+                    on_live=on_live,
+                    io_timeout_ns=self.io_timeout_ns,
+                    measures=measures,
                 ),
             )
             return result

@@ -2,7 +2,11 @@
 
 submissions and completions ─▶ I/Os that end in an interval: rate, bytes, percentiles
 I/Os in flight, on average over the interval
+
+The rows of a run under way are those of `crates/engine/src/live.rs`.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -10,6 +14,7 @@ from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.errors import UsageError
+from uflip.results.run_statistics import write_amplification
 
 MAX_ROWS = 1_000_000
 _NS_PER_S = 1_000_000_000
@@ -33,6 +38,48 @@ class TimeRow(Struct, frozen=True, kw_only=True):
     p50_ns: float | None
     p99_ns: float | None
     p999_ns: float | None
+
+
+class LiveRow(TimeRow, frozen=True, kw_only=True):
+    """A row of a run under way.
+
+    Its percentiles are too large by at most 1 %, and `in_flight` is the sum of the response times
+    divided by the length of the row (Little's law).
+
+    Attributes
+    ----------
+    write_amplification : float or None
+        Bytes programmed divided by bytes written; None if the device does not count pages, or
+        nothing was written.
+    """
+
+    write_amplification: float | None
+
+
+def live_rows(
+    rows: Sequence[tuple[list[int], int | None]], page_bytes: int | None
+) -> list[LiveRow]:
+    """Return the rows of a run under way; `page_bytes` is the page that the device counts."""
+    return [_live_row(numbers, pages, page_bytes) for numbers, pages in rows]
+
+
+def _live_row(numbers: list[int], pages: int | None, page_bytes: int | None) -> LiveRow:
+    start, length, ios, moved, written, response, *percentiles = numbers
+    counters = None if pages is None else {"pages_programmed": pages}
+    p50_ns, p99_ns, p999_ns = (float(each) if ios else None for each in percentiles)
+    return LiveRow(
+        start_ns=start,
+        length_ns=length,
+        ios=ios,
+        bytes=moved,
+        ios_per_s=ios * _NS_PER_S / length,
+        bytes_per_s=moved * _NS_PER_S / length,
+        in_flight=response / length,
+        p50_ns=p50_ns,
+        p99_ns=p99_ns,
+        p999_ns=p999_ns,
+        write_amplification=write_amplification(counters, page_bytes, written),
+    )
 
 
 COLUMNS = TimeRow.__struct_fields__

@@ -199,7 +199,7 @@ mod tests {
         let (mut in_turn, mut random) = (create(0), create(1));
         let mut firsts = vec![0; open];
         for _ in 0..sets {
-            let mut slots = |function: &mut Zones| -> Vec<u64> {
+            let slots = |function: &mut Zones| -> Vec<u64> {
                 (0..open * capacity).map(|_| function.next_slot()).collect()
             };
             let (mut expected, mut written) = (slots(&mut in_turn), slots(&mut random));
