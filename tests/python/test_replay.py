@@ -409,3 +409,11 @@ def test_device_and_options_are_checked_before_the_trace_is_read(workdir: Path) 
         assert outcome.code != 0
         assert named in outcome.err, outcome.err
         assert "trace or log" not in outcome.err
+
+
+def test_averages_are_not_replayed(workdir: Path) -> None:
+    rows = "".join(f"{1000 * i}, {90000 + i % 7}, 0, 0, 0, 0\n" for i in range(1, 60))
+    Path("avg_clat.1.log").write_text(rows)
+    outcome = uflip("replay", "avg_clat.1.log", "sim:demo")
+    assert outcome.code != 0
+    assert "averages of 1 s" in outcome.err

@@ -40,6 +40,7 @@ from uflip.extras import missing_extra
 from uflip.microbench.experiment import PlannedRun
 from uflip.results import ResultsWriter
 from uflip.results.result_dir import refuse_existing
+from uflip.units import format_duration_ns
 
 COLUMNS = ("submit_ns", "offset_bytes", "io_size_bytes", "mode")
 """Columns of a table; others are ignored."""
@@ -137,6 +138,14 @@ def replay(
     if writable:
         request.check()
     source = SeriesSource.parse(recording.summary_json())
+    if source.averaged_ns is not None:
+        raise UsageError(
+            "The log contains averages, which are no I/Os",
+            where=str(replay_request.trace),
+            got=f"averages of {format_duration_ns(source.averaged_ns)}",
+            allowed="a log or trace of each I/O",
+            action="log each I/O: omit log_avg_msec",
+        )
     on_event(TraceRead(source.describe(), _recorded_times(recording, source)))
     recording, summary = _supported_ios(recording, summary, info, replay_request.trace)
     ios = _fit_recording(recording, replay_request, info)
