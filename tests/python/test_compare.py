@@ -614,7 +614,7 @@ def test_single_runs_get_sentences_without_a_verdict(pair: tuple[Path, Path]) ->
     faster = replace(single, ratio=0.25, low=0.24, high=0.26, pattern="SW")
     near = replace(single, ratio=1.2, low=1.1, high=1.24, pattern="RW")
     (sentence,) = sentences(replace(comparison, rows=(faster, near)), ("a", "b"))
-    assert "b takes 0.25 the time for sequential writes (single runs, no verdict)." in sentence
+    assert "b takes 0.25 times as long for sequential writes (single runs, no verdict)." in sentence
 
 
 def test_markdown_and_figure_of_three_results(pair: tuple[Path, Path], workdir: Path) -> None:

@@ -110,8 +110,8 @@ function comparisonSection(first: ComparedResult, second: ComparedResult, each: 
     h("p", { class: "abstract" }, !rows.length ? `${first.name} and ${second.name} have no experiment in common.`
       : `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count(verdicts.not_apart ?? 0)} inconclusive${unknown ? `, ${count(unknown)} unknown${reasonCounts(rows)}` : ""}.`),
     each.differences.length ? h("ul", {}, each.differences.map((sentence) => h("li", {}, sentence))) : null,
-    each.conditions.length ? h("details", { class: "notice", open: true }, h("summary", {}, `${each.conditions.length} reasons for doubt`), each.conditions.map((doubt) => h("div", { class: "doubt" }, h("p", {}, h("b", {}, doubt.message)), h("p", { class: "quiet" }, doubt.advice)))) : null,
-    Object.keys(each.devices).length ? h("details", {}, h("summary", {}, `The devices differ in: ${Object.keys(each.devices).join(", ")}`), facts(Object.entries(each.devices as Record<string, string[]>).map(([name, [one, other]]) => [name, `${one} → ${other}`]))) : null,
+    each.conditions.length ? h("details", { class: "notice", open: true }, h("summary", {}, `${each.conditions.length} ${each.conditions.length === 1 ? "reason" : "reasons"} for doubt`), each.conditions.map((doubt) => h("div", { class: "doubt" }, h("p", {}, h("b", {}, doubt.message)), h("p", { class: "quiet" }, doubt.advice)))) : null,
+    Object.keys(each.devices).length ? h("details", {}, h("summary", {}, `The devices differ in ${Object.keys(each.devices).length} properties`), facts(Object.entries(each.devices as Record<string, string[]>).map(([name, [one, other]]) => [name, `${one} → ${other}`]))) : null,
     rows.length ? [h("div", { class: "bar" }, h("label", {}, "Show ", choose)), host] : null,
     each.only_in_first.length || each.only_in_second.length ? h("p", { class: "quiet" }, `Only in the first: ${each.only_in_first.length}; only in the second: ${each.only_in_second.length}.`) : null);
 }
@@ -170,7 +170,7 @@ function spanWords(bounds: Range | null): string {
 
 function experimentTable(first: ComparedResult, second: ComparedResult, rows: ComparedRow[]): HTMLElement {
   const over = h("section", { "aria-label": "Overlay", hidden: true });
-  return h("div", {}, over,
+  return h("details", { open: rows.length <= MAX_ROWS }, h("summary", {}, `Each of the ${count(rows.length)} experiments`), over,
     table(["Experiment", "", "", first.name, second.name, "ratio", "interval", "p50", "p99", "verdict", ""], rows.map((row): Child[] => [
       row.title, row.pattern, `${row.axis} ${row.label}`, duration(row.first_ns), duration(row.second_ns), `×${threeDigits(row.ratio)}`,
       spanWords(interval(row)), row.p50_ratio === null ? "–" : `×${threeDigits(row.p50_ratio)}`, row.p99_ratio === null ? "–" : `×${threeDigits(row.p99_ratio)}`,

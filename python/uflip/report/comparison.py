@@ -115,16 +115,12 @@ def _clause(
     parts = []
     for pattern, rows in patterns.items():
         differing = [row.ratio for row in rows if judged(row)]
-        for ratios_, what in (
-            ([ratio for ratio in differing if ratio > 1], "as long for"),
-            ([ratio for ratio in differing if ratio < 1], "the time for"),
-        ):
+        for ratios_ in ([r for r in differing if r > 1], [r for r in differing if r < 1]):
             if ratios_:
                 ends = dict.fromkeys(_ratio(end) for end in (min(ratios_), max(ratios_)))
                 of = f" at {len(ratios_)} of {len(rows)} values" * (len(ratios_) < len(rows))
                 words = PATTERN_WORDS.get(pattern, pattern)
-                times = "times " if what == "as long for" else ""
-                parts.append(f"{' to '.join(ends)} {times}{what} {words}{of}")
+                parts.append(f"{' to '.join(ends)} times as long for {words}{of}")
     return ", ".join(parts)
 
 
