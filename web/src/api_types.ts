@@ -120,6 +120,7 @@ export interface ComparedRow {
   title: string;
   label: string;
   axis: string;
+  axis_words: string;
 }
 
 /** Results next to each other, each compared with the first. */

@@ -51,7 +51,7 @@ function sideBySide(results: ComparedResult[], pairs: ComparedPair[]): HTMLEleme
     for (const row of pair.rows) {
       if (row.value === null) continue;
       const name = `${row.title}, ${row.pattern}`;
-      const series: Series = panels.get(name) ?? { axis: row.axis, labels: new Map(), means: results.map(() => new Map()) };
+      const series: Series = panels.get(name) ?? { axis: row.axis_words, labels: new Map(), means: results.map(() => new Map()) };
       panels.set(name, series);
       series.labels.set(row.value, row.label);
       series.means[0]!.set(row.value, row.first_ns);

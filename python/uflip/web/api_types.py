@@ -320,6 +320,7 @@ class ComparedRow(ComparedExperiment):
     title: str
     label: str
     axis: str
+    axis_words: str
 
 
 class ComparedPair(TypedDict):

@@ -483,6 +483,7 @@ def _compared(first: Summary, second: Summary, names: tuple[str, str]) -> api_ty
                 title=title(row.micro_benchmark),
                 label=format_value(row.value, row.unit),
                 axis=parameter_name(row.parameter),
+                axis_words=axis_words(row.parameter, row.unit),
             )
             for row in compared.rows
         ],
