@@ -89,7 +89,8 @@ def with_resets(spec: Functions, info: DeviceInfo) -> Functions:
     --------
     >>> from uflip.device.catalogue import inspect_device
     >>> from uflip.spec import basic
-    >>> pattern = with_resets(basic("write", "zones", io_count=100), inspect_device("sim:zns"))
+    >>> writes = basic("write", "zones", io_size="32k", io_count=100)
+    >>> pattern = with_resets(writes, inspect_device("sim:zns"))
     >>> pattern.weights, pattern.parts[1].mode
     ((3072, 1), 'reset')
     """
@@ -102,7 +103,7 @@ def with_resets(spec: Functions, info: DeviceInfo) -> Functions:
         or any(getattr(spec, name) for name in own)
     ):
         return spec
-    zone_bytes, size = limits.zone_bytes, spec.io_size or spec.io_bytes
+    zone_bytes, size = limits.zone_bytes, spec.io_bytes
     if zone_bytes % size:
         raise UsageError(
             "The zones of the device are no multiple of the I/O size",
