@@ -27,9 +27,8 @@ from typing import Any, cast
 
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run
-from uflip.microbench.iq.long_writes import PASS, PATTERN, long_writes, sequential_pass
+from uflip.microbench.iq.long_writes import PASS, PATTERN, LongWrites, long_writes, sequential_pass
 from uflip.microbench.layout import Describe, Varying, lay_out
-from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.deallocate import PERCENT, TRIMS, further_trims, without_trims
 from uflip.spec import Spec
 from uflip.startup import steady_bytes
@@ -144,7 +143,7 @@ def _result(run: Run) -> str:
     return f"{text} (write amplification {verdict['write_amplification']:.2f})"
 
 
-MICRO_BENCHMARK = MicroBenchmark(
+MICRO_BENCHMARK = LongWrites(
     name=NAME,
     title="Content",
     experiments=experiments,
@@ -155,11 +154,4 @@ MICRO_BENCHMARK = MicroBenchmark(
         "the host writes. Write amplification counts the host's bytes, so it may be below 1."
     ),
     finding=finding,
-    figure="rounds",
-    levels=False,
-    suites=("iq",),
-    own_length=True,
-    fixed_order=True,
-    overwrites=True,
-    rounds=(PATTERN,),
 )

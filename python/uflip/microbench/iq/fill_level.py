@@ -15,9 +15,14 @@ from run to run, because a discard takes no writes and filling does.
 
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import IO_SIZE, PATTERN, describe_results, long_writes
+from uflip.microbench.iq.long_writes import (
+    IO_SIZE,
+    PATTERN,
+    LongWrites,
+    describe_results,
+    long_writes,
+)
 from uflip.microbench.layout import Varying, lay_out
-from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.deallocate import (
     PERCENT,
     TRIMS,
@@ -56,7 +61,7 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
     return describe_results(measured, lambda percent: f"{PERCENT - percent} % full")
 
 
-MICRO_BENCHMARK = MicroBenchmark(
+MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Fill level",
     experiments=experiments,
@@ -67,11 +72,4 @@ MICRO_BENCHMARK = MicroBenchmark(
         "ignores discards."
     ),
     finding=finding,
-    figure="rounds",
-    levels=False,
-    suites=("iq",),
-    own_length=True,
-    fixed_order=True,
-    overwrites=True,
-    rounds=(PATTERN,),
 )

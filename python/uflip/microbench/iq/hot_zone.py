@@ -13,9 +13,8 @@ page map does not see the difference.
 
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import PATTERN, describe_results, long_writes
+from uflip.microbench.iq.long_writes import PATTERN, LongWrites, describe_results, long_writes
 from uflip.microbench.layout import Varying, lay_out
-from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 
 VARYING = Varying("hot_zone", "hot_io_percent", "")
@@ -43,7 +42,7 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
     return describe_results(measured, lambda percent: f"{percent}/{100 - percent}")
 
 
-MICRO_BENCHMARK = MicroBenchmark(
+MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Hot zone",
     experiments=experiments,
@@ -54,11 +53,4 @@ MICRO_BENCHMARK = MicroBenchmark(
         "amplification falls with the share."
     ),
     finding=finding,
-    figure="rounds",
-    levels=False,
-    suites=("iq",),
-    own_length=True,
-    fixed_order=True,
-    overwrites=True,
-    rounds=(PATTERN,),
 )

@@ -20,10 +20,9 @@ write too little to reach it: `offered_load` and `skew` begin in it.
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run
 from uflip.microbench.iq import offered_load
-from uflip.microbench.iq.long_writes import PASS, PATTERN, long_writes, sequential_pass
+from uflip.microbench.iq.long_writes import PASS, PATTERN, LongWrites, long_writes, sequential_pass
 from uflip.microbench.labels import INITIAL_STATES
 from uflip.microbench.layout import Varying, lay_out
-from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.deallocate import PERCENT, TRIMS, further_trims, without_trims
 from uflip.microbench.today.loaded import tail, too_small
 from uflip.microbench.today.steady_state import MIN_IOS, QUICK_BYTES
@@ -104,7 +103,7 @@ def _tails(run: Run) -> str:
     return f"{INITIAL_STATES[int(run['value'])]}: {', '.join(parts)}"
 
 
-MICRO_BENCHMARK = MicroBenchmark(
+MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Initial state",
     experiments=experiments,
@@ -116,11 +115,4 @@ MICRO_BENCHMARK = MicroBenchmark(
         "history. An empty device stays faster as long as some addresses have no data."
     ),
     finding=finding,
-    figure="rounds",
-    levels=False,
-    suites=("iq",),
-    own_length=True,
-    fixed_order=True,
-    overwrites=True,
-    rounds=(PATTERN,),
 )

@@ -14,11 +14,13 @@ runs write less, and have no verdict.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from uflip.microbench.experiment import Context, IoCounts
 from uflip.microbench.finding import Experiments, Run
 from uflip.microbench.layout import baseline_spec
+from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.steady_state import MIN_IOS, QUICK_BYTES, QUICK_TIME_NS
 from uflip.spec import Basic, P, until_converged
 from uflip.startup import steady_bytes
@@ -32,6 +34,18 @@ DEPTH = 256
 # Time limit of a run: half a day, in which a slow drive (Haas et al.: 279 MiB/s) writes 12 TB.
 # Quick runs have the limits of `steady_state`.
 MAX_TIME_NS = 43_200_000_000_000
+
+LongWrites = partial(
+    MicroBenchmark,
+    figure="rounds",
+    levels=False,
+    suites=("iq",),
+    own_length=True,
+    fixed_order=True,
+    overwrites=True,
+    rounds=(PATTERN,),
+)
+"""A micro-benchmark of these writes: its figure shows them in rounds, over the bytes written."""
 
 
 def long_writes(

@@ -13,7 +13,7 @@
 
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import describe_results
+from uflip.microbench.iq.long_writes import LongWrites, describe_results
 from uflip.microbench.iq.zone_size import (
     PATTERN,
     scaled,
@@ -22,7 +22,6 @@ from uflip.microbench.iq.zone_size import (
     zone_writes,
 )
 from uflip.microbench.layout import Varying, lay_out
-from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 
 VARYING = Varying("open_zones", "open_zones", "")
@@ -48,7 +47,7 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
     return describe_results(measured, lambda zones: f"{zones} open", PATTERN)
 
 
-MICRO_BENCHMARK = MicroBenchmark(
+MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Open zones",
     experiments=experiments,
@@ -59,11 +58,5 @@ MICRO_BENCHMARK = MicroBenchmark(
         "and write amplification rises."
     ),
     finding=finding,
-    figure="rounds",
-    levels=False,
-    suites=("iq",),
-    own_length=True,
-    fixed_order=True,
-    overwrites=True,
     rounds=(PATTERN,),
 )

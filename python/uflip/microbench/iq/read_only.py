@@ -14,9 +14,14 @@ collection separates them only as long as it moves the pages that are only read;
 
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import IO_SIZE, PATTERN, describe_results, long_writes
+from uflip.microbench.iq.long_writes import (
+    IO_SIZE,
+    PATTERN,
+    LongWrites,
+    describe_results,
+    long_writes,
+)
 from uflip.microbench.layout import Varying, lay_out
-from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 
 VARYING = Varying("read_only", "read_only_percent", "")
@@ -40,7 +45,7 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
     return describe_results(measured, lambda percent: f"{percent} % only read")
 
 
-MICRO_BENCHMARK = MicroBenchmark(
+MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Read-only share",
     experiments=experiments,
@@ -52,11 +57,4 @@ MICRO_BENCHMARK = MicroBenchmark(
         "level wear."
     ),
     finding=finding,
-    figure="rounds",
-    levels=False,
-    suites=("iq",),
-    own_length=True,
-    fixed_order=True,
-    overwrites=True,
-    rounds=(PATTERN,),
 )

@@ -9,9 +9,8 @@ the same θ.
 
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import PATTERN, describe_results, long_writes
+from uflip.microbench.iq.long_writes import PATTERN, LongWrites, describe_results, long_writes
 from uflip.microbench.layout import Varying, lay_out
-from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 
 VARYING = Varying("skew", "skew_percent", "")
@@ -36,7 +35,7 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
     return describe_results(measured, lambda percent: f"θ = {percent / 100:g}")
 
 
-MICRO_BENCHMARK = MicroBenchmark(
+MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Skew",
     experiments=experiments,
@@ -48,11 +47,4 @@ MICRO_BENCHMARK = MicroBenchmark(
         "whose victims contain cold data."
     ),
     finding=finding,
-    figure="rounds",
-    levels=False,
-    suites=("iq",),
-    own_length=True,
-    fixed_order=True,
-    overwrites=True,
-    rounds=(PATTERN,),
 )

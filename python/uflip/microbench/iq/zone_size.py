@@ -18,9 +18,8 @@ twice in succession (location `zones`).
 
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import describe_results, long_enough
+from uflip.microbench.iq.long_writes import LongWrites, describe_results, long_enough
 from uflip.microbench.layout import Varying, lay_out
-from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.deallocate import MAX_TRIM_BYTES, without_trims
 from uflip.microbench.today.steady_state import QUICK_BYTES
 from uflip.spec import Mix, Spec, basic, mix
@@ -104,7 +103,7 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
     return describe_results(measured, format_size, PATTERN)
 
 
-MICRO_BENCHMARK = MicroBenchmark(
+MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Zone size",
     experiments=experiments,
@@ -115,11 +114,5 @@ MICRO_BENCHMARK = MicroBenchmark(
         "its superblocks."
     ),
     finding=finding,
-    figure="rounds",
-    levels=False,
-    suites=("iq",),
-    own_length=True,
-    fixed_order=True,
-    overwrites=True,
     rounds=(PATTERN,),
 )

@@ -9,9 +9,8 @@ handle, and the drive counts bytes of the host and of the medium for all handles
 
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import PATTERN, describe_results, long_writes
+from uflip.microbench.iq.long_writes import PATTERN, LongWrites, describe_results, long_writes
 from uflip.microbench.layout import Varying, lay_out
-from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.streams.stream_layout import MAX_STREAMS, why_no_stream
 from uflip.spec import Spec
 
@@ -35,7 +34,7 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
     return describe_results(measured, lambda stream: f"stream {stream}")
 
 
-MICRO_BENCHMARK = MicroBenchmark(
+MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Each stream",
     experiments=experiments,
@@ -45,11 +44,5 @@ MICRO_BENCHMARK = MicroBenchmark(
         "and write amplification; one that differs has other blocks, or another kind of isolation."
     ),
     finding=finding,
-    figure="rounds",
-    levels=False,
     suites=("streams",),
-    own_length=True,
-    fixed_order=True,
-    overwrites=True,
-    rounds=(PATTERN,),
 )

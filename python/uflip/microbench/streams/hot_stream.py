@@ -9,9 +9,8 @@ share blocks; NVM Express Flexible Data Placement, with which a host keeps them 
 
 from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import PATTERN, describe_results, long_writes
+from uflip.microbench.iq.long_writes import PATTERN, LongWrites, describe_results, long_writes
 from uflip.microbench.layout import Varying, lay_out
-from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.streams.stream_layout import why_no_stream
 from uflip.spec import Spec
 
@@ -40,7 +39,7 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
     return describe_results(measured, lambda stream: "own stream" if stream else "one stream")
 
 
-MICRO_BENCHMARK = MicroBenchmark(
+MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Hot stream",
     experiments=experiments,
@@ -50,11 +49,5 @@ MICRO_BENCHMARK = MicroBenchmark(
         "difference in write amplification is what the host's knowledge saves."
     ),
     finding=finding,
-    figure="rounds",
-    levels=False,
     suites=("streams",),
-    own_length=True,
-    fixed_order=True,
-    overwrites=True,
-    rounds=(PATTERN,),
 )
