@@ -22,7 +22,7 @@ from uflip.benchmark.open_channel import plan_jobs
 from uflip.data.document import Table
 from uflip.device.catalogue import inspect_device, verifiable
 from uflip.device.opener import open_device
-from uflip.device.resolve import resolve
+from uflip.device.resolve import resolve, with_resets
 from uflip.errors import UsageError, unknown_name
 from uflip.options import (
     Duration,
@@ -33,7 +33,7 @@ from uflip.options import (
 )
 from uflip.pattern_options import OPENED, PATTERN, STOPPING, only_given, parse_pattern
 from uflip.result import Comparison, Result
-from uflip.spec import Pattern
+from uflip.spec import Pattern, Replay
 from uflip.trace import Trace
 from uflip.units import parse_path
 
@@ -565,7 +565,10 @@ def pattern(
         device = verifiable(device)
     # Check everything before anything is created or opened for writing.
     parsed_size = opening.get("size")
-    resolve(spec, inspect_device(device, size=parsed_size, buffered=buffered))
+    info = inspect_device(device, size=parsed_size, buffered=buffered)
+    if not isinstance(spec, Replay):
+        spec = with_resets(spec, info)
+    resolve(spec, info)
     with open_device(device, writable=spec.writes or parsed_size is not None, **opening) as opened:
         return opened.run(spec, verify=verify)
 

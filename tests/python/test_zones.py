@@ -452,6 +452,16 @@ def test_zones_are_written_in_turn_and_reset_before(workdir: Path) -> None:
     assert resets == 2000 // 64
 
 
+def test_api_writes_zones_as_the_command_does(workdir: Path) -> None:
+    zones, resets = written_zones("--open-zones", "4")
+    trace = package.pattern(
+        SMALL, mode="write", location="zones", io_size="4k", io_count=2000, open_zones=4
+    )
+    modes, offsets = asarray(trace.column("mode")), asarray(trace.column("offset_bytes"))
+    written = offsets[modes == modes[0]] // (512 * KIB)
+    assert (written.tolist(), len(offsets) - len(written)) == (zones, resets)
+
+
 @pytest.mark.parametrize("depth", [1, 8])
 def test_random_turns_write_at_the_write_pointers(depth: int, workdir: Path) -> None:
     zones, _ = written_zones("--open-zones", "4", "--random-turns", "1", "--queue-depth", depth)
