@@ -1,13 +1,13 @@
 // A scatter of the points of a sweep over any two of its parameters and measures.
 
 import { color, h } from "./dom";
-import { valueText, type Line, type Scale } from "./parallel";
+import { valueText, type Drawing, type Line, type Scale } from "./parallel";
 import type { Pen } from "./pen";
 import { Plot, type Plane, type Scale as PlotScale } from "./plot";
 
 /** An axis: a scale, and the column of its values. */
 export interface Side { scale: Scale; column: number }
-export interface Scattered { x: Side; y: Side; lines: Line[]; isKept: (line: Line) => boolean; hue: (line: Line) => string; front: Set<number>; selected: number | null }
+export interface Scattered extends Pick<Drawing, "lines" | "isKept" | "hue" | "front" | "selected"> { x: Side; y: Side }
 
 const RANGE = { low: -0.04, high: 1.04 }; // of shares of an axis, with a margin
 const REACH_PX = 14;

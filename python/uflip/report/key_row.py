@@ -120,9 +120,12 @@ def _scale(highest: float) -> list[float]:
 def _pause(finding: CharacteristicVerdict) -> str:
     if finding["verdict"] != "found":
         return WORDS[finding["verdict"]]
-    shortest = format_duration_ns(float(f"{finding.get('pause_ns') or 0:.2g}"))
     first, last = finding.get("pause_from_ns") or 0, finding.get("pause_to_ns") or 0
-    return f"{shortest} ({format_duration_ns(first)} to {format_duration_ns(last)})"
+    return f"{_shortest(finding)} ({format_duration_ns(first)} to {format_duration_ns(last)})"
+
+
+def _shortest(finding: CharacteristicVerdict) -> str:
+    return format_duration_ns(float(f"{finding.get('pause_ns') or 0:.2g}"))
 
 
 def _megabytes(finding: CharacteristicVerdict) -> float | None:
@@ -156,11 +159,13 @@ def in_words(characteristics: KeyCharacteristics) -> list[str]:
     pause, area, partitions = row["pause"], row["locality"], row["partitions"]
     random, sequential = row["RW_ms"], row["SW_ms"]
     overall = f"; anywhere, {random / sequential:.2g} times" if random and sequential else ""
-    shortest = format_duration_ns(float(f"{pause.get('pause_ns') or 0:.2g}"))
     megabytes, streams = f"{_megabytes(area) or 0:g} MB", f"{partitions.get('partitions') or 0:g}"
     by_verdict = {
-        ("pause", "found"): f"After a pause of {shortest}, a random write costs about as much as a "
-        "sequential one.",
+        (
+            "pause",
+            "found",
+        ): f"After a pause of {_shortest(pause)}, a random write costs about as "
+        "much as a sequential one.",
         ("pause", "everywhere"): "A random write costs about as much as a sequential one without "
         "any pause.",
         ("pause", "none"): "No measured pause makes random writes as cheap as sequential ones.",

@@ -65,11 +65,11 @@ from uflip.flash_waits import (
     BUFFER_SPEEDUP,
     DurationHistogram,
     Writes,
-    column,
     is_buffered,
     quickest_ns,
 )
 from uflip.footprint import NEARLY_ALL
+from uflip.results.columns import measured_column
 from uflip.results.statistics import AGREEMENT, MARKS, Mark
 from uflip.startup import (
     LABELS_OF_WRITES,
@@ -357,12 +357,11 @@ def map_waits_of(trace: Trace) -> MapWaits | None:
     """Return the waits for the map in a run; None if no measured I/O waits, or if it is unknown."""
     if "mapping_ns" not in trace.causes:
         return None
-    measured = column(trace, "ignored") == 0
-    waits = column(trace, "mapping_ns")[measured]
+    waits = measured_column(trace, "mapping_ns")
     waits = waits[waits >= FLASH_READ_NS]
-    total_ns = int(column(trace, "response_time_ns")[measured].sum(dtype=np.uint64))
-    waits_ns = int(waits.sum(dtype=np.uint64))
-    return MapWaits(int(measured.sum()), len(waits), waits_ns / total_ns) if len(waits) else None
+    times = measured_column(trace)
+    total_ns, waits_ns = (int(each.sum(dtype=np.uint64)) for each in (times, waits))
+    return MapWaits(len(times), len(waits), waits_ns / total_ns) if len(waits) else None
 
 
 def warm_share(runs: Iterable[StartupInput], capacity: int) -> float:

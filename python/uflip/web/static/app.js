@@ -1,4 +1,4 @@
-// of sources b1693d3d80ab9aab6042a11f2e8e1e5fa2cc8d3e07f0b4ced899b592d95ee64e
+// of sources 6ef4a3b992babeb7f4b85796d78924e0e6f0d32546df60b294e9bace2cfcfde4
 /* Has uPlot in it:
 The MIT License (MIT)
 
