@@ -23,7 +23,7 @@ from itertools import combinations
 from math import hypot
 from pathlib import Path
 
-from uflip.benchmark.order import REFRESH_IO_SIZE
+from uflip.benchmark.plan import REFRESH_IO_SIZE
 from uflip.data.run import metadata_of
 from uflip.data.summary import Together
 from uflip.results import Results, summary

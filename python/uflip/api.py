@@ -18,7 +18,7 @@ from uflip import options
 from uflip.benchmark import BenchmarkRequest, OnEvent, Plan, begin, ignore
 from uflip.benchmark import replay as replays
 from uflip.benchmark import resume as resume_session
-from uflip.benchmark.open_channel import plan_jobs
+from uflip.benchmark.session import plan_jobs
 from uflip.data.document import Table
 from uflip.device.catalogue import inspect_device, verifiable
 from uflip.device.opener import open_device

@@ -156,7 +156,7 @@ def harness_measured_once() -> Iterator[None]:
     """
     once = cache(measure_harness)
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("execute", "open_channel"):
+        for module in ("execute", "session"):
             patch.setattr(f"uflip.benchmark.{module}.measure_harness", lambda: dict(once()))
         yield
 

@@ -20,7 +20,7 @@ from command_line import start, uflip, unchanged
 from warm import BENCHMARKS, program
 
 from uflip.benchmark import Choices, Plan, make_plan
-from uflip.benchmark.resume import remaining_plan
+from uflip.benchmark.session import remaining_plan
 from uflip.benchmark.target_spaces import BLOCK
 from uflip.data.spec import Spec, typed_spec
 from uflip.footprint import (

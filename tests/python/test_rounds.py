@@ -26,8 +26,7 @@ from uflip.benchmark import (
     make_plan,
 )
 from uflip.benchmark.execute import execute
-from uflip.benchmark.order import STAGES, ends_of_stages
-from uflip.benchmark.plan import MAX_REPETITIONS
+from uflip.benchmark.plan import MAX_REPETITIONS, STAGES, ends_of_stages
 from uflip.benchmark.rounds import (
     MIN_WRITERS_PER_PASS,
     needed_repetitions,

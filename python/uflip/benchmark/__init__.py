@@ -7,26 +7,22 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 ```
 
 ===============  ================================================================================
-`session`        begins a new benchmark, resumes an interrupted one
+`session`        begins a new benchmark, resumes an interrupted one; jobs of uFLIP-OC
 `request`        the request of the user, and the plan for it
-`plan`           the user's choices; which runs, in which order, where on the device (uFLIP §4.2)
+`plan`           the choices of the user; runs, their order, refreshes between them (uFLIP §4.2)
 `plan_file`      the plan as a file that people can edit
-`order`          the order of runs, and refreshes between them
 `target_spaces`  separate target spaces for sequential writes, and resets where space runs out
 `run_lengths`    length of runs: start-up and period of the device, converged means
 `interference`   how long a run lingers, and the pause that follows (uFLIP §4.3, Figure 5)
 `rounds`         repeats experiments that have not converged
 `knee`           adds rates to `offered_load`, by bisection
-`estimate`       I/Os, bytes and minutes of a plan, its limits, and the time left
-`budget`         the part of a device and of a plan that fits into a time
+`estimate`       I/Os, bytes and minutes of a plan, the time left; its limits, and its time budget
 `cost`           assumed cost of an I/O before the first measurement; wear of the device
 `prepare`        opens a device, and brings it into its state
 `state`          enforces a well-defined state, names it, and follows its history (uFLIP §4.1)
 `execute`        the runs: pause, run, store, until the end or Ctrl-C
 `calibration`    phases and pause, measured on the way; cost of the harness
-`resume`         the remainder of an interrupted benchmark
 `events`         progress events
-`open_channel`   the same for open-channel devices, whose runs are jobs
 `multi_device`   several devices, a folder for each
 `replay`         a trace as a benchmark of one run
 `import_logs`    logs of fio as a result folder

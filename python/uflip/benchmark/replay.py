@@ -27,8 +27,7 @@ from uflip.benchmark.execute import new_benchmark_run
 from uflip.benchmark.plan import plan_single_run
 from uflip.benchmark.prepare import AS_IS, known_state, record_of
 from uflip.benchmark.request import BenchmarkRequest
-from uflip.benchmark.resume import resume_benchmark
-from uflip.benchmark.session import check_out, folder_name
+from uflip.benchmark.session import check_out, folder_name, resume_benchmark
 from uflip.data.device import DeviceInfo
 from uflip.data.document import DocumentKind, read_start
 from uflip.data.spec import Replay as ReplaySpec

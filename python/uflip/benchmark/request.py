@@ -5,8 +5,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
-from uflip.benchmark.budget import QUICK_NS, Reduction, fit_to_budget
-from uflip.benchmark.estimate import within_limits
+from uflip.benchmark.estimate import QUICK_NS, Reduction, fit_to_budget, within_limits
 from uflip.benchmark.events import OnEvent
 from uflip.benchmark.plan import Choices, Plan, make_plan, method_for, overwrites_for
 from uflip.benchmark.plan_file import check_plan_device, read_plan
@@ -52,7 +51,7 @@ class BenchmarkRequest:
     #: Runs beyond these limits are skipped [bytes, ns].
     max_bytes_written: int | None = None
     max_time_ns: int | None = None
-    #: Time for the state and all runs: the plan is reduced to it, see `budget` [ns].
+    #: Time for the state and all runs: the plan is reduced to it, see `estimate` [ns].
     budget_ns: int | None = None
     plan_file: Path | None = None  #: The plan, instead of all of these but the limits.
     record: Path | None = None  #: Path of the state record.

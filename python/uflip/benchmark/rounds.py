@@ -16,7 +16,7 @@ sample in proportion to variability. C. Stein (1945): the sample size follows fr
 the first sample.
 **Faithful** The number of repetitions follows from the interval of those made so far.
 **Simplified** All repetitions have the same weight. Planned runs are not changed: the rounds of
-each stage (`order`) come before the next stage. They are stored with the plan before the first of
+each stage (`plan`) come before the next stage. They are stored with the plan before the first of
 their runs is made.
 **Ambiguous** (1) The use of the budget. To converge as many experiments as possible: those come
 first whose repetitions are expected to take the fewest I/Os. (2) Repeated looks. An experiment that
@@ -39,14 +39,15 @@ from math import ceil
 from uflip import _native
 from uflip.benchmark import interference
 from uflip.benchmark.estimate import estimate
-from uflip.benchmark.order import (
+from uflip.benchmark.plan import (
+    REPETITIONS,
     SEQUENTIAL,
+    Plan,
     is_wide,
     repeat,
     shuffle_disturbing,
     stage_of,
 )
-from uflip.benchmark.plan import REPETITIONS, Plan
 from uflip.benchmark.run_lengths import TWICE
 from uflip.benchmark.target_spaces import place_after
 from uflip.benchmark_options import MAX_REPETITIONS

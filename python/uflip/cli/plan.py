@@ -18,9 +18,8 @@ from uflip.benchmark import (
     write_plan,
 )
 from uflip.benchmark.cost import cost_of
-from uflip.benchmark.open_channel import plan_jobs
-from uflip.benchmark.order import REFRESH_TIMES
-from uflip.benchmark.plan import ZONES
+from uflip.benchmark.plan import REFRESH_TIMES, ZONES
+from uflip.benchmark.session import plan_jobs
 from uflip.benchmark_options import SCALES, SUITES
 from uflip.cli.benchmark_progress import announce_state
 from uflip.cli.options import ANY_PATH, add_options, device_argument, force_option, json_option
