@@ -293,6 +293,8 @@ def by_hand(row: dict[str, Any], device: str) -> str:
 KIND_EXCEPTIONS = {
     "ms-fig4": {"zero-page merge, with the fault", "full merge, with the fault",
                 "N_valid, with the fault", "N_data, with the fault"},
+    "ofc-fig1": {"median page over worst page, at the rated erases"},
+    "ofc-fig4": {"usable pages at four times the rated erases"},
     "ofc-throughput": {"random reads (§V.F)", "random reads if a bus carried the printed 100 MB/s",
                        "raw reads if a bus carried the printed 100 MB/s"},
     "ofc-fig6b": {"random reads alone",

@@ -360,6 +360,10 @@ OFC_2011 = (
     _ofc("drop_30_pages", "§V.B", "drop from 0 to 30 relocated pages (§V.B)", "50", "%"),
     _ofc("reads_mb", "abstract", "sequential reads", "115", "MB/s", ("sequential_reads",)),
     _ofc("writes_mb", "abstract", "sequential writes", "72", "MB/s", ("erasing_writes",)),
+    # Device A of figure 4 has no profile of its own; `uflip.reproduce.ofc_wear` has its constants.
+    _ofc("fig1/better", "Figure 1", "median page over worst page, at the rated erases",
+           "many pages are significantly better"),
+    _ofc("fig4/half", "Figure 4", "usable pages at four times the rated erases", "half"),
     # No constant was fitted to the values below, but to values from which some of them follow.
     _ofc("raw_writes", "§III", "raw writes, no processing (§III)", "20", "kIOPS"),
     _ofc("random_writes_30", "§V.C", "random writes, 30 % spare", "6", "kIOPS"),

@@ -71,6 +71,10 @@ SETTINGS: Mapping[str, Mapping[str, ConstantSource]] = {
             "fitted", "of the traffic generator; five cannot carry the writes of a clean device",
             ("ofc/random_reads", "ofc/clean_writes"),
         ),
+        "bit errors of devices A, X and Y": ConstantSource(
+            "fitted", "the law to half of the pages; the spread is assumed",
+            ("ofc/fig1/better", "ofc/fig4/half"),
+        ),
     },
     "ofc-pipelined": {
         "outstanding requests": ConstantSource(
