@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, NamedTuple
@@ -109,6 +110,7 @@ class SimulatedDrive:
     load: ResponseConstants | None  #: Its constants under load.
     responses: tuple[ComparedResponse, ...]  #: All response times under load.
     knees: tuple[Knee, ...] = ()  #: Offered rates at which writes begin to wait.
+    unidentified: tuple[str, ...] = ()  #: What its rows do not tell, and the reason.
 
 
 def compare_drives(on_step: OnStep, folder: Path | None = None) -> list[SimulatedDrive]:
@@ -153,9 +155,54 @@ def _compare(
         for row in drive.observations
     )
     errors = {} if constants is None else policy_errors(drive, constants, usual)
+    loaded = compare_responses(drives, drive)
     return SimulatedDrive(
-        drive.name, drive.capacity_gib, constants, rows, errors, *compare_responses(drives, drive)
-    )
+        drive.name, drive.capacity_gib, constants, rows, errors, *loaded,
+        (*unidentified_rates(drive, constants), *unidentified_responses(loaded.load)),
+    )  # fmt: skip
+
+
+LEAST_RANDOM_PHASES = 3
+"""Fewer phases of random writes do not tell the cost of a relocated page from the spare space."""
+
+
+def unidentified_rates(drive: Drive, constants: Constants | None) -> Iterator[str]:
+    """Yield the constants that the rates of a drive do not show, with the reason."""
+    phases = {row.phase: workload for row in calibration_rows(drive)
+              if (workload := workload_of(row.phase))}  # fmt: skip
+    kinds = [workload.kind for workload in phases.values()]
+    is_random = len(kinds) - kinds.count("sequential") - kinds.count("zones")
+    if constants is None:
+        lacking = "random writes" if not is_random else "sequential writes or zones"
+        yield f"all rates: no {lacking} among the calibration rows"
+        return
+    if "sequential" not in kinds:
+        yield "sequential rate: no such row; it is that of the fastest zone"
+    if "zones" not in kinds:
+        yield "line, rate of long writes: no zones"
+    if constants.limit_mib_s is not None:
+        yield "spare space, cost, policy: a limit hides them"
+    elif is_random < LEAST_RANDOM_PHASES:
+        yield f"policy, cost apart from the spare space: {is_random} phases of random writes"
+
+
+def unidentified_responses(load: ResponseConstants | None) -> Iterator[str]:
+    """Yield the response times that the rows of a drive do not show."""
+    if load is None:
+        yield "response times: no p50 of the main stream's writes, or a single rate"
+        return
+    if load.read_us is None:
+        yield "reads below saturation: no rows"
+    if load.buffered_us is None:
+        yield "writes below saturation: no rows"
+    for main in (True, False):
+        for what in ("read", "write"):
+            lacking = [
+                f"p{one:g}" for one in PERCENTS if (main, what, one) not in load.saturated_us
+            ]
+            if lacking:
+                stream = "main stream" if main else "stream beside"
+                yield f"{' and '.join(lacking)} of {what}s at saturation, {stream}: no rows"
 
 
 class LoadedDrive(NamedTuple):
@@ -169,9 +216,9 @@ class LoadedDrive(NamedTuple):
 def compare_responses(drives: Sequence[Drive], drive: Drive) -> LoadedDrive:
     """Fit the constants of a drive under load, and predict all its response times."""
     uniform = _uniform_rate(drive)
-    most_per_s = None if uniform is None else uniform * WRITES_PER_MIB
-    load = None if most_per_s is None else fit_responses(drive.responses, most_per_s)
-    rates = () if most_per_s is None else calibration_rates(drive.responses, most_per_s)
+    most_per_s = inf if uniform is None else uniform * WRITES_PER_MIB
+    load = fit_responses(drive.responses, most_per_s)
+    rates = calibration_rates(drive.responses, most_per_s)
     others: dict[tuple[int, float, str, float], list[float]] = {}
     for row in (row for other in drives if other is not drive for row in other.responses):
         others.setdefault(_load_of(row), []).append(row.response_us)
@@ -322,6 +369,9 @@ def format_drives(drives: Sequence[SimulatedDrive]) -> str:
             head = (drive.name, "", "measured [us]", "model", "deviation", "others")
             parts.append(Table(head, cells, align="llr").text())
     parts += [_wait_table(drives).text(), _knee_table(drives).text()]
+    lacking = [(drive.name, text) for drive in drives for text in drive.unidentified]
+    if lacking:
+        parts.append(Table(("drive", "not identified"), lacking, align="l").text())
     parts += [_scores(drives).text(), _response_scores(drives).text()]
     return "\n\n".join(parts)
 
@@ -375,17 +425,21 @@ def _load_table(drives: Sequence[SimulatedDrive]) -> Table:
     head = ("drive under load", "sustained writes/s", "read [us]", "blocked [us]")
     cells = [
         (
-            drive.name, f"{one.sustained_per_s:.0f}", f"{one.read_us:.0f}", f"{one.blocked_us:.0f}",
+            drive.name, f"{one.sustained_per_s:.0f}", _time(one.read_us), f"{one.blocked_us:.0f}",
         )
         for drive in drives if (one := drive.load) is not None
     ]  # fmt: skip
     return Table(head, cells, align="lr")
 
 
+def _time(time_us: float | None, digits: int = 0) -> str:
+    return "–" if time_us is None else f"{time_us:.{digits}f}"
+
+
 def _wait_table(drives: Sequence[SimulatedDrive]) -> Table:
     head = (
         "writes under load", "buffered [us]", "p99 [us]", "waits begin at [1/s]", "longest [us]",
-        "share", "shape", "pace",
+        "growth", "shape", "pace",
     )  # fmt: skip
     return Table(
         head,
@@ -396,11 +450,11 @@ def _wait_table(drives: Sequence[SimulatedDrive]) -> Table:
 
 def _wait_cells(name: str, load: ResponseConstants) -> tuple[str, ...]:
     waits = load.waits
-    buffer = (name, f"{load.buffered_us:.1f}", f"{load.buffered_tail_us:.1f}")
-    if not waits.share:
+    buffer = (name, _time(load.buffered_us, 1), f"{load.buffered_tail_us:.1f}")
+    if waits.onset_per_s == inf:
         return (*buffer, "saturation", *("–",) * 4)
     return (
-        *buffer, f"{waits.onset_per_s:.0f}", f"{waits.longest_us:.0f}", f"{waits.share:.2f}",
+        *buffer, f"{waits.onset_per_s:.0f}", f"{waits.longest_us:.0f}", f"{waits.growth:.2f}",
         f"{waits.shape}", f"{waits.pace:.2f}",
     )  # fmt: skip
 

@@ -117,6 +117,10 @@ def _times(drive: SimulatedDrive) -> Keys:
     if (load := drive.load) is not None:
         response = "fitted to response times of SSD-iq (PVLDB 2025), 10,000 writes/s"
         source = ConstantSource("inferred", response)
-        keys["command_read_latency_ns"] = round(load.read_us * 1e3), source
-        keys["command_write_latency_ns"] = round(load.buffered_us * 1e3), source
+        for key, time_us in (
+            ("command_read_latency_ns", load.read_us),
+            ("command_write_latency_ns", load.buffered_us),
+        ):
+            if time_us is not None:
+                keys[key] = round(time_us * 1e3), source
     return keys

@@ -69,11 +69,17 @@ def find_knees(
             yield Knee(percent, below, above, fitted, predicted)
 
 
-def predict_knee(load: ResponseConstants, percent: float) -> float:
-    """Return the lowest offered rate at which a percentile is beyond its limit [1/s]."""
+def predict_knee(load: ResponseConstants, percent: float) -> float | None:
+    """Return the lowest offered rate at which a percentile is beyond its limit [1/s].
+
+    Returns None if the percentile is not known up to there.
+    """
     rate = LEAST_PER_S
     while rate < MOST_PER_S:
-        if load.predict(round(rate), MAIN_SHARE, "write", percent) > LIMITS_US[percent]:
+        predicted = load.predict(round(rate), MAIN_SHARE, "write", percent)
+        if predicted is None:
+            return None
+        if predicted > LIMITS_US[percent]:
             return rate
         rate *= STEP
     return MOST_PER_S

@@ -46,25 +46,32 @@ class ResponseConstants:
 
     #: Writes of the main stream that the saturated drive completes in a second.
     sustained_per_s: float
-    read_us: float  #: A read that does not wait [µs].
+    #: A read that does not wait [µs]; None without reads below saturation.
+    read_us: float | None
     blocked_us: float  #: The longest wait of a read for a die, below saturation [µs].
-    #: p50 and p99 of a write to the buffer of an idle drive [µs].
-    buffered_us: float
+    #: p50 and p99 of a write to the buffer of an idle drive [µs]; None without such writes.
+    buffered_us: float | None
     buffered_tail_us: float
     crowded_us: float  #: Growth of that p99 with load / (1 - load) [µs].
     waits: WriteWaits  #: Waits for space in the buffer.
     #: Stream -> its percentile in the saturated drive, as measured at the highest rate [µs].
     saturated_us: dict[Stream, float]
 
-    def predict(self, offered_per_s: int, write_share: float, what: str, percent: float) -> float:
-        """Return a percentile of the response times [µs]."""
+    def predict(
+        self, offered_per_s: int, write_share: float, what: str, percent: float
+    ) -> float | None:
+        """Return a percentile of the response times [µs]; None if no row shows it."""
         main = write_share >= MAIN_SHARE
         load = load_of(offered_per_s, self.sustained_per_s)
         if load >= 1:
-            return self.saturated_us[main, what, percent]
+            return self.saturated_us.get((main, what, percent))
         if what == "read":
+            if self.read_us is None:
+                return None
             waits = max(0.0, 1 - (1 - percent / 100) / load)
             return self.read_us + self.blocked_us * waits**2
+        if self.buffered_us is None:
+            return None
         wait_us = self.waits.wait_us(
             percent, all_writes_per_s(offered_per_s), all_sustained_per_s(self.sustained_per_s),
             MAIN_DEPTH,
@@ -73,6 +80,7 @@ class ResponseConstants:
 
     def buffer_us(self, percent: float, load: float) -> float:
         """Return a percentile of a write that finds space in the buffer [µs]."""
+        assert self.buffered_us is not None
         if percent < PERCENTS[-1]:
             return self.buffered_us
         return self.buffered_tail_us + self.crowded_us * load / (1 - load)
@@ -128,11 +136,11 @@ def _nearest(rates: Iterable[int], target: float) -> int:
 def fit_responses(
     responses: Sequence[LoadedResponse], most_per_s: float
 ) -> ResponseConstants | None:
-    """Fit the constants of a drive under load.
+    """Fit the constants of a drive under load, as far as its rows show them.
 
     `responses`: all rows of the drive; only calibration rows are used. `most_per_s`: writes per
-    second that the drive cannot exceed: uniform writes without reads. Returns None if a calibration
-    row is missing.
+    second that the drive cannot exceed: uniform writes without reads. Returns None with fewer than
+    two rates, or without p50 of the main stream's writes.
     """
     rates = calibration_rates(responses, most_per_s)
     sustained = sustained_rate(responses, most_per_s)
@@ -147,27 +155,20 @@ def fit_responses(
     below = [row for row in rows if load_of(row.offered_per_s, sustained) < 1]
     reads = [row for row in below if row.what == "read" and row.percent in PERCENTS]
     writes = [row for row in below if row.what == "write"]
-    streams = {(main, what, one) for main in (True, False) for what in STREAMS for one in PERCENTS}
-    if not streams <= saturated.keys() or not reads or not writes:
-        return None
-    one = _fit_reads(reads, _fit_buffer(writes, sustained, saturated))
-    return replace(one, waits=_fit_waits(writes, one))
+    one = ResponseConstants(sustained, None, 0.0, None, 0.0, 0.0, WriteWaits(), saturated)
+    if writes:
+        one = _fit_buffer(writes, one)
+        one = replace(one, waits=_fit_waits(writes, one))
+    return _fit_reads(reads, one) if reads else one
 
 
-STREAMS = ("read", "write")
-
-
-def _fit_buffer(
-    writes: Sequence[LoadedResponse], sustained: float, saturated: dict[Stream, float]
-) -> ResponseConstants:
-    """Fit the times of buffered writes; return them with reads and waits that take no time."""
+def _fit_buffer(writes: Sequence[LoadedResponse], one: ResponseConstants) -> ResponseConstants:
+    """Fit the times of buffered writes."""
     short = [row for row in writes if row.response_us < BUFFERED_US]
     middle = [row.response_us for row in short if row.percent == PERCENTS[0]]
     usual = median(middle or [min(row.response_us for row in writes)])
     tails = [row for row in short if row.percent == PERCENTS[-1]]
-    start = ResponseConstants(
-        sustained, 0.0, 0.0, usual, BUFFERED_TAIL * usual, 0.0, WriteWaits(), saturated
-    )
+    start = replace(one, buffered_us=usual, buffered_tail_us=BUFFERED_TAIL * usual)
     if not tails:
         return start
 
@@ -197,11 +198,14 @@ def _least_squares(
 ) -> list[float]:
     def residuals(values: Sequence[float]) -> list[float]:
         one = with_values(values)
-        return [
-            log(one.predict(row.offered_per_s, row.write_share, row.what, row.percent))
-            - log(row.response_us)
+        pairs = (
+            (
+                one.predict(row.offered_per_s, row.write_share, row.what, row.percent),
+                row.response_us,
+            )
             for row in rows
-        ]
+        )
+        return [log(predicted / measured) for predicted, measured in pairs if predicted]
 
     found = optimizer().least_squares(residuals, start, bounds=bounds, loss="soft_l1")
     return [float(value) for value in np.asarray(found.x)]
@@ -220,11 +224,10 @@ def _fit_waits(writes: Sequence[LoadedResponse], one: ResponseConstants) -> Writ
     ]  # fmt: skip
     if all(row.response_us < BUFFERED_US for row in measured):
         return WriteWaits()
+    assert one.buffered_us is not None
     longest = [
-        MeasuredWrite(
-            PERCENTS[-1], all_sustained, one.buffered_us,
-            one.saturated_us[main, "write", PERCENTS[-1]],
-        )
+        MeasuredWrite(PERCENTS[-1], all_sustained, one.buffered_us, one.saturated_us[stream])
         for main in (True, False)
-    ]  # fmt: skip
+        if (stream := (main, "write", PERCENTS[-1])) in one.saturated_us
+    ]
     return fit_waits([*measured, *longest], all_sustained, MAIN_DEPTH)

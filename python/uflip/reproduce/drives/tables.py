@@ -90,8 +90,8 @@ def read_drives(*folders: Path) -> list[Drive]:
         for row in _rows(folder / "throughput.csv"):
             phase = _phase(row)
             written = row.number("written_gib") / phase.capacity_gib
-            if written >= LEAST_WRITTEN:
-                rate = row.number("write_mib_s")
+            rate = row.number("write_mib_s")
+            if written >= LEAST_WRITTEN and rate > 0:
                 samples[row.text("drive"), phase, RATE].append((rate, written))
                 capacities[row.text("drive")][phase.capacity_gib] += 1
         if (folder / "wear.csv").exists():
@@ -149,18 +149,16 @@ def _observations(
 
 
 def _amplifications(path: Path) -> Iterator[tuple[tuple[str, Phase, str], tuple[float, float]]]:
-    """Yield the mean of the last fifth of each phase. A part without a count has a 0."""
-    parts: list[float] = []
-    for row in _rows(path):
-        part = row.number("part")
-        if not LAST_FIFTH[0] <= part <= LAST_FIFTH[1]:
-            continue
-        parts = [*([] if part == LAST_FIFTH[0] else parts), row.number("write_amplification")]
-        counted = [value for value in parts if value > 0]
-        if part == LAST_FIFTH[1] and counted:
-            written = row.number("host_written_capacities")
-            sample = (sum(counted) / len(counted), written)
-            yield (row.text("drive"), _phase(row), AMPLIFICATION), sample
+    """Yield the mean of the last fifth of each phase, as far as it is there.
+
+    A part without a count has a 0.
+    """
+    for rows in _phases(_rows(path)):
+        last = [row for row in rows if LAST_FIFTH[0] <= row.number("part") <= LAST_FIFTH[1]]
+        counted = [value for row in last if (value := row.number("write_amplification")) > 0]
+        if counted:
+            written = last[-1].number("host_written_capacities")
+            yield _key(last[0]), (sum(counted) / len(counted), written)
 
 
 @dataclass(frozen=True)
@@ -200,6 +198,24 @@ def _phase(row: _Row) -> Phase:
         raise row._wrong("capacity_gib", f"{capacity:g}", "a number above 0")
     offered = round(row.number("rate"), -1)
     return Phase(row.text("pattern"), row.text("details"), capacity, int(offered))
+
+
+def _phases(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+    """Yield the parts of each phase. Any of them may be missing; a repetition begins anew."""
+    phase: list[_Row] = []
+    for row in rows:
+        if phase and (
+            _key(row) != _key(phase[0]) or row.number("part") <= phase[-1].number("part")
+        ):
+            yield phase
+            phase = []
+        phase.append(row)
+    if phase:
+        yield phase
+
+
+def _key(row: _Row) -> tuple[str, Phase, str]:
+    return row.text("drive"), _phase(row), AMPLIFICATION
 
 
 def _rows(path: Path) -> Iterable[_Row]:

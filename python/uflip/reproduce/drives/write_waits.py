@@ -4,15 +4,16 @@
 
     a turn of collection lasts up to `longest`; meanwhile the drive frees buffer space more slowly
     wait at its end    longest x (1 - onset / rate), since the buffer absorbs the first writes
-    share that waits   share x (rate - onset) / sustained rate
+    share that waits   ((rate - onset) / (sustained rate - onset))^growth: all writes at saturation
     P(wait > x)        share that waits x (1 - x / wait at its end)^shape
 
 **Source**: ours. Onset and longest wait are those of a fluid queue: a buffer that writes fill at
 one rate, and the drive empties at a lower one.
 **Faithful**: waits begin at a load, and grow with it.
-**Simplified**: turns last equally long (shape 1), or any time up to the longest (shape 2). While a
-drive collects, it serves a constant share `pace` of the rate of arrival: so the time of a stream of
-limited depth is at most depth / (pace x rate).
+**Simplified**: the share that waits grows from the onset in proportion, or faster (growth above 1).
+Turns last equally long (shape 1), or any time up to the longest (shape 2). While a drive collects,
+it serves a constant share `pace` of the rate of arrival: so the time of a stream of limited depth
+is at most depth / (pace x rate).
 **Ambiguous**: why a drive collects in turns. Four of the seven drives do, far below saturation.
 """
 
@@ -33,7 +34,7 @@ class WriteWaits:
     #: Writes per second at which waits begin; infinite for a drive without them.
     onset_per_s: float = inf
     longest_us: float = 0.0  #: The longest wait, if writes arrive infinitely fast [µs].
-    share: float = 0.0  #: Share of writes that wait at the sustained rate, if waits begin at once.
+    growth: float = 1.0  #: Exponent of the share of writes that wait.
     shape: int = 1  #: 1: turns of equal length; 2: of any length.
     pace: float = 1.0  #: Rate of service in a turn, relative to the rate of arrival.
 
@@ -46,15 +47,15 @@ class WriteWaits:
         load = writes_per_s / sustained_per_s
         limit_us = depth / writes_per_s * MICROSECONDS
         onset = self.onset_per_s / sustained_per_s
-        constants = onset, self.longest_us, self.share, self.shape, self.pace
+        constants = onset, self.longest_us, self.growth, self.shape, self.pace
         return float(_waits(1 - percent / 100, load, limit_us, *constants))
 
 
 def _waits(beyond: Any, load: Any, limit_us: Any, *constants: Any) -> Any:
     """Return the waits that a share `beyond` of the writes exceeds; arrays are allowed [µs]."""
-    onset, longest_us, share, shape, pace = constants
+    onset, longest_us, growth, shape, pace = constants
     above = np.maximum(load - onset, 0.0)
-    waiting = np.minimum(share * above, 1.0)
+    waiting = np.minimum(above / np.maximum(1 - onset, 1e-9), 1.0) ** growth
     within = 1 - (beyond / np.maximum(waiting, beyond)) ** (1 / shape)
     return np.minimum(longest_us * above / load * within, limit_us / pace)
 
@@ -72,7 +73,7 @@ class MeasuredWrite:
 ONSETS = tuple(float(share) for share in np.geomspace(0.03, 0.95, 30))
 """Onsets that are tried, relative to the sustained rate."""
 LONGEST_US = tuple(float(time_us) for time_us in np.geomspace(500, 64_000, 36))
-SHARES = tuple(float(share) for share in np.geomspace(0.02, 4, 24))
+GROWTHS = tuple(float(growth) for growth in np.geomspace(1, 2.5, 5))
 SHAPES = (1, 2)
 PACES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 REFINEMENTS = (1.04, 1.015)
@@ -89,8 +90,8 @@ def fit_waits(rows: Sequence[MeasuredWrite], sustained_per_s: float, depth: floa
 
     Examples
     --------
-    >>> fit_waits([MeasuredWrite(99, 20_000.0, 14.0, 14.0)], 50_000.0, 384).share
-    0.0
+    >>> fit_waits([MeasuredWrite(99, 20_000.0, 14.0, 14.0)], 50_000.0, 384).onset_per_s
+    inf
     """
     if not rows:
         return WriteWaits()
@@ -102,8 +103,8 @@ def fit_waits(rows: Sequence[MeasuredWrite], sustained_per_s: float, depth: floa
         deviations = np.abs(np.log(buffered + _waits(beyond, load, limit_us, *constants)) - logs)
         return (np.minimum(deviations, LARGEST_ERROR) ** 2).mean(axis=-1)
 
-    without = float(errors(inf, 0.0, 0.0, 1, 1.0))
-    axes: Axes = (ONSETS, LONGEST_US, SHARES, SHAPES, PACES)
+    without = float(errors(1.0, 0.0, 1.0, 1, 1.0))
+    axes: Axes = (ONSETS, LONGEST_US, GROWTHS, SHAPES, PACES)
     for step in (*REFINEMENTS, None):
         least, best = _least(errors, axes)
         if step is not None:
