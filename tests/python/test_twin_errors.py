@@ -10,7 +10,7 @@ from time import sleep
 import pytest
 from command_line import uflip
 
-from uflip.data.twin import TwinErrors, TwinPattern, twin_text
+from uflip.data.device import TwinErrors, TwinPattern, twin_text
 from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
 from uflip.errors import UsageError

@@ -18,8 +18,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from uflip.data.document import DocumentKind, Table
-from uflip.data.foreign_text import read_foreign_text, start_of_text
+from uflip.data.document import DocumentKind, Table, read_foreign_text, start_of_text
 from uflip.errors import UsageError
 
 KIND = DocumentKind(

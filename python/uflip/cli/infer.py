@@ -163,7 +163,7 @@ def _check(target: str, twin: Path, options: "Table", *, as_json: bool) -> None:
 
 def _with_errors(twin: Path, device: str, errors: "Sequence[PatternError]") -> str:
     """Return the profile of the twin with its errors: each prediction by it shows them."""
-    from uflip.data.twin import TwinErrors, TwinPattern
+    from uflip.data.device import TwinErrors, TwinPattern
     from uflip.inference.twin import errors_table
     from uflip.profiles import with_twin_errors
 

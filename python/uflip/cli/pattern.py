@@ -37,12 +37,11 @@ from uflip.cli.preset import (
 from uflip.cli.terminal import echo, echo_json, echo_pairs
 from uflip.cli.time_rows import RowOptions, live_printer
 from uflip.cli.trace_file import check_trace_file, trace_output_path, write_trace
-from uflip.data.device import DeviceInfo
+from uflip.data.device import DeviceInfo, twin_text
 from uflip.data.document import DocumentKind, Table, decode, read_document
 from uflip.data.run import ModeDocument, OneRun, SeriesDocument, StopDocument
 from uflip.data.spec import PLURALS
 from uflip.data.summary import ResponseTime, StatisticsSummary
-from uflip.data.twin import twin_text
 from uflip.durability import CACHED, describe_durability
 from uflip.errors import UsageError
 from uflip.pattern_options import (

@@ -56,7 +56,7 @@ from uflip.units import (
 )
 
 if TYPE_CHECKING:
-    from uflip.data.twin import TwinErrors
+    from uflip.data.device import TwinErrors
     from uflip.results.outputs import OutputPath
     from uflip.sweeping import Design, PlannedSweep, SweepRow
     from uflip.sweeping.ranking import SobolIndex

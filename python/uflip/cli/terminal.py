@@ -16,7 +16,7 @@ from uflip.escape import escape_json, escape_line, escape_text, plain
 from uflip.table import Table
 
 if TYPE_CHECKING:
-    from uflip.data.twin import TwinErrors
+    from uflip.data.device import TwinErrors
 
 # Longer parts of an error do not help anybody.
 MAX_PART_LENGTH = 2000
@@ -53,7 +53,7 @@ def echo_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1
 
 def echo_twin(url: str, twin: "TwinErrors | None", *, err: bool = False) -> None:
     """Print the error of a twin beside its predictions; nothing for other devices."""
-    from uflip.data.twin import twin_advice, twin_text
+    from uflip.data.device import twin_advice, twin_text
 
     if twin is not None:
         echo(f"{url} is {twin_text(twin)}; {twin_advice(twin)}", err=err)

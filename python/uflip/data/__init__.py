@@ -1,10 +1,10 @@
 """Documents stored beside the numbers, or printed: each has a fixed shape and one reader.
 
 ================  ============================================================================
-`document`        files into typed values: bounded, of one version, checked as a whole
+`document`        files into typed values: bounded, of one version, checked as a whole; texts
 `spec`            the request for one run: a pattern, a mix, parallel patterns, a replay, a job
 `locations`       locations of a pattern and their parameters, as Rust reports them
-`device`          properties and capabilities of a device; its zones; a power loss; reports
+`device`          properties and capabilities of a device; its zones; a power loss; reports; twins
 `counters`        counters of real drives, and their change during a run
 `energy`          energy of runs: counters, samples of power meters
 `manifest`        everything about a benchmark but the response times
@@ -16,8 +16,6 @@
 `plan`            the keys of a plan file
 `state_record`    the state of a device after its last run
 `multi_device`    the devices of one benchmark, and their folders
-`twin`            errors of the twin of a device
 `sweep`           the design and the points of a sweep
-`foreign_text`    the text of a small file of another program
 ================  ============================================================================
 """

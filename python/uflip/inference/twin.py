@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from uflip import _native
-from uflip.data.twin import TwinErrors
+from uflip.data.device import TwinErrors
 from uflip.device.cache import switched_off
 from uflip.device.handle import Device
 from uflip.native_wait import CREATE_CANCEL_TIMEOUT_S, run_native

@@ -21,9 +21,8 @@ from typing import NotRequired, TypedDict
 
 from uflip import _native
 from uflip.benchmark_options import SUITE
-from uflip.data.device import DeviceInfo
+from uflip.data.device import DeviceInfo, twin_text
 from uflip.data.spec import Totals
-from uflip.data.twin import twin_text
 from uflip.device.catalogue import plain_text, with_unit
 from uflip.device.opener import inspect_sim
 from uflip.device.resolve import resolve

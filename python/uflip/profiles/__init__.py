@@ -12,7 +12,7 @@ from uflip import _native
 from uflip.errors import DeviceError, native_errors, unknown_name
 
 if TYPE_CHECKING:
-    from uflip.data.twin import TwinErrors
+    from uflip.data.device import TwinErrors
 
 # The largest built-in profile has 7 KB.
 MAX_PROFILE_BYTES = 1 << 20
@@ -128,7 +128,7 @@ def twin_errors(name: str) -> "TwinErrors | None":
         return None
     import msgspec
 
-    from uflip.data.twin import TwinErrors
+    from uflip.data.device import TwinErrors
 
     _, text, source = _read(name)
     own = "".join(line if is_error else "\n" for line, is_error in _lines(text))

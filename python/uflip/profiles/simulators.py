@@ -27,8 +27,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from uflip.data.document import DocumentKind
-from uflip.data.foreign_text import read_foreign_text
+from uflip.data.document import DocumentKind, read_foreign_text
 from uflip.errors import UsageError, unknown_name
 
 KIND = DocumentKind(

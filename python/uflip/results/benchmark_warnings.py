@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from uflip.data.device import DeviceInfo
+from uflip.data.device import DeviceInfo, twin_advice, twin_numbers, twin_text
 from uflip.data.manifest import (
     UNKNOWN_STATE,
     After,
@@ -18,7 +18,6 @@ from uflip.data.manifest import (
     StoredWarning,
     host_of,
 )
-from uflip.data.twin import twin_advice, twin_numbers, twin_text
 from uflip.durability import CACHED
 from uflip.results.integrity import UNPROVEN, FolderVerification
 from uflip.results.run_warnings import CHECKS
