@@ -9,7 +9,7 @@ import msgspec
 
 from uflip import _native
 from uflip.data import ledger, manifest
-from uflip.site.redaction import redacted_copy
+from uflip.site.client import redacted_copy
 
 
 def forge_results(folder: Path, out: Path, change: Callable[[dict[str, Any]], None]) -> Path:

@@ -406,7 +406,6 @@ WRITERS = {
     # In the site's own folder, or in a new one that is moved to its name when it is whole.
     "site/backup.py",
     "site/blobs.py",
-    "site/bucket.py",
     "site/client.py",
     "site/folders.py",
     # The redirect file with the explorer's token, in a new folder of mode 0700.

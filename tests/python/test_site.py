@@ -29,8 +29,8 @@ from uflip.results import Results
 from uflip.site import pages
 from uflip.site import seed as seeding
 from uflip.site.app import RequestRateLimit, application
+from uflip.site.client import redacted_copy
 from uflip.site.database import open_database
-from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site
 from uflip.site.tables import Audit, Base, ResultRecord
 

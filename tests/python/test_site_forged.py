@@ -17,8 +17,8 @@ from command_line import uflip
 from forged_results import forge_results, rewrite_ledger
 
 from uflip.errors import ResultsError
+from uflip.site.client import redacted_copy
 from uflip.site.folders import examine
-from uflip.site.redaction import redacted_copy
 
 Plan = list[dict[str, Any]]
 

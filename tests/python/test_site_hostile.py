@@ -24,9 +24,9 @@ from command_line import uflip
 from forged_results import rewrite_ledger
 
 from uflip.errors import UflipError
+from uflip.site.client import redacted_copy
 from uflip.site.examiner import examine_folder
 from uflip.site.folders import parse_examination
-from uflip.site.redaction import redacted_copy
 
 CPU_S = 2.0
 MEMORY_BYTES = 512 << 20

@@ -20,8 +20,7 @@ from site_server import SiteServer
 from uflip.errors import UflipError
 from uflip.results.integrity import examine
 from uflip.results.writer import FolderFiles
-from uflip.site.client import Client, PreparedResult, prepare
-from uflip.site.redaction import redacted_copy
+from uflip.site.client import Client, PreparedResult, prepare, redacted_copy
 
 SEED = int(os.environ.get("UFLIP_SEED") or time.time_ns() % 2**32)
 SUBMISSIONS = int(os.environ.get("UFLIP_KILLS") or (200 if os.environ.get("UFLIP_SOAK") else 3))

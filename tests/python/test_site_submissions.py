@@ -18,9 +18,8 @@ from forged_results import forge_results
 from site_server import SiteServer, site_server
 
 from uflip.errors import ResultsError
-from uflip.site.client import Client, PreparedResult
+from uflip.site.client import Client, PreparedResult, redacted_copy
 from uflip.site.intake import _existing_result
-from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site
 from uflip.site.tables import Audit, ResultRecord
 from uflip.site.upload_files import UploadFile

@@ -33,8 +33,7 @@ from uflip.results.run_summary import SummaryCache
 from uflip.site import client as site_client
 from uflip.site.accounts import account_of, new_token
 from uflip.site.backup import back_up, restore_from
-from uflip.site.blobs import Blobs
-from uflip.site.bucket import Bucket
+from uflip.site.blobs import Blobs, Bucket
 from uflip.site.client import prepare
 from uflip.site.tables import Account
 from uflip.site.upload_files import FilePart
@@ -448,7 +447,7 @@ PLACES = (
     ),
     StoredDigest("upload", ("site/blobs.py",), check_upload, check_upload),
     StoredDigest("download", ("site/client.py",), check_download, check_download),
-    StoredDigest("bucket", ("site/bucket.py",), check_bucket_object, check_bucket_object),
+    StoredDigest("bucket", ("site/blobs.py",), check_bucket_object, check_bucket_object),
     StoredDigest("site", ("site/backup.py",), check_site_files, check_site_files),
     StoredDigest("token", ("site/accounts.py",), check_token, check_token),
     StoredDigest("sector", ("crates/host/src/guard/ownership.rs",), SECTOR_STAMP, SECTOR_STAMP),

@@ -7,12 +7,10 @@ uflip submit ─▶ api ─▶ intake ─▶ blobs (files by their digest)
 ```
 
 ==============  ====================================================================
-`redaction`         removes private values before a result leaves the machine
-`client`            submits a result folder, and downloads one
+`client`            submits a result folder without private values, and downloads one
 `upload_files`      the files of an upload, and parts of them
 `site`              the folder and the database of a site, and their common id
-`app`               the server: routes, host check, limits
-`metrics`           metrics for Prometheus
+`app`               the server: routes, host check, limits, metrics for Prometheus
 `api`               the routes for programs, described by OpenAPI
 `pages`             the HTML pages
 `browse`            lists, filters, devices and tables for `api` and `pages`
@@ -21,8 +19,7 @@ uflip submit ─▶ api ─▶ intake ─▶ blobs (files by their digest)
 `publishing`        publishes and withdraws results, and counts those of a device
 `folders`           result folders: examined when made, rebuilt when lost
 `examiner`          checks submitted folders in a process of its own
-`blobs`             files by their digest, each once
-`bucket`            the same files in S3-compatible storage
+`blobs`             files by their digest, each once; the same in S3-compatible storage
 `blob_refs`         references to files; unreferenced files are removed
 `accounts`          tokens and their roles
 `tables`            the database schema

@@ -24,8 +24,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from uflip import safe_files
 from uflip.data.manifest import refuse_results
 from uflip.errors import RefusedError, ResultsError, UsageError
-from uflip.site.blobs import FOLDERS, FOLDERS_OF_A_SITE, Blobs
-from uflip.site.bucket import Bucket
+from uflip.site.blobs import FOLDERS, FOLDERS_OF_A_SITE, Blobs, Bucket
 from uflip.site.database import check_url, open_database
 from uflip.site.folders import ResultFolders
 from uflip.site.intake import Intake

@@ -1,1 +1,0 @@
-"""Schema migrations, in order; each names the previous one."""
