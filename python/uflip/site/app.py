@@ -7,7 +7,8 @@
     /api/v1/…                    for programs, see `api`; described at /api/v1/openapi.json
     /health  /metrics            for the operator of the site
 
-Metrics for Prometheus: counters grow with each request; gauges are read from the site when the metrics are requested.
+Metrics for Prometheus: counters grow with each request; gauges are read from the site when the
+metrics are requested.
 """
 
 import errno
@@ -19,7 +20,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
@@ -45,25 +46,73 @@ from uflip.web.open_results import OpenResults
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+T = TypeVar("T")
+STATUS = {"usage": 400, "refused": 403, "results": 422, "unavailable": 501}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_ENCODED_HEADERS = [(name.lower().encode(), each.encode()) for name, each in HEADERS.items()]
+MAX_BODY_BYTES = 16 << 20
+BODY_TOO_LARGE = f"A request has at most {MAX_BODY_BYTES} bytes"
+MAX_BODIES = 16
+"""Request bodies in memory at a time, of up to 8 MiB each, held twice while they are parsed."""
+PER_MINUTE = 1200
+"""Requests a minute of one address: an upload of a thousand files needs about a thousand."""
+ADDRESSES = 10_000
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
 
 
-class Slots(Protocol):
-    """A limit of concurrent work, see `uflip.site.app.AccountLimiter`."""
+class AccountLimiter:
+    """Limits concurrent work; one account may use half of the limit.
+
+    A request waits here for a slot, without a thread that others need, and before its body is read.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._all = CapacityLimiter(total)
+        self._per_account = max(1, total // 2)
+        self._requests = 0
+        # An entry exists while a request of the account waits or is served.
+        self._by_account: WeakValueDictionary[int, CapacityLimiter] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def slot(self, account: int) -> AsyncIterator[None]:
+        """Wait for a slot of an account, by its id, and hold it for this block."""
+        own = self._by_account.setdefault(account, CapacityLimiter(self._per_account))
+        self._requests += 1
+        try:
+            async with own, self._all:
+                yield
+        finally:
+            self._requests -= 1
 
     @property
     def busy(self) -> int:
         """Number of slots in use."""
+        return int(self._all.borrowed_tokens)
 
     @property
     def waiting(self) -> int:
         """Number of requests that wait for a slot."""
+        return self._requests - self.busy
+
+    async def run(self, account: int, work: Callable[[], T]) -> T:
+        """Run the work of an account on a thread of its own, when it has a slot."""
+        async with self.slot(account):
+            return await to_thread.run_sync(work, limiter=CapacityLimiter(1))
 
 
 class SiteMetrics:
     """The metrics of one site."""
 
-    def __init__(self, site: Site, examining: Slots) -> None:
+    def __init__(self, site: Site, examining: AccountLimiter) -> None:
         self.registry = CollectorRegistry()
         self._site = site
         self._requests = Counter(
@@ -109,28 +158,6 @@ class SiteMetrics:
         with self._site.sessions() as session:
             session.execute(text("SELECT 1"))
         return time.perf_counter() - begun
-
-
-T = TypeVar("T")
-STATUS = {"usage": 400, "refused": 403, "results": 422, "unavailable": 501}
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-)
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-}
-_ENCODED_HEADERS = [(name.lower().encode(), each.encode()) for name, each in HEADERS.items()]
-MAX_BODY_BYTES = 16 << 20
-BODY_TOO_LARGE = f"A request has at most {MAX_BODY_BYTES} bytes"
-MAX_BODIES = 16
-"""Request bodies in memory at a time, of up to 8 MiB each, held twice while they are parsed."""
-PER_MINUTE = 1200
-"""Requests a minute of one address: an upload of a thousand files needs about a thousand."""
-ADDRESSES = 10_000
 
 
 class RequestLimits:
@@ -220,46 +247,6 @@ class RequestRateLimit:
             while len(self._tokens) > ADDRESSES:
                 self._tokens.popitem(last=False)
             return tokens >= 1
-
-
-class AccountLimiter:
-    """Limits concurrent work; one account may use half of the limit.
-
-    A request waits here for a slot, without a thread that others need, and before its body is read.
-    """
-
-    def __init__(self, total: int) -> None:
-        self._all = CapacityLimiter(total)
-        self._per_account = max(1, total // 2)
-        self._requests = 0
-        # An entry exists while a request of the account waits or is served.
-        self._by_account: WeakValueDictionary[int, CapacityLimiter] = WeakValueDictionary()
-
-    @asynccontextmanager
-    async def slot(self, account: int) -> AsyncIterator[None]:
-        """Wait for a slot of an account, by its id, and hold it for this block."""
-        own = self._by_account.setdefault(account, CapacityLimiter(self._per_account))
-        self._requests += 1
-        try:
-            async with own, self._all:
-                yield
-        finally:
-            self._requests -= 1
-
-    @property
-    def busy(self) -> int:
-        """Number of slots in use."""
-        return int(self._all.borrowed_tokens)
-
-    @property
-    def waiting(self) -> int:
-        """Number of requests that wait for a slot."""
-        return self._requests - self.busy
-
-    async def run(self, account: int, work: Callable[[], T]) -> T:
-        """Run the work of an account on a thread of its own, when it has a slot."""
-        async with self.slot(account):
-            return await to_thread.run_sync(work, limiter=CapacityLimiter(1))
 
 
 def application(

@@ -6,10 +6,11 @@ arriving/ID/abcd…    a file of an upload: the bytes so far; when complete, a l
 folders/ID/          a result as `uflip.load` reads it: the same files by their names (links)
 ```
 
-With `--store s3://BUCKET/PREFIX` the files are in S3-compatible storage as well: the bucket has every file of every result before its row is committed, each under its digest. The
-site's folder is then a cache, filled again where files are missing. The usual variables configure
-server and keys: AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY (and
-AWS_ALLOW_HTTP=true for a server without TLS).
+With `--store s3://BUCKET/PREFIX` the files are in S3-compatible storage as well: the bucket has
+every file of every result before its row is committed, each under its digest. The site's folder is
+then a cache, filled again where files are missing. The usual variables configure server and keys:
+AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY (and AWS_ALLOW_HTTP=true for a
+server without TLS).
 """
 
 import fcntl
