@@ -14,8 +14,7 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 `target_spaces`  separate target spaces for sequential writes, and resets where space runs out
 `run_lengths`    length of runs: start-up and period of the device, converged means
 `interference`   how long a run lingers, and the pause that follows (uFLIP §4.3, Figure 5)
-`rounds`         repeats experiments that have not converged
-`knee`           adds rates to `offered_load`, by bisection
+`rounds`         repeats experiments that have not converged; adds rates to `offered_load`
 `estimate`       I/Os, bytes and minutes of a plan, the time left; its limits, and its time budget
 `cost`           assumed cost of an I/O before the first measurement; wear of the device
 `prepare`        opens a device, and brings it into its state

@@ -25,9 +25,11 @@ intervals; the quick scale has fewer values, and runs that do not converge.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import ceil, log, log2
 from types import MappingProxyType
 
-from uflip.benchmark import knee, run_lengths
+from uflip.benchmark import run_lengths
 from uflip.benchmark.cost import Cost, cost_of
 from uflip.benchmark.interference import group_unpaused, pause_before
 from uflip.benchmark.plan import REFRESH_IO_SIZE, Plan
@@ -36,6 +38,7 @@ from uflip.data.summary import WarningSummary
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError
 from uflip.microbench.experiment import PlannedRun, Skipped
+from uflip.microbench.iq import offered_load
 from uflip.spec import Spec
 from uflip.units import format_duration_ns, format_size
 
@@ -163,12 +166,18 @@ def _with_longer_baseline(
 
 def _with_further_rates(plan: Plan, each: tuple[RunEstimate, ...]) -> tuple[RunEstimate, ...]:
     """Add the most that a search of the knee takes to the last of its planned runs."""
-    indices = [n for n, run in enumerate(plan.runs) if run.micro_benchmark == knee.NAME]
+    indices = [
+        n
+        for n, run in enumerate(plan.runs)
+        if run.micro_benchmark == offered_load.VARYING.micro_benchmark
+    ]
     if not indices:
         return each
     runs = [plan.runs[index] for index in indices]
     repetitions = max(run.repetition for run in runs)
-    count = knee.most_rates(runs) * repetitions
+    rates = sorted({run.value for run in runs})
+    steps = [log(high / low) / log(offered_load.RESOLUTION) for low, high in pairwise(rates)]
+    count = max((ceil(log2(step)) for step in steps), default=0) * repetitions
     slowest = max((each[index] for index in indices), key=lambda cost: cost.time_ns)
     last = indices[-1]
     return (*each[:last], _sum([each[last], *count * [slowest]]), *each[last + 1 :])

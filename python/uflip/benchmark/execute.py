@@ -12,7 +12,7 @@ For each run, or several that must follow each other at once::
     store            on disk before the next one starts; or compared, if it is stored already
 
 A plan goes from stage to stage (`plan`). After each stage, experiments that have not converged are
-repeated (`rounds`), and rates near the knee are added (`knee`), before the next stage begins; the
+repeated (`rounds`), and rates near the knee are added, before the next stage begins; the
 plan grows. On a device with earlier runs, no run is inserted before them. Runs with a fixed order
 come after all stages.
 
@@ -53,10 +53,9 @@ from uflip.benchmark.events import (
     ignore,
 )
 from uflip.benchmark.interference import Numbered, group_unpaused
-from uflip.benchmark.knee import next_rate
 from uflip.benchmark.plan import SEQUENTIAL, STAGES, Plan, ends_of_stages, refresh_spec
 from uflip.benchmark.prepare import AS_IS
-from uflip.benchmark.rounds import next_round
+from uflip.benchmark.rounds import next_rate, next_round
 from uflip.benchmark.state import History, OnState
 from uflip.data.counters import change_of
 from uflip.data.device import DeviceInfo, DeviceWear, with_details

@@ -1,4 +1,4 @@
-"""Rounds of further repetitions for experiments that have not converged, within the budget.
+"""Further runs of a plan: repetitions of experiments that have not converged, rates near a knee.
 
     plan      1 2 3 … n   1 2 3 … n   1 2 3 … n      three repetitions of each experiment
     round 1   2 5 … 2 5 … 2 5 … 2 5 … 2 5 …          those that have not converged, but can
@@ -29,9 +29,16 @@ runs that write, up to half of them of other experiments than needed: the varian
 repetitions is uncertain.
 (4) Sequential writes are repeated as long as the total written, resets included, stays within the
 plan's announcement; on a device that is measured as-is, and never reset, not at all.
+
+Rates of `offered_load` are added by a bisection between the highest sustained one and the next. A
+rate is run as often as those of the plan, and is sustained if most of its runs are. A resumed
+benchmark that has made runs of a later stage has no further rates.
+
+    sweep       1k ... 32k sustained, 64k too high
+    1st to 3rd  45k too high, 38k sustained, 41k sustained: the knee is between 41k and 45k
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -55,7 +62,8 @@ from uflip.data.spec import Totals
 from uflip.data.summary import Certainty
 from uflip.device.resolve import resolve
 from uflip.microbench import BASELINE, has_own_length
-from uflip.microbench.experiment import PlannedRun
+from uflip.microbench.experiment import PlannedRun, run_seed
+from uflip.microbench.iq import offered_load
 from uflip.results import ResultsWriter
 from uflip.spec import Mix, Spec
 
@@ -71,6 +79,8 @@ MARGIN = 1.1  # An estimate is as often too low as too high: a tenth more saves 
 MIN_WRITERS_PER_PASS = 8
 # That of a claim (`uflip.results.statistics.CLAIM_CONFIDENCE`).
 CONFIDENCE = 0.98
+
+OFFERED_LOAD = offered_load.VARYING.micro_benchmark
 
 Key = tuple[str, str, str, int]
 
@@ -346,3 +356,44 @@ def _repetition(plan: Plan, candidate: _Candidate, number: int) -> PlannedRun:
     first = candidate.runs[0]
     bare = replace(first, id=first.id.split("-", 1)[1], spec=candidate.spec, reset_before=False)
     return repeat(bare, len(candidate.runs) + number, plan.seed, plan.target_size)
+
+
+def next_rate(plan: Plan, finished: int, writer: ResultsWriter) -> Plan | None:
+    """Return the plan with another rate; None if the knee is known, or the sweep does not show it.
+
+    The first `finished` runs of the plan are made, and none of the others.
+    """
+    runs = [run for run in plan.runs if run.micro_benchmark == OFFERED_LOAD]
+    if not runs or any(run.micro_benchmark == OFFERED_LOAD for run in plan.runs[finished:]):
+        return None
+    votes: dict[int, list[bool]] = defaultdict(list)
+    for run in runs:
+        trace = writer.trace_of(run.id)
+        if trace is not None and isinstance(run.spec, Mix):
+            interval = run.spec.interval or 0
+            votes[run.value].append(
+                offered_load.is_sustained(trace.elapsed_ns(), interval, len(trace))
+            )
+    sustained = {rate: 2 * sum(each) > len(each) for rate, each in votes.items()}
+    high = min((rate for rate, keeps_up in sustained.items() if not keeps_up), default=None)
+    low = max((rate for rate in sustained if high is not None and rate < high), default=None)
+    if high is None or low is None or high <= offered_load.RESOLUTION * low:
+        return None
+    rate = round((low * high) ** 0.5)
+    more = [
+        _at_rate(plan, run, rate, len(plan.runs) + number)
+        for number, run in enumerate((run for run in runs if run.value == low), start=1)
+    ]
+    return replace(plan, runs=(*plan.runs[:finished], *more, *plan.runs[finished:]))
+
+
+def _at_rate(plan: Plan, run: PlannedRun, rate: int, number: int) -> PlannedRun:
+    """Return a run at another rate, with the same repetition and target space."""
+    assert isinstance(run.spec, Mix)
+    repetition = f"-r{run.repetition}" if run.repetition > 1 else ""
+    name = f"{OFFERED_LOAD}-{run.pattern.replace('/', '+')}-{run.parameter}-{rate}{repetition}"
+    seed = run_seed(plan.seed, OFFERED_LOAD, run.pattern, rate, run.repetition)
+    spec = offered_load.with_rate(run.spec, rate, quick=plan.scale == "quick")
+    return replace(
+        run, id=f"{number:04d}-{name}", value=rate, spec=spec.but(seed=seed), reset_before=False
+    )

@@ -9,7 +9,7 @@ percentiles of both; the rate is swept to the knee.
 **Faithful**: open loop, I/Os of 4 KiB, response times from the arrival.
 **Simplified**: a tenth of the I/Os are reads, not a constant number a second. Each kind uses half
 of the device. The rates are powers of two, the same for all devices; then a bisection finds the
-knee within 10 % (`uflip.benchmark.knee`).
+knee within 10 % (`uflip.benchmark.rounds`).
 **Ambiguous**: the length of a run: `OFFERED_NS` of arrivals. A device below the knee collects
 garbage between arrivals, and stays in that state. Beyond the knee the queue grows as long as the
 run lasts, and response times with it: such a run has the warning `falling_behind`, and no further
@@ -37,6 +37,8 @@ MIN_IOS, MAX_IOS = 8192, 1 << 21
 # A run that takes longer than its arrivals by this factor is too fast for the device. The number of
 # arrivals of `MIN_IOS` scatters by 1.1 %.
 LATE_FACTOR = 1.05
+# The bisection ends when a sustained rate and the next one differ by less than this factor.
+RESOLUTION = 1.1
 _NS_PER_S = 1_000_000_000
 
 
