@@ -77,7 +77,7 @@ soak: .venv/dev.stamp  ## long tests: property tests, ten million operations on 
 	UFLIP_SWARM_CASES=$(SOAK_CASES) UFLIP_SWARM_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \
 		cargo test --release --locked -q -p uflip-sim --test outside swarm:: -- --nocapture
 	UFLIP_SOAK=1 cargo test --release --locked -q -p uflip-fuzz serve
-	UFLIP_SOAK=1 $(BIN)/python -m pytest -q -o timeout=14400 tests/python/test_uflip_devices.py tests/python/test_faults.py tests/python/test_kills.py tests/python/test_site_kills.py tests/python/test_guard.py tests/python/test_serve_kills.py tests/python/test_serve_clients.py tests/python/test_queue_faults.py tests/python/test_executors.py tests/python/test_zoned_disk.py tests/python/test_storage_power_loss.py tests/python/test_pipeline_faults.py
+	UFLIP_SOAK=1 $(BIN)/python -m pytest -q -o timeout=14400 tests/python/test_uflip_devices.py tests/python/test_faults.py tests/python/test_kills.py tests/python/test_site_kills.py tests/python/test_guard.py tests/python/test_serve_kills.py tests/python/test_serve_clients.py tests/python/test_queue_faults.py tests/python/test_executors.py tests/python/test_zones.py tests/python/test_storage_power_loss.py tests/python/test_pipeline_faults.py
 	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_hostile.py tests/python/test_mutations.py
 	$(BIN)/python tests/python/campaign.py --seconds $(SOAK_SECONDS)
 	tools/fuzz.sh $$(($(SOAK_SECONDS) / 6))

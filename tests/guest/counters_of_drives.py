@@ -1,6 +1,6 @@
 """Are the counters of drives read through a kernel? Run in a guest.
 
-`tests/python/test_zoned_disk.py` starts it, with drives that QEMU emulates. QEMU counts the host's
+`tests/python/test_zones.py` starts it, with drives that QEMU emulates. QEMU counts the host's
 bytes and no physical ones.
 """
 

@@ -1,4 +1,4 @@
-"""NVMe drives by their own commands: run in a guest by `tests/python/test_zoned_disk.py`.
+"""NVMe drives by their own commands: run in a guest by `tests/python/test_zones.py`.
 
 What the commands do is compared with what the block layer of the kernel returns for the same drive.
 """

@@ -1,4 +1,4 @@
-"""Placement handles of an NVMe drive (FDP): run in a guest by `tests/python/test_zoned_disk.py`."""
+"""Placement handles of an NVMe drive (FDP): run in a guest by `tests/python/test_zones.py`."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What holds on a zoned block device: run in a guest by `tests/python/test_zoned_disk.py`.
+"""What holds on a zoned block device: run in a guest by `tests/python/test_zones.py`.
 
 What uflip says of zones is held against `blkzone report` of util-linux, which asks the kernel
 itself; what becomes of zones, against a simulated drive as well.

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from numpy import asarray
 
 import uflip as package
+from guest import ROOT, in_guest, places_data, pytest_command
 from uflip.benchmark.estimate import estimate
 from uflip.benchmark.fio_job_file import read_job_file
 from uflip.data.device import DeviceInfo
@@ -485,3 +487,26 @@ def test_zonemode_of_fio_writes_at_write_pointers(workdir: Path) -> None:
     assert (spec.zone_ios, spec.zone_capacity_ios, spec.open_zones) == (128, 64, 4)
     Path("job.fio").write_text(job.replace("randwrite", "randread"))
     assert "zonemode=zbd" in uflip("pattern", SMALL, "--fio-job", "job.fio").err
+
+
+# Do zones and counters work on drives behind a kernel? Tested under QEMU.
+
+
+GUEST = ROOT / "tests" / "guest"
+FILES = ("zoned_disk.py", "counters_of_drives.py", "nvme_commands.py", "placement_handles.py")
+
+
+@pytest.mark.skipif("UFLIP_SOAK" not in os.environ, reason="part of `make soak` (UFLIP_SOAK=1)")
+@pytest.mark.parametrize("name", FILES)
+def test_drives_behind_a_kernel(name: str, tmp_path: Path) -> None:
+    """Every test of a file of `tests/guest` passes there, and none is skipped."""
+    if name == "placement_handles.py" and not places_data():
+        pytest.skip("needs QEMU 8.0 or later: this one has no Flexible Data Placement")
+    tests = GUEST / name
+    code, printed = in_guest(pytest_command(tests), tmp_path)
+    count = len(re.findall(r"^def test_", tests.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    # A test with parameters counts more than once; skipped tests would be listed as well.
+    passed = re.search(r"^(\d+) passed in", printed, flags=re.MULTILINE)
+    assert code == 0, printed[-20_000:]
+    assert passed is not None, printed[-20_000:]
+    assert int(passed[1]) >= count
