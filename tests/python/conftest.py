@@ -46,7 +46,7 @@ FIRST = (
     "test_disturbance.py", "test_resume.py", "test_proof_devices.py", "test_guard.py",
     "test_selftest.py", "test_hostile_inputs.py", "test_hostile.py", "test_faults.py",
     "test_fault_matrix.py", "test_agreement.py", "test_long_runs.py", "test_several_hosts.py",
-    "test_site_bucket.py", "test_site_hostile.py", "test_site_kills.py", "test_site_servers.py",
+    "test_site_bucket.py", "test_site_hostile.py", "test_site_kills.py", "test_site_concurrency.py",
     "test_ledger.py", "test_cli_run.py", "test_several_devices.py",
 )  # fmt: skip
 # Number of tests that wait at any time for a disk, another process or a clock.

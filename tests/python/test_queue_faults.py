@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fuse_file import attached_loop, fuse_file, needs_fuse, stop_process, wait_until
+from hanging_file import hanging_file
 
 from uflip import signals
 from uflip.device.catalogue import report_block
@@ -196,3 +197,27 @@ def test_vanished_server_ends_every_run(tmp_path: Path, depth: int) -> None:
         killer.start()
         run_error(device, name, pattern("reads and writes", depth, 10**6))
         run_error(device, name, pattern("read", depth))
+
+
+# Is an I/O that hangs in a queue detected while others complete?
+
+
+# The other I/Os outlast the hanging one.
+HANG_S, SHORT_PATIENCE_NS, FEW_COUNT = 2, 500_000_000, 50_000
+
+
+def test_hanging_io_is_detected_while_others_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signals._state, "hanging", False)
+    pattern = basic("read", "random", io_size=4096, io_count=FEW_COUNT, queue_depth=4)
+    with (
+        hanging_file(tmp_path, HANG_S) as (image, trigger),
+        open_device(f"file:{image}", writable=False, io_timeout_ns=SHORT_PATIENCE_NS) as device,
+    ):
+        trigger.mkdir()
+        with pytest.raises((DeviceError, UnavailableError)) as caught:
+            device.run(pattern)
+        if isinstance(caught.value, UnavailableError):
+            pytest.skip(str(caught.value))
+        assert caught.value.what.endswith("does not end")
