@@ -389,7 +389,7 @@ def test_seal_is_valid_for_one_kind(workdir: Path) -> None:
 
 # Modules that open files for writing: new files and folders of `outputs`, or names of uflip's own.
 WRITERS = {
-    "cli/trace_file.py",
+    "cli/options.py",
     "safe_files.py",
     "results/outputs.py",
     "results/export.py",

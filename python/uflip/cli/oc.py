@@ -10,6 +10,7 @@ import click
 from uflip.cli.options import (
     ANY_PATH,
     check_saving,
+    checked_output,
     device_argument,
     force_option,
     int_parser,
@@ -58,7 +59,6 @@ Examples:
 Meaning of the options: docs/reference/open-channel.md
 """
 
-LOG_FORMATS = (".csv", ".parquet")
 MAX_SHARE_ERROR_PERCENT = 1
 MISMATCH = "mismatch"  # the status of a read whose data differs
 
@@ -219,10 +219,7 @@ def pattern(
     if read is not None:
         job = job.but(mix=_mix_for_share(read, job.mix))
     if log is not None:
-        from uflip.results import outputs
-
-        outputs.check_ending(log, "log", "--log", LOG_FORMATS)
-        _log_path(log, force)
+        _log_output(log, force)
     opened = open_flash_device(device)
     check_saving(opened.info, save, force=force)
     resolved = opened.resolve(job)
@@ -237,7 +234,7 @@ def pattern(
     if save is not None:
         save_device(opened, save, force=force)
     if log is not None:
-        _write_log(_log_path(log, force), trace, opened.geometry.sector_bytes)
+        _write_log(_log_output(log, force), trace, opened.geometry.sector_bytes)
     job_result = job_statistics(trace, opened.geometry.sector_bytes)
     differing = job_result.failures.get(MISMATCH, 0)
     if as_json:
@@ -286,10 +283,8 @@ def _check_share(read: int, totals: "JobTotals") -> None:
         )
 
 
-def _log_path(log: Path, force: bool) -> "OutputPath":
-    from uflip.results import outputs
-
-    return outputs.check(log, outputs.LOG, "--log", force=force)
+def _log_output(log: Path, force: bool) -> "OutputPath":
+    return checked_output(log, "LOG", "--log", (".csv", ".parquet"), force=force)
 
 
 def _write_log(output: "OutputPath", trace: "FlashTrace", sector_bytes: int) -> None:

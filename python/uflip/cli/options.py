@@ -1,6 +1,7 @@
 """Options of the command line: click's form of `uflip.options`, and options of several verbs."""
 
-from collections.abc import Callable, Iterator, Mapping
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,11 +12,12 @@ import click
 from uflip.cli.completion import alternatives_of, propose_devices, propose_micro_benchmarks
 from uflip.device.guard import check_options, check_target_allowed
 from uflip.device.url import URL_FORMS, parse_url
-from uflip.errors import UsageError
+from uflip.errors import UsageError, native_errors
 from uflip.options import COLUMNS_HELP, OPENING, Option, parse_names
 from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, parse_path, parse_size
 
 if TYPE_CHECKING:
+    from uflip._native import Trace
     from uflip.data.device import DeviceInfo
     from uflip.data.document import Table
     from uflip.device.handle import Device
@@ -160,22 +162,58 @@ def check_saving(info: "DeviceInfo", save: Path | None, *, force: bool) -> None:
             allowed="sim:NAME",
             action="omit --save",
         )
-    _output_path(save, force=force)
+    checked_output(save, "SNAPSHOT", "--save", force=force)
 
 
 def save_device(device: "Device | FlashDevice", save: Path, *, force: bool) -> None:
     """Write a snapshot of a simulated device."""
     from uflip.results import outputs
 
-    with outputs.output_file(_output_path(save, force=force)) as temporary:
+    output = checked_output(save, "SNAPSHOT", "--save", force=force)
+    with outputs.output_file(output) as temporary:
         temporary.unlink()  # the simulator creates new files only
         device.save(temporary)
 
 
-def _output_path(save: Path, *, force: bool) -> "OutputPath":
+def checked_output(
+    path: Path, kind: str, option: str, endings: Iterable[str] = (), *, force: bool
+) -> "OutputPath":
+    """Check the ending and the name of an output file; `kind` is a name of `uflip.results.outputs`.
+
+    Checked before any work, and again when the file is written.
+    """
     from uflip.results import outputs
 
-    return outputs.check(save, outputs.SNAPSHOT, "--save", force=force)
+    if endings:
+        outputs.check_ending(path, kind.lower(), option, endings)
+    return outputs.check(path, getattr(outputs, kind), option, force=force)
+
+
+def trace_output(path: Path, *, force: bool) -> "OutputPath":
+    """Check the name of a trace file."""
+    return checked_output(path, "TRACE", "--trace", (".csv", ".parquet"), force=force)
+
+
+def write_trace(trace: "Trace", output: "OutputPath") -> None:
+    """Write every I/O of a run, all columns, as CSV or Parquet."""
+    from uflip.results import outputs
+
+    with outputs.output_file(output) as temporary:
+        if output.path.suffix == ".parquet":
+            temporary.unlink()  # the native part creates new files only
+            with native_errors():
+                trace.write_table(str(temporary), "[]", trace.columns)
+        else:
+            _write_csv(trace, temporary)
+
+
+def _write_csv(trace: "Trace", path: Path) -> None:
+    from uflip.results.outputs import cell
+
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerow(map(cell, ["index", *trace.columns]))
+    with native_errors():
+        trace.append_csv(str(path), None, trace.columns)
 
 
 save_option = click.option(

@@ -24,6 +24,8 @@ from uflip.cli.options import (
     read_duration,
     save_device,
     save_option,
+    trace_output,
+    write_trace,
 )
 from uflip.cli.preset import (
     PRESET_DURABILITY,
@@ -36,7 +38,6 @@ from uflip.cli.preset import (
 )
 from uflip.cli.terminal import echo, echo_json, echo_pairs
 from uflip.cli.time_rows import RowOptions, live_printer
-from uflip.cli.trace_file import check_trace_file, trace_output_path, write_trace
 from uflip.data.device import DeviceInfo, twin_text
 from uflip.data.document import DocumentKind, Table, decode, read_document
 from uflip.data.run import ModeDocument, OneRun, SeriesDocument, StopDocument
@@ -186,8 +187,9 @@ def command(
     from uflip.results.run_statistics import describe
 
     # Check everything before anything is created or opened for writing.
-    for path in [trace_file] if preset is None else preset_traces(trace_file, batches):
-        check_trace_file(path, force)
+    if trace_file is not None:
+        for path in [trace_file] if preset is None else preset_traces(trace_file, batches):
+            trace_output(path, force=force)
     info = inspect_device(device, size=opening["size"], buffered=opening["buffered"])
     check_saving(info, save, force=force)
     spec = with_resets(spec, info)
@@ -210,7 +212,7 @@ def command(
         print_preset(batches_run, as_json=as_json)
         return
     if trace_file is not None:
-        write_trace(trace, trace_output_path(trace_file, force))
+        write_trace(trace, trace_output(trace_file, force=force))
     document: OneRun = {**describe(trace, info, opened.durability, opened.power_record), **drive}
     _print_result(document, disturbances, device, as_json=as_json, in_one_line=live)
 

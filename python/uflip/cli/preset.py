@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip._native import Trace
-from uflip.cli.options import combine_options, int_parser
+from uflip.cli.options import combine_options, int_parser, trace_output, write_trace
 from uflip.cli.terminal import echo, echo_json, echo_pairs
-from uflip.cli.trace_file import trace_output_path, write_trace
 from uflip.data.device import DeviceInfo
 from uflip.durability import FUA
 from uflip.errors import UsageError
@@ -126,7 +125,7 @@ def run_preset(
 
     def store_trace(number: int, trace: Trace) -> None:
         if traces:
-            write_trace(trace, trace_output_path(traces[number], force))
+            write_trace(trace, trace_output(traces[number], force=force))
 
     count = myers_sinclair.BATCHES if batches is None else batches
     findings = myers_sinclair.run(

@@ -19,6 +19,7 @@ from uflip.cli.completion import propose_devices
 from uflip.cli.options import (
     ANY_PATH,
     check_saving,
+    checked_output,
     float_parser,
     force_option,
     json_option,
@@ -179,7 +180,7 @@ def command(
     if save is not None:
         _check_single_device(devices, "--save")
         check_saving(inspect_device(devices[0]), save, force=force)
-    output = None if record is None else _output_path(record, force=force)
+    output = None if record is None else checked_output(record, "TRACE", "--record", force=force)
     document: ServedDocument | None = None
     errors: list[UflipError] = []
     with ExitStack() as stack:
@@ -286,12 +287,6 @@ def _export_name(url: str) -> str:
     """Return the name of a device's export."""
     target = parse_url(url)
     return target.text.removeprefix("sim:") if target.kind == "sim" else target.kind
-
-
-def _output_path(record: Path, *, force: bool) -> "OutputPath":
-    from uflip.results import outputs
-
-    return outputs.check(record, outputs.TRACE, "--record", force=force)
 
 
 def _open_devices(

@@ -17,6 +17,7 @@ from uflip.cli.options import (
     ANY_PATH,
     add_options,
     check_resume_options,
+    checked_output,
     executor_options,
     float_parser,
     force_option,
@@ -237,7 +238,8 @@ def command(
     design = planned.design
     requested = FindingOptions(by, pareto, sensitivity)
     check_finding_options(requested, planned)
-    check_table(table, force)
+    if table is not None:
+        _table_output(table, force)
     if out is not None:
         matplotlib_chart.check_name(out, force=force)
         matplotlib_chart.check_library()
@@ -252,7 +254,7 @@ def command(
     failed = None
     try:
         if table is not None:
-            write_table(rows, output_path(table, force))
+            write_table(rows, _table_output(table, force))
         if out is not None:
             draw(rows, design, requested, out, force=force)
     except UflipError as error:  # the rows are printed nevertheless
@@ -487,21 +489,8 @@ def impossible_line(planned: "PlannedSweep") -> str:
     return f"{count} of {total} combinations make no device; {first}: {error.what}"
 
 
-def check_table(path: Path | None, force: bool) -> None:
-    """Check the name of the table before any work is done."""
-    if path is None:
-        return
-    from uflip.results import outputs
-
-    outputs.check_ending(path, "table", "--csv", (".csv",))
-    output_path(path, force)
-
-
-def output_path(path: Path, force: bool) -> "OutputPath":
-    """Return the path of the table."""
-    from uflip.results import outputs
-
-    return outputs.check(path, outputs.TABLE, "--csv", force=force)
+def _table_output(path: Path, force: bool) -> "OutputPath":
+    return checked_output(path, "TABLE", "--csv", (".csv",), force=force)
 
 
 def write_table(rows: "list[SweepRow]", output: "OutputPath") -> None:
