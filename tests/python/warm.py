@@ -59,7 +59,6 @@ BENCHMARKS = (
 "uflip.cli.benchmark_progress", "uflip.cli.run",
     "uflip.pattern_options", "uflip.oc.session", "uflip.report.text",
     "uflip.results.run_statistics", "uflip.benchmark.session", "uflip.benchmark.prepare",
-    "uflip.benchmark.session",
 )  # fmt: skip
 
 

@@ -310,7 +310,7 @@ def plan_pattern(spec: Spec, info: DeviceInfo, *, label: str, durability: str) -
     name = f"0001-{SINGLE_PATTERN}-{label.replace('/', '+')}-io_size-{size}"
     run = PlannedRun(name, SINGLE_PATTERN, label, "io_size", size, "bytes", spec)
     seed = SEED if spec.seed is None else spec.seed
-    return plan_single_run(run, info, scale="quick", seed=seed, durability=durability)
+    return plan_as_is([run], info, scale="quick", seed=seed, durability=durability)
 
 
 def label_of(spec: Spec) -> str:
@@ -322,8 +322,8 @@ def _label(part: MixPart) -> str:
     return _CODES.get((part.mode, part.location), f"{part.location}-{part.mode}")
 
 
-def plan_single_run(
-    run: PlannedRun,
+def plan_as_is(
+    runs: Iterable[PlannedRun],
     info: DeviceInfo,
     *,
     scale: str,
@@ -331,12 +331,12 @@ def plan_single_run(
     seed: int = SEED,
     warnings: tuple[WarningSummary, ...] = (),
 ) -> Plan:
-    """Plan a single run, on a device in its current state."""
+    """Plan runs on a device in its current state, without pauses."""
     return Plan(
         device=info,
         scale=scale,
         seed=seed,
-        runs=(run,),
+        runs=tuple(runs),
         skipped=(),
         pause_ns=0,
         target_size=info.capacity_bytes,

@@ -24,7 +24,7 @@ from uflip.analysis.files import ReadOptions, SeriesSource
 from uflip.benchmark.estimate import estimate
 from uflip.benchmark.events import OnEvent, TraceRead, ignore
 from uflip.benchmark.execute import new_benchmark_run
-from uflip.benchmark.plan import plan_single_run
+from uflip.benchmark.plan import plan_as_is
 from uflip.benchmark.prepare import AS_IS, known_state, record_of
 from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.session import check_out, folder_name, resume_benchmark
@@ -150,7 +150,7 @@ def replay(
     ios = _fit_recording(recording, replay_request, info)
     run = _planned_run(replay_request, info, ios)
     durability, warnings = request.resolved_durability(), _warnings(summary, ios)
-    plan = plan_single_run(run, info, scale=SCALE, durability=durability, warnings=warnings)
+    plan = plan_as_is([run], info, scale=SCALE, durability=durability, warnings=warnings)
     estimate(plan)
     with (
         signals.shielded(),

@@ -42,7 +42,7 @@ from uflip.benchmark.events import (
     ignore,
 )
 from uflip.benchmark.execute import BenchmarkRun, Tally, new_benchmark_run, store_outcome
-from uflip.benchmark.plan import Plan
+from uflip.benchmark.plan import Plan, plan_as_is
 from uflip.benchmark.prepare import bring_into_state, known_state, record_of
 from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.state import History, plan_request
@@ -483,19 +483,12 @@ def plan_jobs(request: BenchmarkRequest) -> tuple[FlashDevice, Plan]:
     block = choose_sacrifice(device.info, request.sacrifice) if wears else None
     scope = JobScope(device.geometry, SCALES[scale], block)
     check_unused(device, scope)
-    return device, Plan(
-        device=device.info,
+    return device, plan_as_is(
+        layout(scope, names),
+        device.info,
         scale=scale,
         seed=device.info.profile.state.seed,
-        runs=tuple(layout(scope, names)),
-        skipped=(),
-        pause_ns=0,
-        target_size=device.info.capacity_bytes,
-        state=None,
-        repetitions=1,
-        method="paper",
         durability=open_channel_durability(device.info.profile.controller.write_back),
-        warnings=(),
     )
 
 
@@ -535,17 +528,14 @@ def _carry_out(
         for index, run in enumerate(runs):
             signals.check()
             on_event(RunStarted(index, run))
-            trace = _run_job(device, run, index, on_event)
+
+            def report_progress(*progress: int, index: int = index, run: PlannedRun = run) -> None:
+                on_event(RunProgress(index, run, *progress))
+
+            trace = execute(device, run, report_progress)
             if run.id in done:
                 replay(run, trace)
             else:
                 writer.commit(run, trace)
                 tally.finished += 1
             on_event(RunFinished(index, run, trace.elapsed_ns()))
-
-
-def _run_job(device: FlashDevice, run: PlannedRun, index: int, on_event: OnEvent) -> FlashTrace:
-    def report_progress(done: int, total: int, last_ns: int) -> None:
-        on_event(RunProgress(index, run, done, total, last_ns))
-
-    return execute(device, run, report_progress)
