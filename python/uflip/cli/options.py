@@ -194,6 +194,12 @@ def trace_output(path: Path, *, force: bool) -> "OutputPath":
     return checked_output(path, "TRACE", "--trace", (".csv", ".parquet"), force=force)
 
 
+def check_traces(paths: Iterable[Path | None], force: bool) -> None:
+    """Check the names of trace files before anything is opened."""
+    for path in filter(None, paths):
+        trace_output(path, force=force)
+
+
 def write_trace(trace: "Trace", output: "OutputPath") -> None:
     """Write every I/O of a run, all columns, as CSV or Parquet."""
     from uflip.results import outputs

@@ -16,6 +16,7 @@ from uflip.cli.options import (
     add_options,
     check_saving,
     check_target,
+    check_traces,
     device_argument,
     force_option,
     json_option,
@@ -187,9 +188,7 @@ def command(
     from uflip.results.run_statistics import describe
 
     # Check everything before anything is created or opened for writing.
-    if trace_file is not None:
-        for path in [trace_file] if preset is None else preset_traces(trace_file, batches):
-            trace_output(path, force=force)
+    check_traces([trace_file] if preset is None else preset_traces(trace_file, batches), force)
     info = inspect_device(device, size=opening["size"], buffered=opening["buffered"])
     check_saving(info, save, force=force)
     spec = with_resets(spec, info)
