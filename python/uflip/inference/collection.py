@@ -12,6 +12,7 @@ of the device, and its course is compared with the measured one, part by part.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,16 +44,29 @@ LONG_ERASE_NS = 20_000_000
 ROOMY = 2
 # Parts into which a run of random writes is divided.
 PARTS = 20
+# Quantiles that are compared as well: the tail shows victims, and how many pages they hold.
+QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.998, 0.999, 0.9995)
 COMPARED = (("fill", "SW"), ("overwrite", "RW"), ("overwrite_part", "RW"))
 COUNTERS = ("host_pages_written", "pages_programmed", "blocks_erased")
-# Policies that are simulated with time; first steps of searches, as parts of the blocks of a die.
-FINALISTS = 2
+# Policies whose spare space is searched with time: this many at least, and all whose error is
+# within the factor of the best; first steps of searches, as parts of the blocks of a die.
+FINALISTS, FINALIST_FACTOR = 2, 3.0
 COARSE, FINE = 16, 50
 # Policies that collect blocks with many valid pages.
 UNSTEADY = ("random", "d_choices")
-# A policy, or a number of blocks, is as good as the best with an error up to this.
+# A policy is as good as the best if its error with any of the seeds is below the largest error of
+# the best one by this; a number of blocks, if its error is below it. With an error of the best one
+# above the limit only policies are excluded that are worse by the last factor.
 POLICY_FACTOR, POLICY_DIFFERENCE = 1.1, 0.003
 BLOCKS_FACTOR, BLOCKS_DIFFERENCE = 1.2, 0.005
+SEEDS = (1, 2, 3)
+# Pages of a block of data sheets, how much worse others must fit, and the fewest blocks of a die;
+# and the errors, over that of the best, with which the spare space is searched again.
+BLOCK_PAGES = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+PAGES_FACTOR, LEAST_BLOCKS_SEARCHED, PAGES_SEARCHED = 1.3, 8, 2.5
+# Steps of the numbers of blocks that fit as well, as parts of the blocks of a die; and most steps.
+RANGE_STEP, RANGE_STEPS = 100, 6
+LARGEST_ERROR, CLEARLY_WORSE = 0.12, 2.5
 
 
 @dataclass(frozen=True)
@@ -138,9 +152,10 @@ class WriteSimulator:
     def __init__(self, observations: Observations) -> None:
         self.observations = observations
         measured = [observations.last(probe, pattern) for probe, pattern in COMPARED]
-        self.measured = [course(run.response_ns) for run in measured if run is not None]
+        runs = [run.response_ns for run in measured if run is not None]
+        self.measured = [signature(run) for run in runs]
         self._rough: dict[tuple[int, str], float] = {}
-        self._errors: dict[tuple[int, str], float] = {}
+        self._errors: dict[tuple[int, str, int], float] = {}
 
     def fill(self, twin: Twin) -> Observation | None:
         """Return the simulated fill."""
@@ -172,11 +187,11 @@ class WriteSimulator:
             self._rough[key] = float(np.mean(errors)) if errors else math.inf
         return self._rough[key]
 
-    def error(self, twin: Twin, blocks: int, policy: str) -> float:
+    def error(self, twin: Twin, blocks: int, policy: str, seed: int = SEEDS[0]) -> float:
         """Return the difference between the simulated and the measured courses."""
-        key = blocks, policy
+        key = blocks, policy, seed
         if key not in self._errors:
-            found = self._guarded(twin, blocks, policy, self._simulate)
+            found = self._guarded(twin.but(seed=seed), blocks, policy, self._simulate)
             errors = [float(np.mean(np.abs(time - known))) for time, known in found]
             self._errors[key] = float(np.mean(errors)) if errors else math.inf
         return self._errors[key]
@@ -192,7 +207,9 @@ class WriteSimulator:
             return []
 
     def _simulate(self, twin: Twin) -> list[Floats]:
-        return [course(run.response_ns) for run in self.run(twin, [probe for probe, _ in COMPARED])]
+        return [
+            signature(run.response_ns) for run in self.run(twin, [probe for probe, _ in COMPARED])
+        ]
 
     def _count(self, twin: Twin) -> list[Floats]:
         device, found = twin.open(), [np.zeros(PARTS)]  # none of a fill
@@ -228,7 +245,7 @@ def _work(twin: Twin, device: Device, run: Observation) -> Floats:
 
 
 def _shape_error(work: Floats, known: Floats) -> float:
-    difference = work - known
+    difference = work - known[:PARTS]
     return float(np.mean(np.abs(difference - np.median(difference))))
 
 
@@ -237,6 +254,13 @@ def course(response_ns: Floats) -> Floats:
     parts = np.array_split(response_ns, PARTS)
     means = np.array([np.mean(part) for part in parts], dtype=np.float64)
     return np.asarray(np.log(np.maximum(means, 1.0)))
+
+
+def signature(response_ns: Floats) -> Floats:
+    """Return the course of a run, then its quantiles, each repeated until both weigh the same."""
+    found = np.quantile(response_ns, QUANTILES)
+    logarithms = np.log(np.maximum(found, 1.0))
+    return np.concatenate([course(response_ns), np.repeat(logarithms, PARTS // len(QUANTILES))])
 
 
 def erase_ns(simulator: WriteSimulator, twin: Twin, period: Period) -> Interval | None:
@@ -293,29 +317,82 @@ def least_blocks(observations: Observations, twin: Twin) -> int:
     return math.ceil(observations.capacity_bytes / row) + 2 + cached
 
 
-def spare_of(simulator: WriteSimulator, twin: Twin, *, regular_fill: bool) -> Spare | None:
+def spare_of(simulator: WriteSimulator, twin: Twin) -> Spare | None:
     """Return the number of blocks and the policy with the most similar course."""
     if not simulator.measured:
         return None
     least = least_blocks(simulator.observations, twin)
     start = max(first_blocks(simulator.observations, twin), least)
     search = _Search(simulator, twin, least)
-    rough = {policy: search.descend(policy, start) for policy in POLICIES}
-    ranked = sorted(POLICIES, key=lambda policy: search.rough_error(rough[policy], policy))
-    finalists = ranked[:FINALISTS]
-    if not regular_fill and "random" not in finalists:
-        # Pages moved during the fill, although there were blocks without valid pages.
-        finalists.append("random")
+    rough = search.rough_blocks(start)
+    errors = {policy: search.error(blocks, policy) for policy, blocks in rough.items()}
+    ranked = sorted(POLICIES, key=lambda policy: errors[policy])
+    limit = FINALIST_FACTOR * errors[ranked[0]]
+    finalists = [each for n, each in enumerate(ranked) if n < FINALISTS or errors[each] <= limit]
     best = {policy: search.refine(policy, rough[policy]) for policy in finalists}
+    first = min(best, key=lambda policy: search.error(best[policy], policy))
+    # A search may end at another minimum than that of the best policy.
+    best = {
+        policy: min(
+            blocks, search.refine(policy, best[first]), key=partial(search.error, policy=policy)
+        )
+        for policy, blocks in best.items()
+    }
     errors = {policy: search.error(blocks, policy) for policy, blocks in best.items()}
     winner = min(errors, key=lambda policy: errors[policy])
     if not math.isfinite(errors[winner]):
         return None
-    limit = POLICY_FACTOR * errors[winner] + POLICY_DIFFERENCE
-    rivals = tuple(policy for policy in errors if policy != winner and errors[policy] < limit)
-    limit = BLOCKS_FACTOR * errors[winner] + BLOCKS_DIFFERENCE
+    scatter = search.largest_error(winner, best[winner])
+    limit = POLICY_FACTOR * scatter + POLICY_DIFFERENCE
+    if errors[winner] > LARGEST_ERROR:
+        # Nothing but a far worse fit excludes a policy if the best one fits badly.
+        limit = CLEARLY_WORSE * errors[winner]
+    rivals = tuple(
+        policy
+        for policy, blocks in best.items()
+        if policy != winner and search.least_error(policy, blocks, limit) < limit
+    )
+    limit = BLOCKS_FACTOR * scatter + BLOCKS_DIFFERENCE
     low, high = search.equal_range(winner, best[winner], limit)
+    others = [best[policy] for policy in rivals if errors[policy] < limit]
+    low, high = min([low, *others]), max([high, *others])
     return Spare(best[winner], low, high, winner, rivals, errors[winner], errors)
+
+
+def pages_and_spare(observations: Observations, twin: Twin) -> tuple[int, bool, Spare | None]:
+    """Return the pages of a block of an irregular fill, whether they are certain, and the spare.
+
+    A write may wait until a victim is empty, so that the quantiles of long runs depend on the pages
+    of a block, while their means hardly do.
+    """
+    first = int(twin.number("pages_per_block"))
+    simulator, fewest = WriteSimulator(observations), least_blocks(observations, twin)
+    if not simulator.measured:
+        return first, False, None
+    search = _Search(simulator, twin, fewest)
+    rough = search.rough_blocks(max(first_blocks(observations, twin), fewest))
+    policy = min(rough, key=lambda policy: search.error(rough[policy], policy))
+    flash = rough[policy] * first
+    others = {pages: twin.but(pages_per_block=pages) for pages in BLOCK_PAGES}
+    searches = {
+        pages: _Search(WriteSimulator(observations), other, least_blocks(observations, other))
+        for pages, other in others.items()
+        if flash / pages >= LEAST_BLOCKS_SEARCHED
+    }
+    blocks = {pages: max(round(flash / pages), each.least) for pages, each in searches.items()}
+    errors = {pages: each.error(blocks[pages], policy) for pages, each in searches.items()}
+    least = min(errors.values(), default=math.inf)
+    for pages in [pages for pages, error in errors.items() if error < PAGES_SEARCHED * least]:
+        blocks[pages] = searches[pages].refine(policy, blocks[pages])
+        errors[pages] = searches[pages].error(blocks[pages], policy)
+    ranked = sorted(errors, key=lambda pages: errors[pages])
+    if not ranked or not math.isfinite(errors[ranked[0]]):
+        return first, False, None
+    fits = errors[ranked[0]] <= LARGEST_ERROR
+    limit = (PAGES_FACTOR if fits else CLEARLY_WORSE) * errors[ranked[0]]
+    is_certain = all(errors[pages] > limit for pages in ranked[1:])
+    other = twin.but(pages_per_block=ranked[0])
+    return ranked[0], is_certain, spare_of(WriteSimulator(observations), other)
 
 
 @dataclass(frozen=True)
@@ -331,6 +408,21 @@ class _Search:
 
     def rough_error(self, blocks: int, policy: str) -> float:
         return self.simulator.rough_error(self.twin, blocks, policy)
+
+    def largest_error(self, policy: str, blocks: int) -> float:
+        """Return the largest error of devices that differ by their seed only."""
+        return max(self.simulator.error(self.twin, blocks, policy, seed) for seed in SEEDS)
+
+    def least_error(self, policy: str, blocks: int, limit: float) -> float:
+        """Return the least error of these devices; of the first one if that is far from a limit."""
+        first = self.error(blocks, policy)
+        if not limit <= first <= 2 * limit:
+            return first
+        return min(self.simulator.error(self.twin, blocks, policy, seed) for seed in SEEDS)
+
+    def rough_blocks(self, start: int) -> dict[str, int]:
+        """Return the best numbers of blocks of simulations without time, by policy."""
+        return {policy: self.descend(policy, start) for policy in POLICIES}
 
     def descend(self, policy: str, start: int) -> int:
         """Return the best number of blocks of simulations without time."""
@@ -363,9 +455,11 @@ class _Search:
 
     def equal_range(self, policy: str, blocks: int, limit: float) -> tuple[int, int]:
         """Return the numbers of blocks next to the best one that are hardly worse."""
+        step = max(blocks // RANGE_STEP, 1)
         low = high = blocks
-        while low > self.least and self.error(low - 1, policy) < limit:
-            low -= 1
-        while high < 2 * blocks and self.error(high + 1, policy) < limit:
-            high += 1
+        for _ in range(RANGE_STEPS):
+            if low - step >= self.least and self.error(low - step, policy) < limit:
+                low -= step
+            if self.error(high + step, policy) < limit:
+                high += step
         return low, high

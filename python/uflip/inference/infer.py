@@ -11,12 +11,14 @@ from uflip.errors import UflipError
 from uflip.inference.channels import SPARE_SHARE, Division, complete_channels
 from uflip.inference.collection import (
     ROOMY,
+    SEEDS,
     Period,
     Spare,
     WriteSimulator,
     block_pages,
     erase_ns,
     least_blocks,
+    pages_and_spare,
     period_of,
     spare_of,
 )
@@ -87,7 +89,7 @@ LAYOUT = ("page_bytes", "dies")
 WRONG_MODEL, NO_LAYOUT = 3, 5
 # Probes that another initial state of the same device may change as much; these are simulated with
 # other seeds before a device is refused.
-BY_CHANCE, OTHER_SEEDS = ("overwrite", "overwrite_part"), (2, 3)
+BY_CHANCE = ("overwrite", "overwrite_part")
 # A die with fewer blocks than this has a period of something else.
 LEAST_BLOCKS = 8
 # A family does not fit if its twin's median error on a probe is larger.
@@ -216,7 +218,8 @@ def infer(observations: Observations) -> Inference:
     found |= _by_key(slc_estimates(observations, slc, quick, times.write_page, found["program_ns"]))
     if missing := _missing(found):
         found |= _by_key(_collection_estimates(observations, None, None, None, None))
-        found |= _by_key(cache_estimates(observations, structure, None))
+        behind_slc = slc is not None or exceeds_window(observations)
+        found |= _by_key(cache_estimates(observations, structure, None, behind_slc=behind_slc))
         found |= {key: _no_twin(key, SUSPEND_PROBE) for key in SUSPEND_KEYS}
         if times.transfer is None:
             # Without a twin nothing checks the range of channels that these assume.
@@ -262,7 +265,9 @@ def _with_twin(observations: Observations, found: Found, twin: Twin, layout: _La
     twin = twin if erase is None else twin.but(erase_ns=round(erase.value))
     roomy = ROOMY * least_blocks(observations, twin)
     large = twin.with_capacity(observations.capacity_bytes, roomy)
-    found |= _by_key(suspend_estimates(equal, times, large, simulator))
+    # The policies that relocate the fewest and the most pages.
+    extremes = [large.but(gc=policy) for policy in ("greedy", "random")]
+    found |= _by_key(suspend_estimates(equal, times, extremes, simulator))
     if mapped is not None and found[SUSPEND_KEYS[1]].is_identified:
         why = "reads also wait for the map"
         found |= {SUSPEND_KEYS[1]: Estimate.absent(SUSPEND_KEYS[1], SUSPEND_PROBE, why)}
@@ -272,15 +277,32 @@ def _with_twin(observations: Observations, found: Found, twin: Twin, layout: _La
     if misfits := _misfits(early):
         # No search of caches and spare space can mend this.
         found |= _by_key(_collection_estimates(observations, twin, period, erase, None))
-        found |= _by_key(cache_estimates(observations, layout.structure, None))
+        behind_slc = layout.slc is not None or exceeds_window(observations)
+        without = cache_estimates(observations, layout.structure, None, behind_slc=behind_slc)
+        found |= _by_key(without)
         return _not_fitting(observations, found, misfits, early)
     cache, exact = write_cache_of(simulator, large), period is not None and period.exact
     found |= _by_key(cache_estimates(observations, layout.structure, cache, exact=exact))
     twin = _with_cache(twin, found)
-    spare = None if period is None else spare_of(simulator, twin, regular_fill=period.exact)
+    if period is None:
+        spare = None
+    elif period.exact or mapped is not None:
+        spare = spare_of(simulator, twin)
+    else:
+        pages, is_certain, spare = pages_and_spare(observations, twin)
+        period, twin = replace(period, exact=is_certain), twin.but(pages_per_block=pages)
+        # The slow writes of an irregular fill show more than one erase.
+        erase = None
     blocks = least_blocks(observations, twin) + 2 if spare is None else spare.blocks
     twin = twin.with_capacity(observations.capacity_bytes, blocks)
     twin = twin if spare is None else twin.but(gc=spare.policy)
+    if spare is not None and spare.policy == "random":
+        why = "reads also wait for the erases of random victims"
+        found |= {SUSPEND_KEYS[1]: Estimate.absent(SUSPEND_KEYS[1], SUSPEND_PROBE, why)}
+    elif spare is not None and found[SUSPEND_KEYS[1]].is_identified:
+        others = [twin.but(seed=seed) for seed in SEEDS]
+        found |= _by_key(suspend_estimates(equal, times, others, simulator))
+        twin = _with_suspension(twin, found)
     found |= _by_key(_collection_estimates(observations, twin, period, erase, spare))
     reasons = {
         key: f"{each.reason} ({each.probe})"
@@ -601,7 +623,7 @@ def _checked(observations: Observations, found: Found, twin: Twin) -> Inference:
     errors = _errors(observations, twin)
     misfits = _misfits(errors)
     if misfits and misfits.keys() <= set(BY_CHANCE):
-        others = [_errors(observations, twin.but(seed=seed)) for seed in OTHER_SEEDS]
+        others = [_errors(observations, twin.but(seed=seed)) for seed in SEEDS[1:]]
         chance = {probe for probe in misfits if _spread(probe, errors, *others) > MISFIT}
         misfits = {probe: error for probe, error in misfits.items() if probe not in chance}
         if not misfits:
@@ -669,6 +691,10 @@ def _errors(observations: Observations, twin: Twin, until: str = "") -> tuple[Pr
 
 
 def _error(key: RunKey, simulated: Observation, measured: Observation) -> ProbeError:
-    # Short runs meet a few erases, by chance; long ones are about them.
-    middle = np.mean if key.probe in LONG else np.median
-    return ProbeError(*key, float(middle(simulated.response_ns) / middle(measured.response_ns)) - 1)
+    # Short runs meet a few erases, by chance, and where half of the writes meet one the median is
+    # as uncertain; long ones are about them.
+    mean, middle = (
+        float(statistic(simulated.response_ns) / statistic(measured.response_ns)) - 1
+        for statistic in (np.mean, np.median)
+    )
+    return ProbeError(*key, mean if key.probe in LONG else min(mean, middle, key=abs))

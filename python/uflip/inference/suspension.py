@@ -6,7 +6,8 @@
                      suspend   short, or the time to stop; nearly none longer
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -24,7 +25,9 @@ SHORT_SHARE, LONG_SHARE = 0.02, 0.6
 # second at least.
 LEAST_WAITS, FEW_LONG, MANY_LONG = 20, 0.1, 0.25
 # Change of the time to stop in the last step of its search, at most [of the time].
-CONVERGED = 0.02
+CONVERGED, STEPS = 0.02, 3
+# Error of a simulated wait, the sum of ten steps in whole nanoseconds [ns].
+MODEL_NS = 5.0
 # Without a limit that a probe shows [times].
 SUSPENSIONS = 16
 KEYS = ("suspends_programs", "program_suspend_ns")
@@ -46,9 +49,12 @@ def suspends(waits: Floats, program_ns: float) -> bool | None:
 
 
 def suspend_estimates(
-    observations: Observations, times: Times, twin: Twin, simulator: WriteSimulator
+    observations: Observations, times: Times, twins: Sequence[Twin], simulator: WriteSimulator
 ) -> Iterator[Estimate]:
-    """Yield whether programs are suspended, and the time until one has stopped."""
+    """Yield whether programs are suspended, and the time until one has stopped.
+
+    The interval contains what each of the twins, which differ by their relocations, needs.
+    """
     whole = times.flash
     base = None
     sizes = observations.by_value("read_size", "RR")
@@ -69,7 +75,7 @@ def suspend_estimates(
         yield Estimate.absent(KEYS[1], PROBE, "programs are not suspended")
         return
     assert base is not None
-    stop = _stop_ns(waits, base, times, twin, simulator)
+    stop = _stop_ns(waits, base, times, twins, simulator)
     if stop is None:
         yield Estimate.absent(KEYS[1], PROBE, "no simulated suspension repeats the waits")
     else:
@@ -88,14 +94,27 @@ def suspended(twin: Twin, stop_ns: float) -> Twin:
 
 
 def _stop_ns(
-    waits: Floats, base_ns: float, times: Times, twin: Twin, simulator: WriteSimulator
+    waits: Floats, base_ns: float, times: Times, twins: Sequence[Twin], simulator: WriteSimulator
 ) -> Interval | None:
     """Return the time to stop with which simulated waits have the same middle as the measured."""
+    stops = [_stop_with(waits, base_ns, times, twin, simulator) for twin in twins]
+    found = [stop for stop in stops if stop is not None]
+    if not found:
+        return None
+    low = min(each.value - each.half for each in found)
+    high = max(each.value + each.half for each in found)
+    value = found[0].value
+    return Interval(value, max(value - low, high - value))
+
+
+def _stop_with(
+    waits: Floats, base_ns: float, times: Times, twin: Twin, simulator: WriteSimulator
+) -> Interval | None:
     assert times.write_page is not None
     short = SHORT_SHARE * times.write_page.value
     measured = median_of(waits[waits > short])
-    stop, difference = measured.value, 0.0
-    for _ in range(3):
+    stop, half, difference = measured.value, measured.half, 0.0
+    for _ in range(STEPS):
         try:
             (run,) = simulator.run(suspended(twin, stop), [PROBE])
         except UflipError:
@@ -103,7 +122,11 @@ def _stop_ns(
         simulated = run.response_ns[~run.is_write] - base_ns
         if not np.any(simulated > short):
             return None
-        difference = measured.value - float(np.median(simulated[simulated > short]))
+        middle = median_of(simulated[simulated > short])
+        difference, half = measured.value - middle.value, math.hypot(measured.half, middle.half)
         stop = max(stop + difference, 1.0)
     # Waits that hardly depend on the time to stop do not identify it.
-    return None if abs(difference) > CONVERGED * stop else Interval(stop, measured.half)
+    # Nor do those of which the short ones are left out.
+    if abs(difference) > CONVERGED * stop or stop < short:
+        return None
+    return Interval(stop, math.hypot(half, difference, MODEL_NS))

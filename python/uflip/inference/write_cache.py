@@ -34,7 +34,7 @@ CLIFF_FACTOR, CLIFF_SHARE, TOGETHER = 1.5, 0.25, 4
 # Error of a size if the erases of the device are not known, and the widest interval [times].
 MARGIN, WIDEST = 0.15, 2
 # Error of a cache that drains meanwhile, because the blocks that were erased before are not known.
-DRAIN_ERROR = 0.02
+DRAIN_ERROR = 0.05
 # Cached writes are faster than durable ones by this factor.
 CACHED_FACTOR = 0.8
 # Bursts are compared by the writes around the cliff, one by one, and as a whole in parts. A setting
@@ -135,8 +135,8 @@ class _CacheSearch:
         ]
         return float(np.mean(errors)) if errors else math.inf
 
-    def late(self, flush: str, at: int) -> Callable[[int], int]:
-        """Return by how many writes the cliffs of a run are later than the measured ones, by size.
+    def late(self, flush: str, at: int, burst: int) -> Callable[[int], int]:
+        """Return by how many writes the cliff of a burst is later than the measured one, by size.
 
         A burst without a cliff counts as one with a cliff behind its end.
         """
@@ -145,12 +145,10 @@ class _CacheSearch:
             made = self.simulate(units, flush)
             if not made:
                 return -1
-            simulated = [cliff_of(times) for times in bursts(made[at])]
-            lengths = [len(times) for times in bursts(self.measured[at])]
-            return sum(
-                (n if one is None else one) - (n if other is None else other)
-                for one, other, n in zip(simulated, self.cliffs[at], lengths, strict=True)
-            )
+            times = bursts(made[at])[burst]
+            end = len(bursts(self.measured[at])[burst])
+            simulated, known = cliff_of(times), self.cliffs[at][burst]
+            return (end if simulated is None else simulated) - (end if known is None else known)
 
         return distance
 
@@ -203,21 +201,31 @@ def _sizes(search: _CacheSearch, flush: str) -> Iterator[WriteCache]:
         bracket = bounds(search.measured[at], search.unit)
         if bracket is None:
             continue
-        later = search.late(flush, at)
         least = search.page // search.unit
         most = max(2 * bracket[1] // search.unit, least + 1)
-        low = _first(later, 0, least, most)
-        high = _first(later, 1, low, most) - 1
+        ranges = []
+        for burst in range(len(search.cliffs[at])):
+            later = search.late(flush, at, burst)
+            first = _first(later, 0, least, most)
+            ranges.append((first, max(_first(later, 1, first, most) - 1, first)))
+        # Bursts that disagree have an error that the twin does not contain.
+        low, high = max(first for first, _ in ranges), min(last for _, last in ranges)
+        if low > high:
+            low, high = high, low
         # Units that a page gathered before the burst have places, too.
         low, high = max(low - search.buffered, least), max(high, low) + search.buffered
         if flush == EAGER:
             low, high = math.floor((1 - DRAIN_ERROR) * low), math.ceil((1 + DRAIN_ERROR) * high)
-        usual = 1 << (high * search.unit).bit_length() - 1
-        inside = low * search.unit <= usual
-        size = usual if inside else (low + high) // 2 * search.unit
+        size = _usual(low * search.unit, high * search.unit, search.unit)
         error = search.error(size // search.unit, flush)
         yield WriteCache(size, low * search.unit, high * search.unit, flush, error)
         return
+
+
+def _usual(low: int, high: int, unit: int) -> int:
+    """Return the power of two in a range of sizes, or its middle in whole units [bytes]."""
+    usual = 1 << high.bit_length() - 1
+    return usual if usual >= low else (low + high) // 2 // unit * unit
 
 
 def _first(later: Callable[[int], int], least: int, low: int, high: int) -> int:
@@ -237,10 +245,12 @@ def cache_estimates(
     found: WriteCache | None,
     *,
     exact: bool = False,
+    behind_slc: bool = False,
 ) -> Iterator[Estimate]:
     """Yield size, policy and rate of the write cache, or why they are not identified.
 
     `exact` states that the erases of the twin are those of the device; others drain another way.
+    Behind an SLC cache (`behind_slc`) a cliff without a twin may be that of the SLC cache.
     """
     runs = [run for key, run in observations.runs.items() if key.probe == PROBE]
     if not runs:
@@ -248,12 +258,14 @@ def cache_estimates(
             yield Estimate.absent(key, PROBE, "the bursts were not made")
         return
     if found is None:
-        yield _bounded(observations, structure, runs)
+        yield _bounded(observations, structure, runs, behind_slc=behind_slc)
     else:
         is_exact = exact and found.error <= FITTING
         margin = 0.0 if is_exact or not found.size else MARGIN
         low, high = (1 - margin) * found.low, (1 + margin) * found.high
-        yield Estimate("write_cache_bytes", found.size, low, high, PROBE)
+        unit = structure.mapping_unit or 1
+        size = found.size and _usual(round(low), round(high), unit)
+        yield Estimate("write_cache_bytes", size, low, high, PROBE)
     if found is not None and found.size and found.flush:
         yield Estimate("flush", found.flush, probe=PROBE)
     elif found is not None and found.size:
@@ -263,7 +275,13 @@ def cache_estimates(
     yield _drain(runs)
 
 
-def _bounded(observations: Observations, structure: Structure, runs: list[Observation]) -> Estimate:
+def _bounded(
+    observations: Observations,
+    structure: Structure,
+    runs: list[Observation],
+    *,
+    behind_slc: bool,
+) -> Estimate:
     """Return the size that follows from the cliff alone: it may drain meanwhile, or not."""
     key = "write_cache_bytes"
     cached = [run for run in runs if is_cached(observations, run)]
@@ -271,6 +289,8 @@ def _bounded(observations: Observations, structure: Structure, runs: list[Observ
         return Estimate.absent(key, PROBE, "durable writes show no flash: they may be cached, too")
     if not cached:
         return Estimate(key, 0, 0, 0, PROBE, "writes are as slow as durable ones")
+    if behind_slc:
+        return Estimate.absent(key, PROBE, "the cliff may be that of the SLC cache")
     unit = structure.mapping_unit or 0
     # Small writes may take a unit each, whose size is then needed.
     whole = [run for run in cached if unit or run.io_size >= LARGE]

@@ -26,7 +26,7 @@ from uflip.spec import Spec
 
 VARYING = Varying("overwrite_part", "target_size", "bytes")
 # Written bytes, in percent of the device, and the part that they are written to.
-WRITTEN_PERCENT = 50
+WRITTEN_PERCENT = 40
 PART = 8
 
 
