@@ -61,6 +61,8 @@ EXACT = {
     "one pass": "[a]\nrw=write\nbs=16k\nsize=256k\noffset=64k\n",
     "fewer": "[a]\nrw=read\nsize=1m\nnumber_ios=20\n",
     "several passes": "[a]\nrw=read\nsize=64k\nio_size=256k\n",
+    "size of reads alone": "[a]\nrw=write\nbs=8k,\nsize=64k\nnumber_ios=0\n",
+    "size of writes alone": "[a]\nrw=readwrite\nrwmixread=0\nbs=,8k\nsize=64k\nio_size=0\n",
     "pauses": "[a]\nrw=read\nsize=64k\nthinktime=1ms\nthinktime_blocks=4\n",
 }
 RANDOM = {
@@ -122,6 +124,9 @@ def test_options_hold_from_global_on(workdir: Path) -> None:
         ("[a]\nrw=sideways\nsize=1m\n", ["rw=sideways"]),
         ("[a]\nrw=randrw\nsize=1m\nthinktime=5\n", ["thinktime=5"]),
         ("[a]\nsize=1m\niodepth=4\nioengine=libaio\nthinktime=5\n", ["thinktime_blocks_type"]),
+        ("[a]\nrw=randrw\nsize=1m\nrate_iops=500,\n", ["rate_iops=500,"]),
+        ("[a]\nrw=read\nsize=1m\nrate_iops=500\nthinktime=5\n", ["thinktime=5", "rate_iops"]),
+        ("[a]\nrw=read\nsize=1m\nioengine=net\n", ["ioengine=net"]),
         ("rw=read\n", ["line 1", "section"]),
         ("[global]\nrw=read\n", ["no job"]),
         ("[a]\nrw=randread\nsize=1m\nrandom_distribution=pareto:0.9\n", ["pareto"]),

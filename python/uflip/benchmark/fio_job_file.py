@@ -19,7 +19,6 @@ Without norandommap fio makes each random address once; uflip draws them indepen
 import os
 import re
 from collections.abc import Callable, Mapping
-from itertools import repeat
 from pathlib import Path
 
 from uflip import spec
@@ -31,23 +30,24 @@ KIND = DocumentKind("job file of fio", 1 << 20, "name a job file of fio", UsageE
 GLOBAL = "global"
 IGNORED = (
     "allow_file_create", "allow_mounted_write", "create_on_open", "description", "direct",
-    "filename", "group_reporting", "ioengine", "lat_percentiles", "log_offset", "name",
+    "filename", "group_reporting", "lat_percentiles", "log_offset", "name",
     "norandommap", "percentile_list", "randrepeat", "refill_buffers", "thread",
     "write_bw_log", "write_iops_log", "write_lat_log",
 )  # fmt: skip
-"""Options without an effect on the I/Os: direct I/O and an engine with a queue are uflip's own."""
+"""Options without an effect on the I/Os: direct I/O is uflip's own."""
 MEANINGS = {
     "rw": "read, write, trim, randread, randwrite, randtrim, rw, randrw; also readwrite",
-    "bs": "size of an I/O, or of reads and writes (4k,64k); also blocksize",
+    "bs": "size of an I/O, or of reads, writes and trims (4k,64k); also blocksize",
     "size": "length of the target space",
     "offset": "its beginning",
     "io_size": "bytes to make; by default size",
     "number_ios": "I/Os to make, if they are fewer",
+    "ioengine": "a synchronous engine, with a queue depth of 1, or an asynchronous one",
     "iodepth": "queue depth, with an asynchronous engine",
     "numjobs": "copies of the job, side by side",
     "offset_increment": "distance of the target spaces of the copies",
     "rwmixread": "share of reads in a mix [%]; also rwmixwrite",
-    "rate_iops": "arrivals a second, or of reads and writes (350,150)",
+    "rate_iops": "arrivals a second, or of reads, writes and trims (350,150)",
     "rate_process": "linear or poisson",
     "thinktime": "pause [us]",
     "thinktime_blocks": "I/Os between two pauses",
@@ -67,7 +67,12 @@ _CONTENT = {
     "buffer_compress_percentage": "compress_percent", "dedupe_percentage": "duplicate_percent",
 }  # fmt: skip
 _ALIASES = {"readwrite": "rw", "blocksize": "bs"}
-_SYNCHRONOUS = ("sync", "psync", "vsync", "pvsync", "pvsync2")
+_SYNCHRONOUS = ("sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice")
+_ASYNCHRONOUS = (
+    "io_uring", "io_uring_cmd", "libaio", "libzbc", "posixaio", "sg", "solarisaio", "windowsaio",
+    "xnvme",
+)  # fmt: skip
+_DIRECTIONS = ("read", "write", "trim")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _US_NS = {"": 1000, "us": 1000, "usec": 1000, "ns": 1, "ms": 10**6, "msec": 10**6, "s": 10**9,
           "m": 60 * 10**9}  # fmt: skip
@@ -136,7 +141,7 @@ class _Job:
         return [self._pattern(copy * step, copy) for copy in range(copies)]
 
     def _pattern(self, shift: int, copy: int) -> Basic | Mix:
-        rw = self._options.get("rw", "read")
+        rw = self._options.get("rw", "read").replace("readwrite", "rw")
         is_random = rw.startswith("rand")
         direction = rw.removeprefix("rand")
         location = self._location(rw) if is_random else {"location": "sequential"}
@@ -150,10 +155,14 @@ class _Job:
         if (depth := self._depth()) > 1:
             common["queue_depth"] = depth
         if direction == "rw":
-            return self._mix(location | place, common)
-        if direction not in ("read", "write", "trim"):
+            reads = self._number("rwmixread", 100 - self._number("rwmixwrite", 50))
+            if 0 < reads < 100:
+                return self._mix(reads, location | place, common)
+            direction = "read" if reads else "write"
+        if direction not in _DIRECTIONS:
             raise self._wrong("rw", MEANINGS["rw"])
-        io_size = self._sizes()[0 if direction != "write" else 1]
+        number = _DIRECTIONS.index(direction)
+        io_size = self._each("bs", "4k")[number]
         return spec.basic(
             direction,
             io_size=io_size,
@@ -162,17 +171,17 @@ class _Job:
             **place,
             **common,
             **(self._content() if direction == "write" else {}),
-            **self._times(self._rates()[0 if direction != "write" else 1]),
+            **self._times(self._each("rate_iops", "0")[number]),
         )
 
-    def _mix(self, place: Table, common: Table) -> Mix:
-        if "thinktime" in self._options:
+    def _mix(self, reads: int, place: Table, common: Table) -> Mix:
+        if self._duration("thinktime", 0):
             raise self._wrong("thinktime", "no pauses in a mix of reads and writes")
-        sizes, rates = self._sizes(), self._rates()
-        reads = 100 - self._number("rwmixwrite", 50)
-        reads = self._number("rwmixread", reads)
+        sizes, rates = self._each("bs", "4k")[:2], self._each("rate_iops", "0")[:2]
+        if any(rates) and not all(rates):
+            raise self._wrong("rate_iops", "a rate of reads and one of writes, or none")
         times: Table = {}
-        if rates[0] and rates[1]:
+        if any(rates):
             # A rate holds for each direction, and decides the mix.
             times = self._times(rates[0] + rates[1])
             reads = round(100 * rates[0] / (rates[0] + rates[1]))
@@ -191,7 +200,7 @@ class _Job:
         """Return random writes at the write pointers of zones."""
         if rw != "randwrite":
             raise self._wrong("rw", "randwrite, or sequential I/Os, with zonemode=zbd")
-        size = self._sizes()[1]
+        size = self._each("bs", "4k")[1]
         zones: Table = {"location": "zones", "random_turns": 1}
         for option, name in (("zonesize", "zone_ios"), ("zonecapacity", "zone_capacity_ios")):
             if option in self._options:
@@ -231,21 +240,25 @@ class _Job:
     def _depth(self) -> int:
         """Return the queue depth; synchronous engines, such as fio's default, have 1."""
         engine = self._options.get("ioengine", "psync")
+        if engine not in _SYNCHRONOUS + _ASYNCHRONOUS:
+            raise self._wrong("ioengine", ", ".join(_SYNCHRONOUS + _ASYNCHRONOUS))
         return 1 if engine in _SYNCHRONOUS else self._number("iodepth", 1)
 
     def _times(self, rate: int) -> Table:
+        pause = self._duration("thinktime", 0)
+        if rate and pause:
+            raise self._wrong("thinktime", "either rate_iops or thinktime")
         if rate:
             process = self._options.get("rate_process", "linear")
             if process not in ("linear", "poisson"):
                 raise self._wrong("rate_process", MEANINGS["rate_process"])
             time = "fixed" if process == "linear" else process
             return {"time": time, "interval": round(_NS_PER_S / rate)}
-        if "thinktime" not in self._options:
+        if not pause:
             return {}
         by_issue = self._options.get("thinktime_blocks_type", "complete") == "issue"
         if self._depth() > 1 and not by_issue:
             raise self._wrong("thinktime_blocks_type", "issue, with a queue")
-        pause = self._duration("thinktime")
         blocks = self._number("thinktime_blocks", 1)
         return {"time": "pause", "pause": pause} if blocks == 1 else {
             "time": "burst", "burst": blocks, "pause": pause,
@@ -253,25 +266,20 @@ class _Job:
 
     def _count(self, io_size: int) -> int:
         """Return the number of I/Os: one pass of the space unless another one is given."""
-        count = self._size("io_size", self._size("size")) // io_size
-        return max(1, min(count, self._number("number_ios", count)))
+        count = (self._size("io_size", 0) or self._size("size")) // io_size
+        return max(1, min(count, self._number("number_ios", 0) or count))
 
-    def _sizes(self) -> tuple[int, int]:
-        """Return the sizes of reads and writes [bytes]."""
-        sizes = [self._parse("bs", text, _bytes) for text in self._pair("bs", "4k")]
-        return sizes[0], sizes[1]
+    def _each(self, option: str, default: str) -> list[int]:
+        """Return the numbers of reads, writes and trims.
 
-    def _rates(self) -> tuple[int, int]:
-        """Return the arrivals of reads and writes a second; 0: as fast as possible."""
-        rates = [self._parse("rate_iops", text, _bytes) for text in self._pair("rate_iops", "0")]
-        return rates[0], rates[1]
-
-    def _pair(self, option: str, default: str) -> tuple[str, str]:
-        values = self._options.get(option, default).split(",")
-        if len(values) > 2:
-            raise self._wrong(option, "one value, or those of reads and writes")
-        first, second = values if len(values) > 1 else repeat(values[0], 2)
-        return first, second or first
+        As in fio, the last one holds for the others, unless a comma follows it; these then have the
+        default.
+        """
+        values = [text.strip() for text in self._options.get(option, default).split(",")]
+        if len(values) > len(_DIRECTIONS):
+            raise self._wrong(option, MEANINGS[option])
+        values += [values[-1]] * (len(_DIRECTIONS) - len(values))
+        return [self._parse(option, text or default, _bytes) for text in values]
 
     def _number(self, option: str, default: int) -> int:
         return self._parse(option, self._options.get(option, str(default)), _whole)
@@ -286,8 +294,8 @@ class _Job:
             )
         return self._parse(option, self._options.get(option, str(default)), _bytes)
 
-    def _duration(self, option: str) -> int:
-        return self._parse(option, self._options[option], _duration_ns)
+    def _duration(self, option: str, default: int) -> int:
+        return self._parse(option, self._options.get(option, str(default)), _duration_ns)
 
     def _parse(self, option: str, text: str, parse: Callable[[str], int | None]) -> int:
         value = parse(text)
