@@ -21,18 +21,19 @@ DEVICE = "sim:demo?blocks_per_die=64"
 PRINTING = {"--json", "--quiet", "--force"}
 FILES = {"--out", "--trace", "--csv", "--save"}  # what Python gets as a value
 ELSEWHERE = {"--no-cache": "uflip.device.cache.switched_off", "--resume": "uflip.resume"}
+LIVE = {"--live", "--every"}  # Device.run
 SEVERAL_DEVICES = {"--together", "--jobs", "--workers", "--scheduler"}
 ONLY_TYPED: dict[str, set[str]] = {
-    "run": SEVERAL_DEVICES,
+    "run": SEVERAL_DEVICES | LIVE,
+    "replay": LIVE,
     "plan": {"--runs", "--suites", "--fio-job"},
-    "pattern": {
+    "pattern": LIVE
+    | {
         "--spec",
         "--fio-job",
         "--preset",
         "--batches",
         "--inside",
-        "--live",
-        "--every",  # Device.run
         "--find",
         "--mean",
         "--p50",

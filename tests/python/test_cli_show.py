@@ -5,6 +5,7 @@ import io
 import json
 import math
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from command_line import start, uflip, unchanged
 
 from uflip.device.opener import open_device
 from uflip.errors import UsageError
+from uflip.results import Results
 from uflip.results.time_rows import COLUMNS, time_rows
 from uflip.spec import baseline
 
@@ -268,3 +270,35 @@ def test_live_lines_are_one_for_each_interval() -> None:
     assert sum(int(row.split()[2]) for row in rows[:-1]) <= 200
     refused = uflip("pattern", DEVICE, "--pattern", "RR", "--every", "1s")
     assert (refused.code, "--live" in refused.err) == (2, True)
+
+
+def test_live_rows_of_a_benchmark_count_each_run(workdir: Path) -> None:
+    """The rows of each run add up to its I/Os and bytes, as its stored trace has them."""
+    Path("trace.iolog").write_text(
+        "fio version 2 iolog\nf add\nf open\n"
+        + "".join(f"f write {4096 * number} 4096\n" for number in range(300))
+    )
+    live = ("--live", "--every", "5ms", "--json", "--out", "r")
+    for verb in (
+        ("replay", "trace.iolog", DEVICE),
+        ("run", DEVICE, "--scale", "quick", "--only", "order", "--state", "as-is"),
+    ):
+        outcome = uflip(*verb, *live)
+        assert outcome.code == 0, outcome.err
+        *lines, last = map(json.loads, outcome.out.splitlines())
+        assert last["results"] == "r"
+        counted: dict[str, list[int]] = {}
+        for line in lines:
+            total = counted.setdefault(line["run"], [0, 0])
+            total[0] += line["row"]["ios"]
+            total[1] += line["row"]["bytes"]
+        runs = Results.load("r").runs
+        traces = {run.id: run.trace() for run in runs if run.micro_benchmark != "interference"}
+        assert counted == {
+            name: [len(trace), trace.bytes_read + trace.bytes_written]
+            for name, trace in traces.items()
+        }
+        for wrong in (("--resume", "r", "--live"), (DEVICE, "null", "--every", "1s")):
+            refused = uflip("run", *wrong)
+            assert (refused.code, "--live" in refused.err) == (2, True)
+        shutil.rmtree("r")

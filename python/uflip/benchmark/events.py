@@ -7,8 +7,9 @@ from uflip._native import Column
 from uflip.benchmark.estimate import PlanEstimate
 from uflip.benchmark.plan import Plan
 from uflip.benchmark.state import Enforcement
-from uflip.data.device import DeviceWear
+from uflip.data.device import DeviceInfo, DeviceWear
 from uflip.microbench.experiment import PlannedRun
+from uflip.native_wait import LiveRows as Rows
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,16 @@ class RunProgress:
 
 
 @dataclass(frozen=True)
+class LiveRows:
+    """New rows of a run under way; see `uflip.results.time_rows.live_rows`."""
+
+    index: int
+    run: PlannedRun
+    device: DeviceInfo
+    rows: Rows
+
+
+@dataclass(frozen=True)
 class RunFinished:
     """A run is finished and stored. `taken_ns` is on the wall clock, with the pause before it."""
 
@@ -56,7 +67,7 @@ class PlanGrew:
     plan: Plan
 
 
-RunEvent = PlanGrew | ResetProgress | RunStarted | RunProgress | RunFinished
+RunEvent = PlanGrew | ResetProgress | RunStarted | RunProgress | LiveRows | RunFinished
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -42,6 +43,7 @@ from uflip.benchmark.calibration import Calibration, measure_harness
 from uflip.benchmark.cost import wear_of
 from uflip.benchmark.estimate import estimate
 from uflip.benchmark.events import (
+    LiveRows,
     OnEvent,
     PlanGrew,
     ResetProgress,
@@ -75,6 +77,7 @@ from uflip.device.identity import (
 from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
 from uflip.microbench import has_rounds, own_durability
 from uflip.microbench.experiment import PlannedRun, run_seed
+from uflip.native_wait import OnLive
 from uflip.results import ResultsWriter, host_provenance
 from uflip.results.initial_manifest import manifest_of, processor_time
 from uflip.results.state_record import StateRecord
@@ -233,6 +236,9 @@ def execute(
                 calibration,
                 history,
                 report_progress,
+                on_live=None
+                if device.live_ns is None
+                else partial(_report, LiveRows, on_event, index, run, device.info),
                 previous_status=status_before,
                 spool=writer.spool,
             )
@@ -313,6 +319,7 @@ def _make(
     history: History,
     on_progress: Callable[[int, int, int], None],
     *,
+    on_live: OnLive | None,
     previous_status: TargetStatus | None,
     spool: Path,
 ) -> tuple[list[_FinishedRun], TargetStatus | None]:
@@ -342,6 +349,7 @@ def _make(
                 spool=spool,
                 samples=has_rounds(run),
                 durability=own_durability(run),
+                on_live=on_live,
             )
         ]
         while (longer := calibration.longer_baseline(run, traces)) is not None:
@@ -424,11 +432,11 @@ def _refresh(plan: Plan, device: Device, history: History, run: PlannedRun, size
 
 
 def _report(
-    kind: type[ResetProgress | RunProgress],
+    kind: type[ResetProgress | RunProgress | LiveRows],
     on_event: Callable[[RunEvent], None],
     index: int,
     run: PlannedRun,
-    *progress: int,
+    *progress: Any,
 ) -> None:
     on_event(kind(index, run, *progress))
 

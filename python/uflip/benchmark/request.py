@@ -65,6 +65,7 @@ class BenchmarkRequest:
     completion: str | None = None
     power: str | None = None
     sacrifice: str | None = None  #: CHANNEL:LUN:BLOCK of an open-channel device, to be worn out.
+    live_ns: int | None = None  #: Interval of the rows in `LiveRows` [ns]; None: no such events.
     inside: bool = False  #: Whether a device log is recorded with each run of a simulated device.
 
     def __post_init__(self) -> None:
@@ -137,7 +138,7 @@ class BenchmarkRequest:
             power=self.power,
             writable=writable,
         )
-        opened.looks_inside = self.inside
+        opened.looks_inside, opened.live_ns = self.inside, self.live_ns
         return opened
 
     def resolved_durability(self) -> str:

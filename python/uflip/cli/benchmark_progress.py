@@ -25,6 +25,7 @@ from uflip.benchmark.events import (
     FileBegins,
     FileProgress,
     JobsBegin,
+    LiveRows,
     RunsBegin,
     StateBegins,
     StateProgress,
@@ -33,8 +34,10 @@ from uflip.benchmark.events import (
 )
 from uflip.cli.progress import IoRate, Sink, check_interval, display
 from uflip.cli.terminal import echo
+from uflip.cli.time_rows import live_printer
 from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.labels import format_value
+from uflip.native_wait import OnLive
 from uflip.units import format_count, format_duration_ns, format_size
 
 
@@ -44,10 +47,11 @@ class BenchmarkProgress:
     Raises UsageError as `uflip.cli.progress.check_interval` does.
     """
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, as_json: bool = False) -> None:
         if not quiet:
             check_interval()
-        self._quiet = quiet
+        self._quiet, self._as_json = quiet, as_json
+        self._live: tuple[str, OnLive] | None = None
         self._display = ExitStack()
         self._sink: Sink | None = None
         self._plan: PlanProgress | None = None
@@ -55,8 +59,12 @@ class BenchmarkProgress:
 
     def __call__(self, event: BenchmarkEvent) -> None:
         """Show an event."""
-        if self._quiet:
-            return
+        if isinstance(event, LiveRows):
+            self._show_rows(event)
+        elif not self._quiet:
+            self._show(event)
+
+    def _show(self, event: BenchmarkEvent) -> None:
         if isinstance(event, FileBegins | FileProgress | DeviceBegins | DeviceProgress):
             self._show_opening(event)
         elif isinstance(event, TraceRead):
@@ -79,6 +87,13 @@ class BenchmarkProgress:
             self._plan(event)
         else:
             self._show_job(event)
+
+    def _show_rows(self, event: LiveRows) -> None:
+        """Print rows of a run, below its name and the head."""
+        name = event.run.id
+        if self._live is None or self._live[0] != name:
+            self._live = name, live_printer(event.device, as_json=self._as_json, run=name)
+        self._live[1](event.rows)
 
     def _show_opening(
         self, event: FileBegins | FileProgress | DeviceBegins | DeviceProgress

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from uflip import signals
 from uflip._native import Trace
 from uflip.cli.find import find_and_print, find_options, load_target
 from uflip.cli.options import (
@@ -22,7 +23,6 @@ from uflip.cli.options import (
     json_option,
     no_cache_option,
     quiet_option,
-    read_duration,
     save_device,
     save_option,
     trace_output,
@@ -38,7 +38,7 @@ from uflip.cli.preset import (
     run_preset,
 )
 from uflip.cli.terminal import echo, echo_json, echo_pairs
-from uflip.cli.time_rows import RowOptions, live_printer
+from uflip.cli.time_rows import live_interval, live_options, live_printer
 from uflip.data.device import DeviceInfo, twin_text
 from uflip.data.document import DocumentKind, Table, decode, read_document
 from uflip.data.run import ModeDocument, OneRun, SeriesDocument, StopDocument
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from uflip.data.run import RunFacts
     from uflip.data.spec import Spec
     from uflip.device.handle import Device
-    from uflip.native_wait import OnProgress
+    from uflip.native_wait import OnLive, OnProgress
 
 
 EPILOG = """\b
@@ -127,17 +127,7 @@ fio_job_option = click.option(
     help="Record internal events of a simulated device, and store the run as a new result folder, "
     "for the explorer.",
 )
-@click.option(
-    "--live",
-    is_flag=True,
-    help="Print a line for each second during the run; with --json, a line of JSON.",
-)
-@click.option(
-    "--every",
-    callback=read_duration,
-    metavar="DURATION",
-    help="Interval of the lines of --live, on the device's clock.  [default: 1s]",
-)
+@live_options
 @save_option
 @force_option
 @add_options(VERIFY, *OPENED)
@@ -165,7 +155,7 @@ def command(
 ) -> None:
     """Execute one I/O pattern on DEVICE and print its response times."""
     others = {"preset": preset, "trace": trace_file, "inside": inside, "save": save, "live": live}
-    rows = _live_rows(every, live=live, preset=preset, as_json=as_json)
+    live_ns = live_interval(every, live=live, preset=preset)
     target = load_target(find, parameters, others)
     opening = {option.field: parameters.pop(option.field) for option in OPENED}
     if preset is not None and opening["durability"] is None:
@@ -179,7 +169,6 @@ def command(
     if target is not None:
         find_and_print(device, spec, target, opening, quiet=quiet, as_json=as_json)
         return
-    from uflip import signals
     from uflip.benchmark.prepare import open_watched
     from uflip.cli.benchmark_progress import BenchmarkProgress
     from uflip.cli.progress import run_display
@@ -197,12 +186,13 @@ def command(
         with BenchmarkProgress(quiet=quiet or as_json) as progress:
             opened = open_watched(device, info, progress, **opening)
         with opened, run_display(quiet=quiet or as_json or live, simulated=info.simulated) as show:
-            info = opened.info
+            info, opened.live_ns = opened.info, live_ns
+            on_live = None if live_ns is None else live_printer(info, as_json=as_json)
             if preset is not None:
                 batches_run = run_preset(opened, spec, batches, trace_file, show, force=force)
             else:
                 trace, drive, disturbances = _run_undisturbed(
-                    opened, spec, show, trace_file, inside, device=device, verify=verify, live=rows
+                    opened, spec, show, trace_file, inside, verify=verify, on_live=on_live
                 )
                 _store_result(opened, complete, trace, inside)
             if save is not None:
@@ -214,23 +204,6 @@ def command(
         write_trace(trace, trace_output(trace_file, force=force))
     document: OneRun = {**describe(trace, info, opened.durability, opened.power_record), **drive}
     _print_result(document, disturbances, device, as_json=as_json, in_one_line=live)
-
-
-def _live_rows(
-    every: int | None, *, live: bool, preset: str | None, as_json: bool
-) -> RowOptions | None:
-    """Return the options of the rows during the run; None without them."""
-    if live and preset is None and every != 0:
-        return RowOptions(every=every or 10**9, as_csv=False, as_json=as_json)
-    if not live and every is None:
-        return None
-    raise UsageError(
-        "Lines during a run need one pattern and an interval",
-        where="--live, --every",
-        got="--every without --live" if not live else f"--preset {preset}" if preset else "0",
-        allowed="--live, or --live --every DURATION above 0, without --preset",
-        action="give --live --every 1s",
-    )
 
 
 def _requested_spec(
@@ -378,9 +351,8 @@ def _run_undisturbed(
     trace_file: Path | None,
     inside: Path | None,
     *,
-    device: str,
     verify: bool,
-    live: RowOptions | None,
+    on_live: "OnLive | None",
 ) -> "tuple[Trace, RunFacts, dict[str, int]]":
     """Run the pattern, as `_run_once`; also return the accesses of other programs meanwhile."""
     from uflip.device.identity import check_target as check_unchanged
@@ -388,9 +360,9 @@ def _run_undisturbed(
 
     spool = spool_folder(opened.info, trace_file or inside)
     before = opened.target_status()
-    trace, drive = _run_once(opened, spec, show, spool, inside, verify=verify, live=live)
+    trace, drive = _run_once(opened, spec, show, spool, inside, verify=verify, on_live=on_live)
     after = opened.target_status()
-    check_unchanged(before, after, device)
+    check_unchanged(before, after, opened.url)
     counts = count_disturbances(before, after, [trace], buffered=opened.info.buffered)
     return trace, drive, counts
 
@@ -403,18 +375,16 @@ def _run_once(
     inside: Path | None,
     *,
     verify: bool,
-    live: RowOptions | None,
+    on_live: "OnLive | None",
 ) -> "tuple[Trace, RunFacts]":
     """Run the pattern; return its trace, and the change of the drive's counters."""
     from uflip.data.counters import change_of
 
     before = opened.drive_counters()
     opened.looks_inside = inside is not None
-    printer = None if live is None else live_printer(opened.info, as_json=live.as_json)
     trace = opened.run(
-        spec, show, spool=spool, in_pieces=inside is None, verify=verify,
-        live_ns=None if live is None else live.every, on_live=printer,
-    )  # fmt: skip
+        spec, show, spool=spool, in_pieces=inside is None, verify=verify, on_live=on_live
+    )
     after = opened.drive_counters()
     more: RunFacts = {}
     if trace.verified_sectors is not None:

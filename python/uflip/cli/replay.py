@@ -20,6 +20,7 @@ from uflip.cli.options import (
 )
 from uflip.cli.show import show_results
 from uflip.cli.terminal import echo, echo_table
+from uflip.cli.time_rows import live_interval, live_options
 from uflip.options import FIT, REPLAY
 from uflip.units import format_duration_ns
 
@@ -55,6 +56,7 @@ their recorded times, and response times count from the arrival.
     "--queue-depth.",
 )
 @add_options(*REPLAY)
+@live_options
 @no_cache_option
 @quiet_option
 @json_option
@@ -64,6 +66,8 @@ def command(
     device: str | None,
     out: Path | None,
     resume: Path | None,
+    live: bool,
+    every: int | None,
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -77,6 +81,7 @@ def command(
     from uflip.benchmark.events import BenchmarkEvent, TraceRead
     from uflip.cli.benchmark_progress import BenchmarkProgress
 
+    live_ns = live_interval(every, live=live, resume=resume)
     fit = {option.field: options.pop(option.field) for option in FIT}
     replay_request = replay.ReplayRequest(trace=trace, **fit)
     if resume is not None:
@@ -100,9 +105,9 @@ def command(
         return
     if device is None:
         raise no_device("replay")
-    request = BenchmarkRequest(device=device, **options)
+    request = BenchmarkRequest(device=device, live_ns=live_ns, **options)
     recorded: dict[str, Column] = {}
-    with BenchmarkProgress(quiet=quiet or as_json) as progress:
+    with BenchmarkProgress(quiet=quiet or as_json or live, as_json=as_json) as progress:
 
         def on_event(event: BenchmarkEvent) -> None:
             if isinstance(event, TraceRead):
@@ -112,7 +117,12 @@ def command(
         folder = replay.replay(request, replay_request, out, on_event)
     statistics = {name: found for name, each in recorded.items() if (found := statistics_of(each))}
     show_results(
-        folder, quiet=quiet, as_json=as_json, hints=False, more={"recorded_ns": statistics}
+        folder,
+        quiet=quiet,
+        as_json=as_json,
+        hints=False,
+        more={"recorded_ns": statistics},
+        in_one_line=live,
     )
     if statistics and not as_json:
         _echo_recorded(statistics, folder)
@@ -120,12 +130,13 @@ def command(
 
 def _echo_recorded(recorded: Mapping[str, Mapping[str, float]], folder: Path) -> None:
     """Print the response times in the trace beside the measured ones."""
-    from uflip.results import Results, run_statistics
+    from uflip.results import Results
 
     rows: dict[str, Mapping[str, float | None]] = {
         f"trace, {name}": each for name, each in recorded.items()
     }
-    measured = run_statistics.statistics_of([Results.load(folder).runs[0].trace()]).statistics
+    results = Results.load(folder)
+    measured = results.summary_of(results.runs).statistics
     if measured:
         rows["measured here"] = {
             "mean": measured["mean_ns"],

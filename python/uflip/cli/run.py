@@ -25,6 +25,7 @@ from uflip.cli.options import (
 from uflip.cli.progress import Sink, display, with_time_left
 from uflip.cli.show import show_results
 from uflip.cli.terminal import echo, echo_json, echo_table
+from uflip.cli.time_rows import live_interval, live_options
 from uflip.errors import InterruptedRun, UsageError
 from uflip.options import DESTROY, RESUME, RUN
 
@@ -83,6 +84,7 @@ RESUME_FIELDS = tuple(option.field for option in RESUME)
     callback=None,
     help=f"{DESTROY.help} Repeat it for each device that needs it.",
 )
+@live_options
 @no_cache_option
 @quiet_option
 @json_option
@@ -96,6 +98,8 @@ def command(
     jobs: int | None,
     workers: int | None,
     scheduler: str | None,
+    live: bool,
+    every: int | None,
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -107,7 +111,11 @@ def command(
     block device, and in a file, is overwritten.
     """
     executor_chosen = jobs or workers or scheduler
-    if together or executor_chosen or len(devices) > 1 or _has_several_devices(resume):
+    several = together or executor_chosen or len(devices) > 1 or _has_several_devices(resume)
+    live_ns = live_interval(
+        every, live=live, resume=resume, together=several and "or several devices"
+    )
+    if several:
         from uflip.benchmark import BenchmarkRequest
 
         if resume is not None:
@@ -133,14 +141,14 @@ def command(
             action="omit the others",
         )
     options["destroy"] = destroy[0] if destroy else None
-    device, quiet = devices[0] if devices else None, quiet or as_json
+    device, silent = devices[0] if devices else None, quiet or as_json or live
     if resume is None:
-        folder = _begin_one(device, out, quiet=quiet, **options)
+        folder = _begin_one(device, out, quiet=silent, as_json=as_json, live_ns=live_ns, **options)
     else:
         _check_options_of_resume(out=out, **options)
-        _resume_one(resume, device, quiet=quiet, **options)
+        _resume_one(resume, device, quiet=silent, **options)
         folder = resume
-    _conclude(folder, quiet, as_json)
+    _conclude(folder, quiet, as_json, in_one_line=live)
 
 
 def _has_several_devices(folder: Path | None) -> bool:
@@ -160,7 +168,9 @@ def _resume_one(folder: Path, device: str | None, *, quiet: bool, **options: Any
         resume_benchmark(folder, device=device, on_event=progress, **values)
 
 
-def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: Any) -> Path:
+def _begin_one(
+    device: str | None, out: Path | None, *, quiet: bool, as_json: bool, **options: Any
+) -> Path:
     if device is None:
         raise no_device("run")
     check_target(device, options)
@@ -168,7 +178,7 @@ def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: 
     from uflip.cli.benchmark_progress import BenchmarkProgress
 
     request = BenchmarkRequest(device=device, **options)
-    with BenchmarkProgress(quiet=quiet) as progress:
+    with BenchmarkProgress(quiet=quiet, as_json=as_json) as progress:
         return begin(request, out, progress)
 
 
@@ -183,10 +193,10 @@ def _check_options_of_resume(**options: Any) -> None:
     )
 
 
-def _conclude(out: Path, quiet: bool, as_json: bool) -> None:
+def _conclude(out: Path, quiet: bool, as_json: bool, *, in_one_line: bool) -> None:
     """Show the results; an interruption here loses nothing."""
     try:
-        show_results(out, quiet=quiet, as_json=as_json)
+        show_results(out, quiet=quiet, as_json=as_json, in_one_line=in_one_line)
     except KeyboardInterrupt:
         raise InterruptedRun(
             "Interrupted while the results were shown",

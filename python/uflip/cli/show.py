@@ -87,6 +87,7 @@ def show_results(
     as_json: bool,
     hints: bool = True,
     more: Mapping[str, object] | None = None,
+    in_one_line: bool = False,
 ) -> None:
     """Show a result folder that was just written, and the next commands; JSON has `more`."""
     from uflip.result_views import summary, text
@@ -95,7 +96,7 @@ def show_results(
     results = Results.load(folder)
     document = summary(results)
     if as_json:
-        echo_json({"results": str(folder)} | dict(more or {}) | document)
+        echo_json({"results": str(folder)} | dict(more or {}) | document, in_one_line=in_one_line)
         return
     echo(text(results, plain(document)))
     if not quiet:

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import click
+
+from uflip.cli.options import combine_options, read_duration
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns
@@ -17,6 +20,19 @@ if TYPE_CHECKING:
     from uflip.results.time_rows import TimeRow
 
 
+live_options = combine_options(
+    click.option(
+        "--live",
+        is_flag=True,
+        help="Print a line for each second during a run; with --json, a line of JSON.",
+    ),
+    click.option(
+        "--every",
+        callback=read_duration,
+        metavar="DURATION",
+        help="Interval of the lines of --live, on the device's clock.  [default: 1s]",
+    ),
+)
 HEAD = ("from", "I/Os", "IOPS", "MB/s", "in flight", "p50", "p99", "p99.9")
 
 
@@ -59,18 +75,37 @@ def echo_time_rows(runs: "Mapping[str, list[TimeRow]]", options: RowOptions) -> 
         echo_table(HEAD, [_row_cells(row) for row in rows])
 
 
-def live_printer(info: "DeviceInfo", *, as_json: bool) -> "OnLive":
+def live_interval(every: int | None, *, live: bool, **others: object) -> int | None:
+    """Return the interval of --live [ns]; None without it. Other options exclude it."""
+    other = next((f"--{name} {value}" for name, value in others.items() if value), None)
+    if live and other is None and every != 0:
+        return every or 10**9
+    if not live and every is None:
+        return None
+    raise UsageError(
+        "Lines during a run need runs of one device, and an interval",
+        where="--live, --every",
+        got="--every without --live" if not live else other or "0",
+        allowed="--live, or --live --every DURATION above 0",
+        action="give --live --every 1s" if other is None else f"omit --live or {other}",
+    )
+
+
+def live_printer(info: "DeviceInfo", *, as_json: bool, run: str | None = None) -> "OnLive":
     """Return a function that prints the rows of a run under way, as text or lines of JSON."""
     from uflip.results.time_rows import live_rows
 
+    name = {} if run is None else {"run": run}
     if not as_json:
+        if run is not None:
+            echo(run, bold=True)
         clock = "simulated time" if info.simulated else "time"
         echo(_live_line(clock, *HEAD[1:], "write amp."), bold=True)
 
     def show(rows: "LiveRows") -> None:
         for row in live_rows(rows, info.page_bytes):
             if as_json:
-                echo_json({"clock": info.clock, "row": row}, in_one_line=True)
+                echo_json({**name, "clock": info.clock, "row": row}, in_one_line=True)
                 continue
             amplification = row.write_amplification
             last = "" if amplification is None else f"{amplification:.2f}"

@@ -102,6 +102,7 @@ class Device(Saved):
         """Meter that is sampled during each run."""
         self.power_record: PowerRecord | None = None
         """The power during the last run; None without a meter."""
+        self.live_ns: int | None = None  # interval of the rows for on_live, on the device's clock
         self.looks_inside = False  # whether a device log is recorded with each run
         self._state_name: str | None = None
         """The cache name of its state, while that is known."""
@@ -197,7 +198,6 @@ class Device(Saved):
         samples: bool = False,
         durability: str | None = None,
         verify: bool = False,
-        live_ns: int | None = None,
         on_live: OnLive | None = None,
     ) -> _native.Trace:
         """Execute one pattern and return the trace of all of its I/Os.
@@ -220,10 +220,9 @@ class Device(Saved):
             Durability of the writes of this run; without it that of the device.
         verify : bool
             Write stamped data, and compare it after the run.
-        live_ns : int, optional
-            Interval of the rows that `on_live` receives during the run [ns], on the device's clock.
         on_live : callable, optional
-            Called with them; see `uflip.results.time_rows.live_rows`.
+            Called during the run with its rows of `live_ns` each; see
+            `uflip.results.time_rows.live_rows`.
 
         Returns
         -------
@@ -250,7 +249,7 @@ class Device(Saved):
             inside,
             in_pieces,
             verify,
-            live_ns,
+            None if on_live is None else self.live_ns,
         )
         return self._wait_for_result(
             lambda: self._opened().start(text, *settings),
