@@ -17,15 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from uflip import _native
 from uflip.analysis.files import ReadOptions, SeriesSource, check_series
 from uflip.benchmark.session import check_out
 from uflip.benchmark_options import SEED
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import IMPORTED
-from uflip.data.spec import MODES, read_spec
+from uflip.data.spec import read_spec
 from uflip.data.summary import WarningSummary
 from uflip.durability import UNKNOWN
 from uflip.errors import ResultsError, native_errors
@@ -136,8 +134,9 @@ def _jobs(paths: Sequence[Path], logs: Sequence[_Log]) -> list[Job]:
 
 def _direction(trace: _native.Trace) -> str:
     """Return the direction of a job, in fio's words."""
-    modes = np.unique(np.asarray(trace.column("mode")))
-    return "rw" if len(modes) > 1 else MODES[int(modes[0])]
+    modes = {"read": trace.bytes_read, "write": trace.bytes_written}
+    used = [mode for mode, size in modes.items() if size]
+    return "rw" if len(used) > 1 else used[0]
 
 
 def _run(number: int, path: Path, trace: _native.Trace, job: Job) -> PlannedRun:

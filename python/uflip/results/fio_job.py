@@ -16,12 +16,12 @@ Every difference between fio and uflip is a comment in the job. The target is na
 run, never in the job.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from uflip.data.locations import DRAWN
 from uflip.data.spec import MODES, Basic, Mix, MixPart, Parallel, Pattern, Replay, read_spec
+from uflip.results.columns import pieces
 from uflip.results.reader import Results, StoredRun
 
 TARGET = "${UFLIP_TARGET}"
@@ -323,11 +323,11 @@ def _times_left_out(spec: Pattern) -> Lines:
 def _write_log(run: StoredRun, path: Path) -> None:
     """Write the I/Os of a run in fio's format (version 2, which has no times)."""
     trace = run.trace()
-    columns = (trace.column(name) for name in ("offset_bytes", "io_size_bytes", "mode"))
-    rows: Iterable[tuple[int, ...]] = zip(*(memoryview(each) for each in columns), strict=True)
     with path.open("w", encoding="ascii") as file:
         file.write(f"fio version 2 iolog\n{LOG_FILE_NAME} add\n{LOG_FILE_NAME} open\n")
-        file.writelines(
-            f"{LOG_FILE_NAME} {MODES[mode]} {offset} {size}\n" for offset, size, mode in rows
-        )
+        for columns in pieces(trace, ("offset_bytes", "io_size_bytes", "mode")):
+            file.writelines(
+                f"{LOG_FILE_NAME} {MODES[mode]} {offset} {size}\n"
+                for offset, size, mode in zip(*(each.tolist() for each in columns), strict=True)
+            )
         file.write(f"{LOG_FILE_NAME} close\n")

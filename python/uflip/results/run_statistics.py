@@ -99,6 +99,7 @@ class _Accumulator:
         names = ["ignored", "response_time_ns", "io_size_bytes"]
         names += ["component"] if self.components else []
         names += ["mode"] if self._mode is None else []
+        start = 0
         for ignored, *columns in pieces(trace, names):
             measured = ignored == 0
             times, sizes, *other_columns = (column[measured] for column in columns)
@@ -108,14 +109,15 @@ class _Accumulator:
                     component.add(times[other_columns[0] == number])
             if self._mode is not None:
                 self.bytes[self._mode] += int(sizes.sum(dtype=np.uint64))
-                continue
-            for number in np.unique(other_columns[-1]).tolist():
-                in_mode = other_columns[-1] == number
-                self.modes[number].add(times[in_mode])
-                self.bytes[number] += int(sizes[in_mode].sum(dtype=np.uint64))
-        for name in self.causes:
-            for ignored, values in pieces(trace, ["ignored", name]):
-                self.causes[name] += int(values[ignored == 0].sum(dtype=np.uint64))
+            else:
+                for number in np.unique(other_columns[-1]).tolist():
+                    in_mode = other_columns[-1] == number
+                    self.modes[number].add(times[in_mode])
+                    self.bytes[number] += int(sizes[in_mode].sum(dtype=np.uint64))
+            for name in self.causes:
+                values = np.asarray(trace.column(name, start, start + len(ignored)))
+                self.causes[name] += int(values[measured].sum(dtype=np.uint64))
+            start += len(ignored)
 
     def mode_statistics(self, amounts: Sequence[Amount]) -> dict[str, ModeDocument]:
         """Return the statistics of each mode that occurs."""
