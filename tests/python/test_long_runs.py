@@ -1,6 +1,8 @@
 """Long runs, packed in memory or in a file while they last, are read like any other."""
 
 import csv
+import random
+import resource
 import signal
 import subprocess
 import sys
@@ -8,10 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import command_line
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import uflip
 
 from uflip import _native
 from uflip.device.opener import open_device
@@ -243,3 +247,54 @@ def test_killed_benchmark_loses_only_the_running_run(tmp_path: Path) -> None:
     writer = ResultsWriter.resume(folder)
     assert len(writer.done) == 1
     writer.close()
+
+
+SPOOLED = """
+import resource, sys
+from uflip import _native
+if sys.argv[2] != "0":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+recording = _native.read_recording([sys.argv[1]], None)
+ios = recording.fit(1 << 40, 512, "refuse", None, (1_000_000, 0))
+print("(deleted)" in open("/proc/self/maps").read())
+print(len(recording), len(ios), recording.summary_json(), ios.spec_json(1))
+"""
+
+
+def test_full_disk_moves_a_long_trace_back_to_memory(tmp_path: Path) -> None:
+    """A file cannot be made beyond 64 MiB of I/Os (16 MiB), or not grow beyond 128 MiB."""
+    trace = tmp_path / "trace.iolog"
+    lines = b"f write 4096 4096\nf read 8192 512\nf write 65536 1024\n"
+    trace.write_bytes(b"fio version 2 iolog\nf add\nf open\n" + 1_200_000 * lines)
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", SPOOLED, trace, str(limit)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
+        for limit in (0, 16 << 20, 160 << 20)
+    ]
+    assert [spooled for spooled, _ in outputs][:2] == ["True", "False"]
+    assert len({read for _, read in outputs}) == 1, "nothing is lost"
+    assert outputs[0][1].startswith("3600000 3600000 ")
+
+
+def test_full_disk_ends_a_long_replay_that_can_be_resumed(workdir: Path) -> None:
+    draw = random.Random(1).randrange
+    ios = (f"f write {draw(2048) * 32768} 32768\n" for _ in range(LONG))
+    Path("trace.iolog").write_text(f"fio version 2 iolog\nf add\nf open\n{''.join(ios)}")
+
+    def full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+    process = command_line.start("replay", "trace.iolog", DEVICE, "--out", "r", preexec_fn=full)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 4, err
+    assert "The I/Os of a run cannot be written during the run" in err
+    assert "check that the file system is not full" in err
+    assert "no run was finished" in err
+    assert not list(Path("r/runs").iterdir()), "nothing half written is left"
+    resumed = uflip("replay", "trace.iolog", "--resume", "r", "-q")
+    assert resumed.code == 0, resumed.err
+    assert [len(run.trace()) for run in Results.load("r").runs] == [LONG]
