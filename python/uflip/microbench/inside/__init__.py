@@ -4,7 +4,6 @@ They are made in this order, once, and each leaves the device to the next. `ufli
 the estimators. All sizes are fixed in advance, because no property of the device is known yet.
 
 =====================  =======================================================================
-`window`               shared: the parts of the device that short probes use
 `clear`                deallocate everything, write the window in order: a known layout
 `read_size`            random reads by size: partial transfers
 `read_each`            a sector of every 4 KiB, in order: page types
@@ -20,3 +19,35 @@ the estimators. All sizes are fixed in advance, because no property of the devic
 `overwrite_part`       random writes to an eighth: victim policy
 =====================  =======================================================================
 """
+
+from functools import partial
+
+from uflip.durability import FUA
+from uflip.microbench.experiment import Context
+from uflip.microbench.micro_benchmark import MicroBenchmark
+
+MIB = 1 << 20
+WINDOW_BYTES = 16 * MIB
+# On a small device, the part of it that the window is.
+SHARE = 8
+
+
+def window_bytes(context: Context) -> int:
+    """Return the size of the window [bytes]: the beginning of the device, written in order."""
+    return max(min(WINDOW_BYTES, context.capacity // SHARE) // MIB, 1) * MIB
+
+
+def deallocated_bytes(context: Context) -> int:
+    """Return the size of the end of the device that is not written [bytes]; 0 without trims."""
+    return MIB if context.info.details.deallocates and context.capacity >= SHARE * MIB else 0
+
+
+# Writes are durable, so that a write cache does not hide the flash.
+Probe = partial(
+    MicroBenchmark,
+    levels=False,
+    suites=("inside",),
+    own_length=True,
+    fixed_order=True,
+    durability=FUA,
+)

@@ -23,7 +23,7 @@ host, or the cache is larger than the burst.
 
 from uflip.durability import CACHED
 from uflip.microbench.experiment import Context, Experiment, IoCounts
-from uflip.microbench.inside.window import MIB, Probe
+from uflip.microbench.inside import MIB, Probe
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.spec import Spec
 

@@ -13,7 +13,7 @@ tests it. **Abstains** where the device does not deallocate.
 """
 
 from uflip.microbench.experiment import Context, Experiment, IoCounts
-from uflip.microbench.inside.window import MIB, Probe, window_bytes
+from uflip.microbench.inside import MIB, Probe, window_bytes
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.spec import Spec, basic
 

@@ -19,8 +19,8 @@ can hide. **Assumes** that a device that was written before erases a block when 
 """
 
 from uflip.microbench.experiment import Context, Experiment, IoCounts
+from uflip.microbench.inside import Probe
 from uflip.microbench.inside.clear import IO_SIZE, WRITES
-from uflip.microbench.inside.window import Probe
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.spec import Spec
 

@@ -23,7 +23,7 @@ every die collects for itself. The writes need not be durable: they are many tim
 
 from uflip.durability import CACHED
 from uflip.microbench.experiment import Context, Experiment, IoCounts
-from uflip.microbench.inside.window import Probe
+from uflip.microbench.inside import Probe
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.spec import Spec
 

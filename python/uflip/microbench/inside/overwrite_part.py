@@ -19,8 +19,8 @@ the device is a page map. **Abstains** where several policies give the same cour
 
 from uflip.durability import CACHED
 from uflip.microbench.experiment import Context, Experiment, IoCounts
+from uflip.microbench.inside import Probe
 from uflip.microbench.inside.overwrite import DEPTH, IO_SIZE
-from uflip.microbench.inside.window import Probe
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.spec import Spec
 

@@ -17,7 +17,7 @@ that a queue of four meets a die that programs. **Abstains** where too few reads
 """
 
 from uflip.microbench.experiment import Context, Experiment
-from uflip.microbench.inside.window import Probe, window_bytes
+from uflip.microbench.inside import Probe, window_bytes
 from uflip.microbench.layout import Varying, lay_out
 from uflip.spec import Spec, baseline, mix
 

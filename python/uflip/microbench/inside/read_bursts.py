@@ -23,7 +23,7 @@ repeat with any number of dies; from channels where transfers are hidden behind 
 """
 
 from uflip.microbench.experiment import Context, Experiment, IoCounts
-from uflip.microbench.inside.window import Probe, window_bytes
+from uflip.microbench.inside import Probe, window_bytes
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.spec import Spec
 

@@ -12,7 +12,7 @@ not deallocate, or the reads take as long as those of data.
 """
 
 from uflip.microbench.experiment import Context, Experiment, IoCounts
-from uflip.microbench.inside.window import Probe, deallocated_bytes
+from uflip.microbench.inside import Probe, deallocated_bytes
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.spec import Spec
 

@@ -19,7 +19,7 @@ of pages. **Abstains** from kinds whose times differ by less than 3 %.
 """
 
 from uflip.microbench.experiment import Context, Experiment, IoCounts
-from uflip.microbench.inside.window import Probe, window_bytes
+from uflip.microbench.inside import Probe, window_bytes
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.spec import Spec
 

@@ -18,7 +18,7 @@ one more read of flash. **Abstains** where every range takes the same time.
 """
 
 from uflip.microbench.experiment import Context, Experiment, IoCounts
-from uflip.microbench.inside.window import MIB, Probe
+from uflip.microbench.inside import MIB, Probe
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.spec import Spec
 

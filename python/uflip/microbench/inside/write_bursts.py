@@ -12,7 +12,7 @@ the data, or link and command take as long.
 """
 
 from uflip.microbench.experiment import Context, Experiment, IoCounts
-from uflip.microbench.inside.window import Probe, window_bytes
+from uflip.microbench.inside import Probe, window_bytes
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.spec import Spec
 

@@ -18,7 +18,7 @@ write cache takes the data.
 """
 
 from uflip.microbench.experiment import Context, Experiment, IoCounts
-from uflip.microbench.inside.window import Probe, window_bytes
+from uflip.microbench.inside import Probe, window_bytes
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.spec import Spec
 

@@ -11,7 +11,7 @@ from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios
 from uflip.microbench.iq.long_writes import PATTERN, LongWrites, describe_results, long_writes
 from uflip.microbench.layout import Varying, lay_out
-from uflip.microbench.streams.stream_layout import MAX_STREAMS, why_no_stream
+from uflip.microbench.streams import MAX_STREAMS, why_no_stream
 from uflip.spec import Spec
 
 VARYING = Varying("each_stream", "write_stream", "")

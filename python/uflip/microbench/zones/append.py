@@ -14,7 +14,7 @@ from uflip.microbench.finding import Experiments, Means, Ratios, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.queue_depth import knee, rate, smallest_best_depth
-from uflip.microbench.zones.zone_layout import capacity_of, counts_within, why_not, zones_of
+from uflip.microbench.zones import capacity_of, counts_within, why_not, zones_of
 from uflip.spec import Spec
 from uflip.units import format_count, format_duration_ns
 

@@ -18,7 +18,7 @@ from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, second_mean_ns
 from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.zones.zone_layout import (
+from uflip.microbench.zones import (
     capacity_of,
     counts_within,
     powers_up_to,

@@ -21,7 +21,7 @@ from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.zones.zone_layout import (
+from uflip.microbench.zones import (
     capacity_of,
     counts_within,
     max_zones_at_once,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from uflip.microbench.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Rule, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
-from uflip.microbench.zones.zone_layout import capacity_of, max_zones_at_once, why_not, zones_of
+from uflip.microbench.zones import capacity_of, max_zones_at_once, why_not, zones_of
 from uflip.spec import Spec, basic
 from uflip.units import format_duration_ns
 

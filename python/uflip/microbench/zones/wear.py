@@ -21,7 +21,7 @@ from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, mean_ns, second_mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.zones.zone_layout import capacity_of, counts_within, why_not, zones_of
+from uflip.microbench.zones import capacity_of, counts_within, why_not, zones_of
 from uflip.spec import Spec, baseline, basic, mix
 from uflip.units import format_duration_ns
 
