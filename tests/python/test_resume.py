@@ -40,7 +40,7 @@ SMALL_SIM = "sim:demo?blocks_per_die=64&random_overwrites=3"
 
 @pytest.fixture
 def scratch(make_file: Callable[..., Path]) -> Path:
-    return make_file(256 * MIB)
+    return make_file(64 * MIB)
 
 
 def start_and_kill(out: Path, finished: int, *arguments: object) -> subprocess.Popen[str]:
@@ -92,7 +92,8 @@ def test_simulated_device_resumes_identically(
 # A real device
 
 
-def test_file_resumes_with_next_run_in_fresh_space(scratch: Path) -> None:
+def test_file_resumes_with_next_run_in_fresh_space(make_file: Callable[..., Path]) -> None:
+    scratch = make_file(256 * MIB)  # without a reset
     out = scratch.parent / "out"
     arguments = ("file:scratch.bin", "--scale", "quick", "--only", "granularity", "--pause", "1ms")
     start_and_kill(out, 13, *arguments)
@@ -123,7 +124,7 @@ def test_changed_file_is_refused(scratch: Path) -> None:
     )
     # It keeps its number, which the other one could get otherwise.
     scratch.rename(scratch.parent / "kept.bin")
-    scratch.write_bytes(bytes(256 * MIB))
+    scratch.write_bytes(bytes(64 * MIB))
     with unchanged(out):
         outcome = uflip("run", "--resume", out)
     assert outcome.code == 4
