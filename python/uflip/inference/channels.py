@@ -32,6 +32,9 @@ STEPS, EVALUATIONS = 12, 16
 STANDARD_ERRORS, ROUNDING = 1.645, 2e-6
 # Simulated reads of bursts, and large ones, which cover every die more than once.
 IOS, LARGE_READ_PAGES = (2048, 16), 1
+# Arrivals at random are compared where reads hardly queue: with the least median response time, and
+# up to this factor of it. In a long queue a small error of a step adds up.
+UNQUEUED = 3.0
 # Simulated blocks of the small device: more than the window, whatever its size.
 BLOCK_PAGES = 64
 BURST = 16
@@ -103,8 +106,12 @@ class ReadSimulator:
         sizes = observations.by_value("read_size", "RR")
         large = [size for size in sizes if size > LARGE_READ_PAGES * self.dies * self.page]
         chosen = [bursts[BURST], sizes[min(large, default=max(sizes))]]
-        self._probes = ["read_bursts", "read_size"]
+        arrivals = [*observations.by_value("read_arrivals", "RR").values()]
+        least = min((run.median_ns for run in arrivals), default=0.0)
+        unqueued = [run for run in arrivals if run.median_ns <= UNQUEUED * least]
+        self._probes = ["read_bursts", "read_size", *["read_arrivals"] * len(unqueued)]
         self.measured = [_beginning(run, count) for run, count in zip(chosen, IOS, strict=False)]
+        self.measured += unqueued
         self._twin = Twin().but(
             page_bytes=self.page,
             pages_per_block=BLOCK_PAGES,

@@ -32,7 +32,7 @@ FILL_FACTOR = 1.4
 SLOW_SHARE = 0.75
 # Dies reach the cliff within this number of writes; the largest part of the window before it.
 MARGIN, LARGEST_PART = 4, 0.75
-READS = ("read_each", "read_size", "read_bursts")
+READS = ("read_each", "read_size", "read_bursts", "read_arrivals")
 
 
 @dataclass(frozen=True)

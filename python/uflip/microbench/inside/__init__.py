@@ -8,6 +8,7 @@ the estimators. All sizes are fixed in advance, because no property of the devic
 `read_size`            random reads by size: partial transfers
 `read_each`            a sector of every 4 KiB, in order: page types
 `read_bursts`          several reads at once: page, dies, channels, cell and channel times
+`read_arrivals`        reads at random times: channels of which dies have one each
 `read_deallocated`     reads of no data: command, host link
 `write_size`           random writes by size: mapping unit, program time
 `write_bursts`         two writes at once: command
