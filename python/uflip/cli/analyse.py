@@ -62,6 +62,8 @@ def command(
     as_json: bool,
 ) -> None:
     """Analyse the response times in FILE: start-up, period, levels, the mean and its interval."""
+    from msgspec.structs import replace
+
     from uflip.analysis import analyse
     from uflip.analysis.files import ReadOptions, read_series
     from uflip.errors import UsageError
@@ -74,20 +76,14 @@ def command(
         error.where = f"{file}, {error.where}" if error.where else str(file)
         raise
     if series.source.averaged_ns is not None:
-        analysis = _without_tail(analysis)
+        # Only single I/Os have a tail.
+        analysis = replace(analysis, levels=(), percentiles=(), slow_bound_ns=None, slow_episodes=0)
     if as_json:
         import msgspec
 
         echo_json({**msgspec.to_builtins(analysis), "read_as": series.source})
     else:
         _print(file, analysis, series.source)
-
-
-def _without_tail(analysis: "Analysis") -> "Analysis":
-    """Return the analysis of averages, without what only single I/Os have."""
-    from msgspec import structs
-
-    return structs.replace(analysis, levels=(), percentiles=(), slow_bound_ns=None, slow_episodes=0)
 
 
 def _print(file: Path, analysis: "Analysis", source: "SeriesSource") -> None:

@@ -22,14 +22,13 @@ Examples:
 MAX_PORT = 65535
 
 
-def _read_port(context: click.Context, param: click.Parameter, value: str | None) -> int:
-    return int_parser(0, MAX_PORT)(context, param, value) or 0
-
-
 @click.command("explore", epilog=EPILOG)
 @click.argument("paths", nargs=-1)
 @click.option(
-    "--port", metavar="N", callback=_read_port, help="Port to listen on.  [default: a free one]"
+    "--port",
+    metavar="N",
+    callback=int_parser(0, MAX_PORT),
+    help="Port to listen on.  [default: a free one]",
 )
 @click.option(
     "--served",
@@ -50,7 +49,7 @@ def _read_port(context: click.Context, param: click.Parameter, value: str | None
 @click.option("--no-browser", is_flag=True, help="Print the URL only; open no browser.")
 def command(
     paths: tuple[str, ...],
-    port: int,
+    port: int | None,
     sockets: tuple[Path, ...],
     twins: tuple[Path, ...],
     no_browser: bool,
@@ -72,7 +71,8 @@ def command(
     from uflip.web.server import opened_in_browser, serving
 
     with ExitStack() as stack:
-        server = stack.enter_context(serving([Path(path) for path in paths], port, sockets, twins))
+        folders = [Path(path) for path in paths]
+        server = stack.enter_context(serving(folders, port or 0, sockets, twins))
         page = "" if paths else "#/served" if sockets else f"#/play/{quote(twins[0].stem)}"
         url = f"{server.url}{page}"
         echo(url)

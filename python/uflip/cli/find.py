@@ -7,7 +7,7 @@ import click
 
 from uflip.cli.options import combine_options, read_duration
 from uflip.cli.terminal import echo, echo_json, echo_table
-from uflip.data.document import Table
+from uflip.data.document import Table, plain
 from uflip.errors import UsageError
 from uflip.spec import Basic, Functions
 from uflip.units import format_count, format_duration_ns
@@ -117,16 +117,9 @@ def find_and_print(
                 opened, spec, target, lambda point: _echo_point(point, target, quiet or as_json)
             )
     if as_json:
-        echo_json({"device": device, "spec": spec, **_document(found)})
+        echo_json({"device": device, "spec": spec, **plain(found)})
     else:
         _print(found)
-
-
-def _document(found: "FoundLoad") -> Mapping[str, object]:
-    import msgspec
-
-    document: Mapping[str, object] = msgspec.to_builtins(found)
-    return document
 
 
 def _echo_point(point: "LoadPoint", target: "LoadTarget", quiet: bool) -> None:

@@ -34,7 +34,7 @@ from uflip.microbench import has_rounds
 from uflip.microbench.labels import format_value
 from uflip.options import PLAN
 from uflip.results import outputs
-from uflip.spec import DURATIONS, SIZES, Spec
+from uflip.spec import DURATIONS, SIZES
 from uflip.units import format_count, format_duration_ns, format_size
 
 EPILOG = """\b
@@ -281,13 +281,11 @@ def _cost_of_suite(
         state_ns=state_ns,
         at_least_ns=state_ns + estimated.fewest.time_ns,
         time_ns=state_ns + estimated.time_ns,
-        excess=_excess(plan, estimated, state_ns) if plan.runs else _why_no_runs(plan),
+        excess=_excess(plan, estimated, state_ns)
+        if plan.runs
+        else f"no run is possible: {'; '.join(_skipped(plan))}",
         warnings=plan.warnings if plan.runs else (),
     )
-
-
-def _why_no_runs(plan: Plan) -> str:
-    return f"no run is possible: {'; '.join(_skipped(plan))}"
 
 
 def _notes(plan: Plan, *, in_state: bool) -> list[str]:
@@ -386,18 +384,15 @@ def _run_rows(plan: Plan, estimated: PlanEstimate) -> list[tuple[str, ...]]:
     return [
         (
             run.id,
-            _target_ranges(run.spec),
+            " / ".join(
+                f"{format_size(part.begin)} + {format_size(part.target_bytes)}"
+                for part in run.spec.parts
+            ),
             format_count(cost.ios),
             format_duration_ns(cost.time_ns),
         )
         for run, cost in zip(plan.runs, estimated.each, strict=True)
     ]
-
-
-def _target_ranges(spec: Spec) -> str:
-    return " / ".join(
-        f"{format_size(part.begin)} + {format_size(part.target_bytes)}" for part in spec.parts
-    )
 
 
 def _skipped(plan: Plan) -> dict[str, list[str]]:

@@ -219,10 +219,11 @@ def _run_several(
 ) -> None:
     """Start or resume benchmarks of several devices: a progress display, and a line for each."""
     from uflip.benchmark.multi_device import begin_all, resume_all
+    from uflip.data import multi_device
 
     _refuse_option("--plan", request.plan_file)
     _refuse_option("--record", request.record)
-    total = len(devices) if resume is None else _devices_in(resume)
+    total = len(devices if resume is None else multi_device.read(resume).devices)
     with executor, display(total, quiet=quiet or as_json) as sink:
         progress = DevicesProgress(sink, total, devices)
         if resume is None:
@@ -250,12 +251,6 @@ def _refuse_option(option: str, value: Path | None) -> None:
             allowed="options that apply to each device",
             action="omit it, or run one command per device",
         )
-
-
-def _devices_in(folder: Path) -> int:
-    from uflip.data.multi_device import read
-
-    return len(read(folder).devices)
 
 
 class DevicesProgress:
