@@ -538,7 +538,7 @@ def test_what_the_rows_do_not_show_is_named() -> None:
     rows = [Observation("d", phase, RATE, 100.0, 5, 1) for phase in (sequential, uniform)]
     constants = Constants(100.0, 115.0, 1.4, 1.0, 100.0)
     assert list(unidentified_rates(Drive("d", 100, tuple(rows)), constants)) == [
-        "line, rate of long writes: no zones",
+        "line, rate of long writes: no zones; they are the usual ones of other drives",
         "policy, cost apart from the spare space: 1 phases of random writes",
     ]
     assert list(unidentified_rates(Drive("d", 100, tuple(rows[:1])), None)) == [

@@ -179,7 +179,7 @@ def unidentified_rates(drive: Drive, constants: Constants | None) -> Iterator[st
     if "sequential" not in kinds:
         yield "sequential rate: no such row; it is that of the fastest zone"
     if "zones" not in kinds:
-        yield "line, rate of long writes: no zones"
+        yield "line, rate of long writes: no zones; they are the usual ones of other drives"
     if constants.limit_mib_s is not None:
         yield "spare space, cost, policy: a limit hides them"
     elif is_random < LEAST_RANDOM_PHASES:

@@ -33,6 +33,9 @@ COST = (1.0, 2.5)
 USUAL_COST, COST_WEIGHT = 1.35, 0.1
 """Where rows do not tell the cost from the spare space, it is the usual one of other drives; this
 one if there are no other drives."""
+USUAL_LINE_GIB, USUAL_LONG_WRITES = 2.8, 0.9
+"""Line, and rate of long writes in sequential rates, of a drive without zones: the medians of the
+seven drives that have some."""
 STARTS = (1.08, 1.25)
 LINES_GIB = tuple(float(size) for size in np.geomspace(0.5, 12, 14).round(3))
 SAME_RATE = 0.005
@@ -90,7 +93,8 @@ def fit(
     if not sequential or not random_rows:
         return None
     rate = median(sequential)
-    start = Constants(rate, 0.0, 1.0, 1.0, rate, _limit(random_rows))
+    long_writes = rate * USUAL_LONG_WRITES
+    start = Constants(rate, 0.0, 1.0, USUAL_LINE_GIB, long_writes, _limit(random_rows))
     fits = fit_space(drive, random_rows, start, policies, usual_cost)
     sized = [_fit_lines(constants, zones) for constants in fits[:POLICIES_WITH_ZONES]]
     return min(sized, key=lambda one: squares(one, [*random_rows, *zones]))
