@@ -68,15 +68,18 @@ NO_CONFLICTS = "reads at once meet at no regular distance, or the device takes o
 # Capacities are whole MiB [bytes].
 CAPACITY_ROUNDING = 1 << 20
 LONG = ("fill", "overwrite", "overwrite_part", "cache_burst", "read_beside_writes")
+# Probes whose I/Os meet at dies: FTLs that merge make others meet than those with a map of pages.
+MEETINGS = ("read_bursts", "write_bursts", "read_beside_writes")
 # Estimates that a misfit of other probes makes doubtful, too; those that need no model; and the
 # number of misfits from which on the model of the device is wrong.
 NEEDS = {
     "read_ns": ("read_size", "read_bursts", "read_each"),
     "program_ns": ("clear", "write_size"),
     "channel_bytes_per_s": ("read_size", "read_bursts"),
-    "pages_per_block": ("clear", "fill"),
-    "superblock_bytes": ("clear", "fill"),
-    "erase_ns": ("clear", "fill"),
+    "channels": ("clear", "read_bursts", "read_size", "write_size"),
+    "pages_per_block": ("clear", "fill", *MEETINGS),
+    "superblock_bytes": ("clear", "fill", *MEETINGS),
+    "erase_ns": ("clear", "fill", *MEETINGS),
     "spare_factor": ("fill", "overwrite"),
     "gc": ("fill", "overwrite", "overwrite_part"),
 }
@@ -86,6 +89,8 @@ DIRECT = ("mapping_unit_bytes", "command_read_ns", "command_write_ns", "link_byt
 DIE_WAIT = (0.8, 2.2)
 CELL_KEYS = ("read_ns", "read_middle_ns", "read_high_ns", "program_ns")
 LAYOUT = ("page_bytes", "dies")
+# The largest page of data sheets, also with two planes [bytes]; more needs the check by a twin.
+LARGEST_PAGE = 32 << 10
 WRONG_MODEL, NO_LAYOUT = 3, 5
 # Probes that another initial state of the same device may change as much; these are simulated with
 # other seeds before a device is refused.
@@ -224,6 +229,11 @@ def infer(observations: Observations) -> Inference:
         if times.transfer is None:
             # Without a twin nothing checks the range of channels that these assume.
             found |= {key: _no_twin(key, found[key].probe) for key in CELL_KEYS}
+        if found["dies"].value == 1 or (structure.page or 0) > LARGEST_PAGE:
+            why = f"no twin checks it, because {missing}"
+            found |= {
+                key: Estimate.absent(key, found[key].probe, why) for key in (*LAYOUT, "channels")
+            }
         return _refused(observations, found, missing)
     twin = _twin_of(equal, found, times, division)
     layout = _Layout(equal, structure, times, types, mapped, slc, quick)
@@ -658,12 +668,16 @@ def _not_fitting(
     errors: Sequence[ProbeError],
 ) -> Inference:
     missed = ", ".join(f"{probe} by {error:.0%}" for probe, error in misfits.items())
-    found = {key: _withdrawn(each, set(misfits)) for key, each in found.items()}
+    # That all I/Os meet at one die is no layout, but what is left if none explains them.
+    is_single = found["dies"].value == 1
+    found = {
+        key: _withdrawn(each, set(misfits), no_layout=is_single) for key, each in found.items()
+    }
     why = f"no known family fits: the best twin misses {missed}"
     return _refused(observations, found, why, *errors)
 
 
-def _withdrawn(estimate: Estimate, misfits: set[str]) -> Estimate:
+def _withdrawn(estimate: Estimate, misfits: set[str], *, no_layout: bool) -> Estimate:
     """Return an abstention from an estimate that a wrong model of the device made."""
     needs = NEEDS.get(estimate.key, (estimate.probe,))
     is_wrong = bool(misfits & set(needs)) or len(misfits) >= WRONG_MODEL
@@ -671,7 +685,8 @@ def _withdrawn(estimate: Estimate, misfits: set[str]) -> Estimate:
         is_wrong = False
     if estimate.key in LAYOUT:
         # The layout of data in order holds for many families, but not if most probes are missed.
-        is_wrong = bool({"read_bursts", "read_size"} & misfits) or len(misfits) >= NO_LAYOUT
+        meets = bool({"read_bursts", "read_size"} & misfits)
+        is_wrong = no_layout or meets or len(misfits) >= NO_LAYOUT
     if not estimate.is_identified or not is_wrong:
         return estimate
     why = f"the twin misses {', '.join(sorted(misfits))}: the estimate has no valid model"
