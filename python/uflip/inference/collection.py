@@ -54,10 +54,10 @@ FINALISTS, FINALIST_FACTOR = 2, 3.0
 COARSE, FINE = 16, 50
 # Policies that collect blocks with many valid pages.
 UNSTEADY = ("random", "d_choices")
-# A policy is as good as the best if its error with any of the seeds is below the largest error of
-# the best one by this; a number of blocks, if its error is below it. With an error of the best one
+# A policy is as good as the best if its mean error of several seeds is below that of the best by
+# this; a number of blocks, if its error is below the largest one. With an error of the best one
 # above the limit only policies are excluded that are worse by the last factor.
-POLICY_FACTOR, POLICY_DIFFERENCE = 1.1, 0.003
+POLICY_FACTOR, POLICY_DIFFERENCE = 1.2, 0.003
 BLOCKS_FACTOR, BLOCKS_DIFFERENCE = 1.2, 0.005
 SEEDS = (1, 2, 3)
 # Pages of a block of data sheets, how much worse others must fit, and the fewest blocks of a die;
@@ -342,16 +342,14 @@ def spare_of(simulator: WriteSimulator, twin: Twin) -> Spare | None:
     winner = min(errors, key=lambda policy: errors[policy])
     if not math.isfinite(errors[winner]):
         return None
-    scatter = search.largest_error(winner, best[winner])
-    limit = POLICY_FACTOR * scatter + POLICY_DIFFERENCE
+    errors = {policy: search.mean_error(policy, blocks) for policy, blocks in best.items()}
+    winner = min(errors, key=lambda policy: errors[policy])
+    limit = POLICY_FACTOR * errors[winner] + POLICY_DIFFERENCE
     if errors[winner] > LARGEST_ERROR:
         # Nothing but a far worse fit excludes a policy if the best one fits badly.
         limit = CLEARLY_WORSE * errors[winner]
-    rivals = tuple(
-        policy
-        for policy, blocks in best.items()
-        if policy != winner and search.least_error(policy, blocks, limit) < limit
-    )
+    rivals = tuple(policy for policy in best if policy != winner and errors[policy] < limit)
+    scatter = max(search.error(best[winner], winner, seed) for seed in SEEDS)
     limit = BLOCKS_FACTOR * scatter + BLOCKS_DIFFERENCE
     low, high = search.equal_range(winner, best[winner], limit)
     others = [best[policy] for policy in rivals if errors[policy] < limit]
@@ -403,22 +401,16 @@ class _Search:
     twin: Twin
     least: int
 
-    def error(self, blocks: int, policy: str) -> float:
-        return self.simulator.error(self.twin, blocks, policy)
+    def error(self, blocks: int, policy: str, seed: int = SEEDS[0]) -> float:
+        return self.simulator.error(self.twin, blocks, policy, seed)
 
     def rough_error(self, blocks: int, policy: str) -> float:
         return self.simulator.rough_error(self.twin, blocks, policy)
 
-    def largest_error(self, policy: str, blocks: int) -> float:
-        """Return the largest error of devices that differ by their seed only."""
-        return max(self.simulator.error(self.twin, blocks, policy, seed) for seed in SEEDS)
-
-    def least_error(self, policy: str, blocks: int, limit: float) -> float:
-        """Return the least error of these devices; of the first one if that is far from a limit."""
-        first = self.error(blocks, policy)
-        if not limit <= first <= 2 * limit:
-            return first
-        return min(self.simulator.error(self.twin, blocks, policy, seed) for seed in SEEDS)
+    def mean_error(self, policy: str, blocks: int) -> float:
+        """Return the mean error of devices that differ by their seed only."""
+        errors = [self.simulator.error(self.twin, blocks, policy, seed) for seed in SEEDS]
+        return float(np.mean(errors))
 
     def rough_blocks(self, start: int) -> dict[str, int]:
         """Return the best numbers of blocks of simulations without time, by policy."""

@@ -31,7 +31,7 @@ VARYING = Varying("cache_burst", "io_size", "bytes")
 SMALL, LARGE = 4096, 128 << 10
 SMALL_BURST_BYTES, PAUSE_NS = 32 * MIB, 2_000_000_000
 # Parts of the device that a burst of small, and of large writes covers.
-SMALL_PART, LARGE_PART = 16, 8
+SMALL_PART, LARGE_PART = 16, 16
 
 
 def experiments(context: Context) -> list[Experiment]:

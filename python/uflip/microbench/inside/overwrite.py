@@ -1,4 +1,4 @@
-"""Overwrite: random writes of a whole device, with a queue. When is no free block left?
+"""Overwrite: random writes to a whole device, with a queue. When is no free block left?
 
 ::
 
@@ -10,7 +10,7 @@
 **Source**: ours; the preparation of the SNIA PTS; Desnoyers (SYSTOR 2012) and Haas et al. (PVLDB
 2025) on write amplification, spare space and victims.
 **Faithful**: uniform random writes until the rate is nearly steady.
-**Simplified**: as much as the device holds; `uflip.inference` compares the whole course with
+**Simplified**: a little more than the device holds; `uflip.inference` compares the whole course with
 a simulated one, so that no steady state is needed.
 **Ambiguous**: nothing.
 
@@ -31,7 +31,7 @@ VARYING = Varying("overwrite", "target_size", "bytes")
 IO_SIZE = 16 << 10
 DEPTH = 32
 # Written bytes, in percent of the device.
-WRITTEN_PERCENT = 100
+WRITTEN_PERCENT = 115
 
 
 def experiments(context: Context) -> list[Experiment]:
