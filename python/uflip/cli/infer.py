@@ -37,7 +37,7 @@ Examples:
   uflip pattern sim:twin.toml --pattern RW
 
 \b
-The probes write 2.9 times the capacity of the device; all of its data is lost. After an
+The probes write 3 times the capacity of the device; all of its data is lost. After an
 interruption `uflip run --resume FOLDER` makes the remaining runs, and `uflip infer FOLDER` infers.
 docs/explanation/inverse.md describes what can be inferred, and what cannot.
 """

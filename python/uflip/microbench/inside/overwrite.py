@@ -10,8 +10,8 @@
 **Source**: ours; the preparation of the SNIA PTS; Desnoyers (SYSTOR 2012) and Haas et al. (PVLDB
 2025) on write amplification, spare space and victims.
 **Faithful**: uniform random writes until the rate is nearly steady.
-**Simplified**: a little more than the device holds; `uflip.inference` compares the whole course with
-a simulated one, so that no steady state is needed.
+**Simplified**: a little more than the device holds; `uflip.inference` compares the whole course
+with a simulated one, so that no steady state is needed.
 **Ambiguous**: nothing.
 
 **Identifies** the spare space, by the writes until pages move, and with `overwrite_part` the victim
