@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from uflip.device.cache import switched_off
 from uflip.device.opener import open_device
 from uflip.inference import probes
+from uflip.inference.channels import complete_channels
 from uflip.inference.collection import period_of
 from uflip.inference.estimate import Interval, median_of, quickest_of
 from uflip.inference.infer import Inference, infer
 from uflip.inference.observations import Observation, Observations, RunKey
 from uflip.inference.structure import DIE_FIRST, ROUND_ROBIN, Structure, structure_of
-from uflip.inference.times import Times, dies_of_writes
+from uflip.inference.times import Times, dies_of_writes, times_of
 from uflip.inference.twin import ASSUMED, Twin
 from uflip.microbench import MICRO_BENCHMARKS, varied_micro_benchmarks
 from uflip.microbench.experiment import Context
@@ -151,6 +152,32 @@ def test_structure_of_a_simulated_device_is_exact(
     inferred: Inference, key: str, true: float | str
 ) -> None:
     assert inferred.estimate(key).value == true
+
+
+def test_reads_at_random_times_show_channels_of_one_die_each() -> None:
+    short = ("clear", "read_size", "read_bursts", "read_arrivals", "read_deallocated", "write_size")
+    name = "sim:demo?channels=2&dies_per_channel=1&blocks_per_die=200&command_read_ns=8000"
+    with switched_off(), open_device(name, writable=True) as device:
+        context = Context(device.info, "standard", 1)
+        runs = {
+            RunKey(probe, run.pattern, run.value): probes.repeat(device, probe, run.spec)
+            for probe in short
+            for experiment in MICRO_BENCHMARKS[probe].experiments(context)
+            for run in experiment.runs
+        }
+        measured = Observations(device.info.capacity_bytes, SECTOR, runs)
+        found = [
+            complete_channels(each, structure, times_of(each, structure))[0].channels
+            for each in (measured, without(measured, "read_arrivals"))
+            for structure in [structure_of(each)]
+        ]
+    assert found == [2, None]
+
+
+def without(observations: Observations, probe: str) -> Observations:
+    """Return the observations without a probe."""
+    runs = {key: run for key, run in observations.runs.items() if key.probe != probe}
+    return Observations(observations.capacity_bytes, observations.sector_bytes, runs)
 
 
 @pytest.mark.parametrize(
