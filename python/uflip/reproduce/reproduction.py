@@ -88,8 +88,8 @@ SETTINGS: Mapping[str, Mapping[str, ConstantSource]] = {
         ),
     },
     "dfc": {
-        "LUNs that are alike": ConstantSource(
-            "chosen", "the simulator has no others",
+        "spread between LUNs": ConstantSource(
+            "chosen", "3 % of the times of cells, assumed",
             ("oc/fig3/writes_spread", "oc/fig3/reads_spread"),
         ),
         "reads that all take the same": ConstantSource(

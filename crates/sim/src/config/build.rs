@@ -164,6 +164,7 @@ impl Profile {
             collect_ns: part.collect_ns,
             seek_read_ns: part.seek_read_ns,
             cache_program: part.cache_program,
+            cache_read: part.cache_read,
             suspend: self.suspend(),
             link_bytes_per_s: part.link_bytes_per_s,
             copy_back: self.gc.as_ref().is_some_and(|gc| gc.copy_back),

@@ -119,6 +119,7 @@ impl Profile {
         self.find_invalid_controller(&mut invalid);
         self.find_invalid_power_loss(&mut invalid);
         self.find_invalid_suspend(&mut invalid);
+        self.find_invalid_cache_read(&mut invalid);
         self.find_invalid_history(&mut invalid);
         self.find_invalid_recovery(&mut invalid);
         self.find_invalid_host(&mut invalid);

@@ -4,7 +4,7 @@
 use super::checks::InvalidKeys;
 use super::{Profile, TimingPart};
 use crate::keys::parameters;
-use crate::timeline::{CompletionNotice, DieQueue, Rings, Suspend};
+use crate::timeline::{CompletionNotice, DieQueue, MultiPlane, Rings, Suspend};
 
 parameters! {
     /// The table `[rings]`.
@@ -190,6 +190,18 @@ impl Profile {
         let Some(part) = self.suspend else { return (0, 0) };
         let all = |ns: Option<u64>| u128::from(ns.unwrap_or(0)) * u128::from(part.suspensions_max);
         (all(part.program_suspend_ns), all(part.erase_suspend_ns))
+    }
+
+    pub(super) fn find_invalid_cache_read(&self, invalid: &mut InvalidKeys) {
+        let cached = self.timing.cache_read;
+        let queue = self.timing.die_queue;
+        let allowed =
+            "\"fifo\" with cache_read: the next page is read before its turn in other queues";
+        let overtakes = cached && queue != DieQueue::Fifo;
+        invalid.reject_if(overtakes, "die_queue", &queue.name(), allowed);
+        let together = cached && self.geometry.multi_plane != MultiPlane::None;
+        let allowed = "false with multi_plane: a command reads a page of each plane";
+        invalid.reject_if(together, "cache_read", &cached, allowed);
     }
 
     pub(super) fn find_invalid_suspend(&self, invalid: &mut InvalidKeys) {

@@ -213,6 +213,11 @@ parameters! {
         cache_program: bool = "`true`, `false`; `false` without the key",
             "a host write completes when its data is in the registers of the dies; each die \
              takes the next page while it programs one";
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cache_read: bool = "`true`, `false`; `false` without the key; only with `die_queue` `fifo`",
+            "each die reads the next page for the host from its cells while it transfers the last \
+             one (ONFI: read cache). Of n pages of a die, all but the first take the longer of \
+             both times. Time of the cells during the transfer before counts as a wait for it";
         #[serde(default)]
         partial_transfer: bool = "`true`, `false`; `false` without the key",
             "channel, bus and memory transfer only the part of a flash page that the host reads, \

@@ -353,6 +353,7 @@ impl<'a> Scan<'a> {
             memory_ns: profile.timing.memory_bytes_per_s.map_or(0, at_rate),
             die_queue: DieQueue::Fifo,
             cache_program: false,
+            cache_read: false,
             has_plan_order: false,
             keeps_history: false,
             ..timing

@@ -24,7 +24,7 @@ use uflip_core::{
 
 use super::OpenChannelDevice;
 use super::profile::MediaPart;
-use crate::flash::geometry::{BlockIdx, PageAddress};
+use crate::flash::geometry::{BlockIdx, DieIdx, PageAddress};
 use crate::flash::nand::Violation;
 use crate::timeline::breakdown::{Account as _, Cause, FlashBreakdown};
 use crate::timeline::{AccountIdx, Op, Purpose, Report};
@@ -35,6 +35,7 @@ impl OpenChannelDevice {
         let ppas = io.ppas();
         let mut status = FlashStatus::default();
         let command = self.outstanding.begin(self.now);
+        self.submission.begin_command();
         let (mut from, mut number) = (0, 0);
         while from < ppas.len() {
             let to = from + group_length(io.op(), &ppas[from..]);
@@ -61,18 +62,18 @@ impl OpenChannelDevice {
         self.outstanding.page_ended(page, end, self.threads.completion_ns, accounts);
     }
 
-    /// Pass the shared submission path, which is the only cost of a rejected page; return the end.
+    /// Pass the command's submission path, which is the only cost of a rejected page; return the end.
     #[inline]
     fn submit(&mut self, page: CommandPageIdx) -> u64 {
         // Events computed ahead have been handled.
         let now = self.now.max(self.timeline.now());
-        let submitted = self.timeline.process(now, self.threads.submission_ns, 0);
+        let submitted = self.submission.process(now, self.threads.submission_ns);
         self.timeline.charge_account(Some(page.account()), Cause::Controller, submitted - self.now);
         submitted
     }
 
-    /// Pass the submission path and the channel thread; return when. All earlier pages have arrived
-    /// there.
+    /// Pass the submission path and the channel thread; return when. All earlier pages of the channel have
+    /// arrived there.
     #[inline]
     fn dispatch(&mut self, at: Ppa, page: CommandPageIdx) -> u64 {
         let submitted = self.submit(page);
@@ -117,8 +118,8 @@ impl OpenChannelDevice {
         }
         self.flash.counters.host_pages_written += u64::from(geometry.planes);
         self.flash.counters.pages_programmed += u64::from(geometry.planes);
-        let program_ns = program_ns(&self.part, at);
         let (die, account) = (self.die(at), Some(page.account()));
+        let program_ns = self.of_lun(die, program_ns(&self.part, at));
         let ready = self.dispatch(at, page);
         let turns = self.channels[usize::from(at.channel)].switches_to(die);
         let turn_ns = if turns { self.threads.lun_switch_ns } else { 0 };
@@ -197,7 +198,7 @@ impl OpenChannelDevice {
         counters.host_pages_read += u64::from(planes);
         counters.pages_read += u64::from(planes);
         counters.read_retries += u64::from(retries);
-        let op = Op::read(die, self.part.read_ns, Purpose::HostRead, page);
+        let op = Op::read(die, self.of_lun(die, self.part.read_ns), Purpose::HostRead, page);
         let (again, account, report) = (retries as u16, Some(page.account()), Report::WhenKnown);
         self.timeline
             .arrive_at_die(ready, Op { transfers: sectors, retries: again, account, report, ..op });
@@ -241,6 +242,13 @@ impl OpenChannelDevice {
         (0..retries_max).take_while(|_| again()).count() as u32
     }
 
+    /// Return what takes `ns` on an average LUN on the LUN `die`.
+    #[inline]
+    fn of_lun(&self, die: DieIdx, ns: u64) -> u64 {
+        let lot = mix(self.seed ^ mix(die.0.into()));
+        vary(ns, self.part.lun_spread_permille, lot)
+    }
+
     /// Erase the block at `at`; return the end if that is known.
     fn erase(
         &mut self,
@@ -256,6 +264,7 @@ impl OpenChannelDevice {
         }
         let block = self.block(at);
         let erase_ns = self.part.erase_ns + self.flash.erase_extra_ns(block);
+        let erase_ns = self.of_lun(self.die(at), erase_ns);
         match self.flash.try_erase(block) {
             Ok(true) => self.erase_stamps(block),
             Ok(false) => status.set(index, AddressStatus::EraseFailed),
@@ -321,7 +330,13 @@ fn program_ns(part: &MediaPart, at: Ppa) -> u64 {
         return part.program_quick_ns;
     }
     let middle = if low { part.program_low_ns } else { part.program_high_ns };
-    let most = middle * part.program_spread_permille / 1000;
+    vary(middle, part.program_spread_permille, lot)
+}
+
+/// Return `middle` plus or minus up to `permille` of it; `lot` is a random number of 64 bits.
+#[inline]
+fn vary(middle: u64, permille: u64, lot: u64) -> u64 {
+    let most = middle * permille / 1000;
     middle - most + ((u128::from(lot) * u128::from(2 * most + 1)) >> 64) as u64
 }
 

@@ -10,8 +10,10 @@
 //! threads, and that a command to a busy LUN holds its channel.
 //! **Faithful**: low and high pages of MLC; write-back, acknowledged when the data is in the card;
 //! reads dominated by the transfer through the ECC; reads that wait for programs and are retried;
-//! one submission path for all channels; a channel that its LUNs use in turn.
-//! **Simplified**: planes of a LUN work together; no data is kept, but stamps if it is compared;
+//! submission paths for all channels; a channel that its LUNs use in turn.
+//! **Simplified**: of several submission paths a command takes the one that is free first, which is its own
+//! while the host has no more threads than cores; the pages of a channel keep the order of submission;
+//! planes of a LUN work together; no data is kept, but stamps if it is compared;
 //! the threads of OX are times, not schedules; a low page can be read before the high page of its
 //! cells is written.
 //! **Ambiguous**: the cause of the time between two LUNs of a channel. The paper says "overhead on
@@ -70,11 +72,14 @@ pub struct OpenChannelDevice {
     /// Writes are acknowledged when their data has arrived, not when it is programmed.
     write_back: bool,
     threads: ThreadTimes,
+    submission: SubmissionPaths,
     /// The thread of each channel.
     channels: Vec<Thread>,
     timeline: Timeline<CommandPageIdx, FlashBreakdown>,
     #[serde(rename = "under_way")]
     outstanding: OutstandingCommands,
+    /// Seed of the differences between LUNs.
+    seed: u64,
     /// Random numbers for retries.
     rng: Xoshiro256PlusPlus,
     now: u64,
@@ -101,9 +106,11 @@ impl OpenChannelDevice {
             part: profile.media.clone(),
             write_back: profile.controller.write_back,
             threads: profile.threads(),
+            submission: SubmissionPaths::new(profile.queue_threads()),
             channels: vec![Thread::default(); geometry.channels as usize],
             timeline,
             outstanding: OutstandingCommands::default(),
+            seed: profile.state.seed,
             rng: Xoshiro256PlusPlus::seed_from_u64(profile.state.seed),
             now: 0,
             stamps: None,
@@ -257,6 +264,7 @@ impl Snapshot for OpenChannelDevice {
         self.geometry == profile.geometry()
             && self.part == profile.media
             && self.flash.geometry == profile.flash_geometry()
+            && self.submission.free_at.len() == profile.queue_threads()
             && self.channels.len() == self.geometry.channels as usize
     }
 
@@ -330,18 +338,45 @@ impl OpenChannelDevice {
     }
 }
 
-// Controller threads: one per channel, behind the common submission path, which is the processor
-// of the [timeline](super::timeline).
+// Controller threads: one per channel, behind the submission paths that all channels share.
 
 /// Times of the threads [ns].
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ThreadTimes {
-    /// Per page: on the common submission path, and in its channel's thread.
+    /// Per page: on a submission path, and in its channel's thread.
     pub(crate) submission_ns: u64,
     pub(crate) dispatch_ns: u64,
     /// Per command: its completion.
     pub(crate) completion_ns: u64,
     pub(crate) lun_switch_ns: u64,
+}
+
+/// The submission paths, one for each core of the host, and the one of the current command.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct SubmissionPaths {
+    free_at: Vec<u64>,
+    current: usize,
+}
+
+impl SubmissionPaths {
+    fn new(paths: usize) -> SubmissionPaths {
+        SubmissionPaths { free_at: vec![0; paths], current: 0 }
+    }
+
+    /// Assign the next command to the path that is free first.
+    #[inline]
+    fn begin_command(&mut self) {
+        let paths = 0..self.free_at.len();
+        self.current = paths.min_by_key(|path| self.free_at[*path]).expect("there is a path");
+    }
+
+    /// Process a page of the command from `at` on for `length`; return the end.
+    #[inline]
+    fn process(&mut self, at: u64, length: u64) -> u64 {
+        let free_at = &mut self.free_at[self.current];
+        *free_at = at.max(*free_at) + length;
+        *free_at
+    }
 }
 
 /// The thread of a channel.
@@ -353,7 +388,7 @@ struct Thread {
 }
 
 impl Thread {
-    /// Process a page from `at` on, not earlier than any page before, for `length`; return the end.
+    /// Process a page from `at` on for `length`, after all pages before; return the end.
     #[inline]
     fn process(&mut self, at: u64, length: u64) -> u64 {
         self.free_at = self.free_at.max(at) + length;

@@ -80,6 +80,10 @@ parameters! {
             "program time of the low pages that `quick_low_pages` selects";
         program_spread_permille: u64 = "0 to 1000" in "‰",
             "largest difference of a page's program time from the mean, up and down";
+        #[serde(default)]
+        lun_spread_permille: u64 = "0 to 1000; 0 without the key" in "‰",
+            "largest difference of a LUN's read, program and erase times from those of the others, \
+             up and down; drawn once for each LUN";
         erase_ns: u64 = "0 or more" in "ns",
             "the first erase of a block";
         retry_permille: u64 = "0 to 1000" in "‰",
@@ -105,6 +109,10 @@ parameters! {
         queue_thread_ns: u64 = "0 or more" in "ns",
             "time of a page on the submission path that all channels share (OX: the thread that \
              empties the host's queue)";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queue_threads: Option<u32> = "1 to 1024; 1 without the key",
+            "number of such paths (OX: one for each core of the host). A command takes the path \
+             that is free first; all its pages stay on it";
         submission_thread_ns: u64 = "0 or more" in "ns",
             "time of a page in the thread of its channel";
         media_completion_thread_ns: u64 = "0 or more" in "ns",
@@ -190,6 +198,11 @@ impl OpenChannelProfile {
             completion_ns: part.media_completion_thread_ns + part.host_completion_thread_ns,
             lun_switch_ns: part.lun_switch_ns,
         }
+    }
+
+    /// Return the number of submission paths.
+    pub(crate) fn queue_threads(&self) -> usize {
+        self.controller.queue_threads.unwrap_or(1) as usize
     }
 
     /// Return the timing; the channel time is given per sector, and a page's total is rounded down.
@@ -300,6 +313,8 @@ impl OpenChannelProfile {
         let transfer =
             wide(self.page_bytes()) * 1_000_000_000 / wide(controller.channel_bytes_per_s);
         let program = media.program_low_ns.max(media.program_high_ns).max(media.program_quick_ns);
+        let spread = wide(media.lun_spread_permille);
+        let slowest = |ns: u64| wide(ns) * (1000 + spread) / 1000;
         let threads = [
             controller.queue_thread_ns,
             controller.submission_thread_ns,
@@ -307,13 +322,13 @@ impl OpenChannelProfile {
             controller.host_completion_thread_ns,
             controller.lun_switch_ns,
         ];
-        let a_page = (wide(media.read_ns) + transfer) * (1 + wide(media.retries_max))
-            + 2 * wide(program)
+        let a_page = (slowest(media.read_ns) + transfer) * (1 + wide(media.retries_max))
+            + 2 * slowest(program)
             + transfer
             + threads.into_iter().map(wide).sum::<u128>();
         let steps =
             wide(self.reliability.erase_step_ns) * u128::from(self.reliability.erase_steps_max);
-        let a_block = wide(media.erase_ns) + steps;
+        let a_block = slowest(media.erase_ns) + steps * (1000 + spread) / 1000;
         let takes =
             self.pages().saturating_mul(a_page) + u128::from(self.blocks()).saturating_mul(a_block);
         if takes <= u128::from(PASS_MAX_NS) {

@@ -68,6 +68,9 @@ pub(super) struct Die<T> {
     pub(super) cached: bool,
     pub(super) register_free_at: u64,
     pub(super) cells_free_at: u64,
+    /// With cache read: when the page that the last started operation reads leaves the register, so that
+    /// the cells may read the next; `UNKNOWN` if that operation is no host read.
+    pub(super) read_register_free_at: u64,
     /// The last started suspendable operation.
     pub(super) running: RunningOp,
     pub(super) channel: u32,
@@ -88,6 +91,7 @@ impl<T> Die<T> {
             cached: false,
             register_free_at: 0,
             cells_free_at: 0,
+            read_register_free_at: UNKNOWN,
             running: RunningOp::default(),
             channel: channel as u32,
             before: Vec::new(),
@@ -134,6 +138,19 @@ impl<T> Die<T> {
         let first = self.ring.front()?;
         let both = self.cached && first.is_host_program();
         both.then_some(self.register_free_at)
+    }
+
+    /// Start the read `op` at `at`, when the data of the operation before has left the die; return
+    /// when the channel can transfer it. With cache read the cells begin as soon as `op` waits and the
+    /// page of the read before has left their register.
+    pub(super) fn sense(&mut self, at: u64, op: &Op<T>) -> u64 {
+        if !op.is_host_read() {
+            self.read_register_free_at = UNKNOWN;
+            return at + op.cell_ns;
+        }
+        let begin = self.read_register_free_at.max(op.arrived).min(at);
+        self.read_register_free_at = at.max(begin + op.cell_ns);
+        self.read_register_free_at
     }
 
     /// Program a host page that is in the register at `at`, with cell time `cell_ns`; return the

@@ -116,6 +116,8 @@ pub(crate) struct Timing {
     pub(crate) die_queue: DieQueue,
     /// A host write completes when its data is in the register of its die (cache program).
     pub(crate) cache_program: bool,
+    /// A die reads the next host page while the last one leaves its register (cache read).
+    pub(crate) cache_read: bool,
     /// The operations that host reads may suspend.
     pub(crate) suspend: Option<Suspend>,
     /// Operations may have an order within a plan: the next on a channel is certain only when it
@@ -220,11 +222,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Return whether the device has only FIFO dies, channels, a processor and the link, and
     /// nothing records their work.
     pub(crate) fn is_minimal(&self) -> bool {
-        let Timing { die_queue, cache_program, suspend, has_plan_order, rings, .. } = self.timing;
+        let Timing { die_queue, suspend, has_plan_order, rings, .. } = self.timing;
+        let cached = self.timing.cache_program || self.timing.cache_read;
         let parts = self.timing.transfer_parts > 0;
         let shared = parts || !self.buses.is_empty() || self.geometry.has_planes_in_step();
         let preferred = die_queue != DieQueue::Fifo || suspend.is_some() || has_plan_order;
-        !(shared || preferred || cache_program || rings.is_some() || self.writes_down)
+        !(shared || preferred || cached || rings.is_some() || self.writes_down)
     }
 
     /// Return whether die operations are recorded.

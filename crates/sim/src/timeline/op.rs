@@ -153,6 +153,12 @@ impl<T> Op<T> {
         OpSummary { kind, purpose, cell_ns, transfers, writes, page, charge_as, is_remainder }
     }
 
+    /// Return whether it reads a host page.
+    #[inline]
+    pub(crate) fn is_host_read(&self) -> bool {
+        self.kind == OpKind::Read && self.purpose == Purpose::HostRead
+    }
+
     /// Return whether it programs a host page.
     #[inline]
     pub(crate) fn is_host_program(&self) -> bool {

@@ -77,10 +77,13 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// Add the operation to its die's queue.
     #[inline(always)]
-    pub(super) fn join_die_queue<M: FastPath>(&mut self, at: u64, op: Op<T>) {
+    pub(super) fn join_die_queue<M: FastPath>(&mut self, at: u64, mut op: Op<T>) {
         if !M::MINIMAL && self.planes.is_some() {
             cold_path();
             return self.join_queue_of_planes(at, op);
+        }
+        if !M::MINIMAL && self.timing.cache_read {
+            op.arrived = at;
         }
         let die = &mut self.dies[op.die.0 as usize];
         if die.free_at <= at {
@@ -234,10 +237,15 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         if cached {
             state.cells_free_at = state.free_at;
         }
+        let with_register = !M::MINIMAL && self.timing.cache_read;
+        if with_register && op.kind != OpKind::Read {
+            state.read_register_free_at = UNKNOWN;
+        }
         let end = match op.kind {
             OpKind::Read => {
-                self.charge(&op, Cause::CellRead, op.cell_ns);
-                return self.announce::<M>(at + op.cell_ns, 0, op);
+                let read = if with_register { state.sense(at, &op) } else { at + op.cell_ns };
+                self.charge(&op, Cause::CellRead, read - at);
+                return self.announce::<M>(read, 0, op);
             }
             OpKind::Program if at > now && cached => return self.announce::<M>(at, 0, op),
             OpKind::Program if at > now => return self.announce::<M>(at, op.cell_ns, op),

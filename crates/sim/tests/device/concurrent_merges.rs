@@ -178,6 +178,38 @@ fn cache_program_loads_next_page_during_program() {
     }
 }
 
+#[test]
+fn cache_read_reads_next_page_during_transfer() {
+    const PAGES_READ: u64 = 5;
+    for read_ns in [TRANSFER / 3, TRANSFER, 4 * TRANSFER] {
+        for profile_of in [block_map as fn(u32, &str) -> SimDevice, page_map] {
+            let time = |cached: bool| {
+                let keys = format!(
+                    r#"{{"cache_read": {cached}, "read_ns": {read_ns}, "state": "sequential"}}"#
+                );
+                run_alone(&mut profile_of(1, &keys), io(Mode::Read, 0, PAGES_READ)).0
+            };
+            let around = COMMAND + LINK;
+            assert_eq!(time(false), around + PAGES_READ * (read_ns + TRANSFER));
+            let others = (PAGES_READ - 1) * read_ns.max(TRANSFER);
+            assert_eq!(time(true), around + read_ns + others + TRANSFER);
+        }
+    }
+}
+
+#[test]
+fn cache_read_refuses_incompatible_keys() {
+    for (changes, key) in [
+        (r#""die_queue": "reads_first""#, "die_queue"),
+        (r#""planes_per_die": 2, "multi_plane": "any_page""#, "cache_read"),
+    ] {
+        let changes = format!(r#"{{"cache_read": true, {changes}}}"#);
+        let text =
+            Profile::parse(&profile(1, 1, "empty"), "test", &changes).unwrap_err().to_string();
+        assert!(text.contains(key), "{changes}: {text}");
+    }
+}
+
 fn page_map(dies: u32, overrides: &str) -> SimDevice {
     let text = profile(dies, 1, "empty");
     SimDevice::new("test", Profile::parse(&text, "test", overrides).unwrap()).unwrap()

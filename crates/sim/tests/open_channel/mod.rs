@@ -115,6 +115,57 @@ fn command_times_match_profile() {
 }
 
 #[test]
+fn each_queue_thread_submits_one_command() {
+    // Two vectors of two pages, on four channels, at once.
+    let ends = |threads: u32| {
+        let mut device = device(&format!(r#"{{"queue_threads": {threads}}}"#));
+        for first in [0, 2] {
+            let mut vector = page(&device, Ppa { channel: first, ..at(0, 0) });
+            vector.extend(page(&device, Ppa { channel: first + 1, ..at(0, 0) }));
+            device.submit(&FlashIo::new(FlashOp::Write, &vector).unwrap()).unwrap();
+        }
+        [0; 2].map(|_| device.complete().unwrap().completed.0)
+    };
+    let alone = 2 * 35_000 + 5_000 + 32_768 * 1_000_000_000 / 50_400_000 + 40_000;
+    assert_eq!(ends(1), [alone, alone + 2 * 35_000]);
+    assert_eq!(ends(2), [alone, alone]);
+    assert_eq!(ends(8), [alone, alone], "the pages of a vector have one thread");
+}
+
+#[test]
+fn lun_spread_draws_factor_for_each_lun() {
+    let cells = |seed: u64, lun: u8| {
+        let mut device = device(&format!(
+            r#"{{"lun_spread_permille": 100, "program_spread_permille": 0, "quick_low_pages": 0,
+                "write_back": false, "seed": {seed}}}"#
+        ));
+        let there = Ppa { lun, ..at(0, 0) };
+        let ppas = page(&device, there);
+        let (write, _) = command(&mut device, FlashOp::Write, &ppas);
+        let (read, _) = command(&mut device, FlashOp::Read, &ppas);
+        let (erase, _) = command(&mut device, FlashOp::Erase, &[there]);
+        let transfer = 32_768 * 1_000_000_000 / 50_400_000;
+        let threads = 35_000 + 5_000 + 40_000;
+        let factor = |time: u64, of: u64| (time - threads) as f64 / of as f64;
+        [
+            factor(write - transfer, 415_000),
+            factor(read - transfer, 150_000),
+            factor(erase, 3_900_000),
+        ]
+    };
+    let factors: Vec<f64> = (0..4).map(|lun| cells(1, lun)[0]).collect();
+    for (lun, factor) in factors.iter().enumerate() {
+        assert!((0.9..=1.1).contains(factor), "LUN {lun}: {factor}");
+        for same in cells(1, lun as u8) {
+            assert!((same - factor).abs() < 1e-4, "LUN {lun}: {same} and {factor}");
+        }
+        assert!((cells(2, lun as u8)[0] - factor).abs() > 1e-4, "another device differs");
+    }
+    let spread = factors.iter().fold(0.0f64, |most, factor| most.max((factor - factors[0]).abs()));
+    assert!(spread > 0.01, "{factors:?}");
+}
+
+#[test]
 fn failed_read_fails_until_erase() {
     let mut device = device(r#"{"erases": 20000, "erase_steps_max": 1000}"#);
     let mut failures = 0;

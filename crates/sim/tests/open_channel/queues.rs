@@ -59,7 +59,8 @@ struct CardQueues {
     jobs: Vec<PageJob>,
     luns: Vec<LunQueue>,
     channels: Vec<ChannelQueue>,
-    submission: u64,
+    /// When each submission path is free, the path of the current command first.
+    submission: Vec<u64>,
     /// Two pages requested a channel at the same time: their order is ambiguous.
     has_tie: bool,
 }
@@ -74,7 +75,7 @@ impl CardQueues {
             jobs: Vec::new(),
             luns: (0..channels * luns).map(|_| LunQueue::default()).collect(),
             channels: (0..channels).map(|_| ChannelQueue::default()).collect(),
-            submission: 0,
+            submission: vec![0; profile.controller.queue_threads.unwrap_or(1) as usize],
             has_tie: false,
             profile,
         }
@@ -94,9 +95,9 @@ impl CardQueues {
     /// Submit a page at `now`.
     fn submit(&mut self, op: FlashOp, at: Ppa, now: u64) {
         let controller = &self.profile.controller;
-        self.submission = self.submission.max(now) + controller.queue_thread_ns;
+        self.submission[0] = self.submission[0].max(now) + controller.queue_thread_ns;
         let channel = &mut self.channels[usize::from(at.channel)];
-        channel.thread = channel.thread.max(self.submission) + controller.submission_thread_ns;
+        channel.thread = channel.thread.max(self.submission[0]) + controller.submission_thread_ns;
         let ready = channel.thread;
         self.jobs.push(PageJob { op, at, end: 0, disturbed: false });
         self.plan(ready, JobEvent::Arrives(self.jobs.len() - 1));
@@ -274,6 +275,7 @@ fn check_concurrent(overrides: &str, seed: u64, pause: u64) -> Result<(), TestCa
             [uniform(&mut rng, 5) as usize];
         let mut io = FlashIo::empty(op);
         let first = queues.jobs.len();
+        queues.submission.sort_unstable();
         for at in pages(op, &device, &mut rng) {
             match op {
                 FlashOp::Erase => io.push(at),
@@ -307,13 +309,13 @@ proptest! {
     #[test]
     fn concurrent_commands_match_queue_model(
         channels in 1u32..4, luns in 1u32..5, rate in 20_000_000u64..200_000_000, write_back: bool,
-        switch in 0u64..400_000, thread in 1_000u64..50_000, dispatch in 1_000u64..50_000,
+        switch in 0u64..400_000, thread in 1_000u64..50_000, threads in 1u32..4, dispatch in 1_000u64..50_000,
         read in 50_000u64..250_000, again: bool, seed: u64, pause in 10_000u64..3_000_000,
     ) {
         let overrides = format!(
             r#"{{"channels": {channels}, "luns_per_channel": {luns}, "blocks_per_plane": 6,
                 "pages_per_block": 32, "channel_bytes_per_s": {rate}, "write_back": {write_back},
-                "lun_switch_ns": {switch}, "queue_thread_ns": {thread},
+                "lun_switch_ns": {switch}, "queue_thread_ns": {thread}, "queue_threads": {threads},
                 "submission_thread_ns": {dispatch}, "read_ns": {read},
                 "retry_permille": {}, "erase_step_cycles": 0, "vector_max": 64,
                 "rber_fresh": 1e-12, "rber_rated": 1e-12, "seed": {}}}"#,

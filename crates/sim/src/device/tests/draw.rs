@@ -227,6 +227,12 @@ fn times_and_queues(
     set("partial_transfer", json!(below(3) == 0));
     set("die_queue", json!(["fifo", "collection_first", "reads_first"][below(3) as usize]));
     set("cache_program", json!(protected && below(3) == 0 && together == 0));
+    if keys["die_queue"] == "fifo" && together == 0 {
+        keys.insert("cache_read".into(), json!(below(2) == 0));
+    }
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
     set("commands_at_once", json!([0, 0, 1, 3][below(4) as usize]));
     set("write_cache_bytes", json!(2048 * [0, 1, 5, 12][below(4) as usize]));
     set("flush", json!(["eager", "when_needed"][below(2) as usize]));

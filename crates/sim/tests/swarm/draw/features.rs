@@ -72,6 +72,7 @@ pub fn chips(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
         set(overrides, "suspensions_max", draw.choose(&[1, 2, 1000]));
         set(overrides, "die_queue", "reads_first");
         set(overrides, "cache_program", false);
+        set(overrides, "cache_read", false);
     }
     planes(draw, overrides);
 }
@@ -123,6 +124,7 @@ fn planes(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     if draw.chance(97) {
         set(overrides, "independent_planes", false);
         set(overrides, "cache_program", false);
+        set(overrides, "cache_read", false);
         for key in ["program_suspend_ns", "erase_suspend_ns", "suspensions_max"] {
             overrides.remove(key);
         }

@@ -160,6 +160,9 @@ fn times(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     features::controller(draw, overrides);
     set(overrides, "die_queue", draw.choose(&["fifo", "collection_first", "reads_first"]));
     set(overrides, "cache_program", draw.chance(30));
+    if overrides["die_queue"] == "fifo" {
+        set(overrides, "cache_read", draw.chance(50));
+    }
     features::chips(draw, overrides);
 }
 

@@ -200,6 +200,31 @@ proptest! {
         }
     }
 
+    /// The same with cache read, with and without cache program, rings and plan order.
+    #[test]
+    fn cache_read_matches_queue_model(
+        jobs in prop::collection::vec(job(), 1..80),
+        few in 1u32..=DIES,
+        buses in 0u32..3,
+        cache_program in any::<bool>(),
+        has_plan_order in any::<bool>(),
+        ringed in any::<bool>(),
+    ) {
+        let completion = CompletionNotice::Interrupt;
+        let rings = Rings { tx_entries: 3, rx_entries: 3, completion, completion_ns: 11 * LONG + 1 };
+        let timing = Timing {
+            cache_read: true,
+            rings: (ringed && !has_plan_order).then_some(rings),
+            ..timing(buses, 0, cache_program, has_plan_order)
+        };
+        let jobs: Vec<RandomOp> = jobs.into_iter().map(|job| limit_dies(job, few)).collect();
+        let TestedTimeline { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
+        prop_assert_eq!(&ends, &reference(&jobs, timing));
+        for ((begin, end), parts) in begins.iter().zip(&ends).zip(&timeline.accounts) {
+            prop_assert_eq!(parts.parts().iter().sum::<u64>(), end - begin);
+        }
+    }
+
     /// Every operation ends at the same nanosecond, and its parts sum to its time.
     #[test]
     fn timeline_matches_queue_model(

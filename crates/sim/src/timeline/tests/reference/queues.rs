@@ -14,6 +14,8 @@ enum ReferenceEvent {
     Loaded(usize, u64),
     /// The cells of a page that was in the register are programmed.
     Programmed(usize),
+    /// The cells have read the page of this operation, before its die was free (cache read).
+    ReadAhead(usize),
     /// The page of this operation is in the register of its plane.
     InRegister(usize),
     ReleaseLane(usize),
@@ -125,6 +127,7 @@ impl Reference {
                         ReferenceEvent::ReleaseDie(die) => self.release_die(die),
                         ReferenceEvent::Loaded(die, cell_ns) => self.loaded(die, cell_ns),
                         ReferenceEvent::Programmed(die) => self.programmed(die),
+                        ReferenceEvent::ReadAhead(number) => self.read_ahead_ended(number),
                         ReferenceEvent::InRegister(number) => self.in_register(number),
                         ReferenceEvent::ReleaseLane(lane) => self.release_lane(lane),
                         ReferenceEvent::Serve(lane) => self.serve(lane),
@@ -165,6 +168,7 @@ impl Reference {
                     return self.hold(number);
                 }
                 self.dies[die].queue.push_back((number, 0, self.now));
+                self.read_ahead(die);
                 if self.is_read_of_host(number) {
                     self.suspend(die);
                 }
@@ -173,6 +177,7 @@ impl Reference {
             Stage::Channel => {
                 let length = self.timing.transfer_ns * u64::from(self.ops[number].transfers);
                 self.queue_lane(channel, number, length);
+                self.leave_read_register(number);
             }
             Stage::Link => self.queue_lane(self.lanes.len() - 1, number, LINK_NS),
             Stage::BusOut | Stage::Bus => unreachable!("the reference has no bus"),
@@ -282,6 +287,7 @@ impl Reference {
         let Op { die, kind, cell_ns, .. } = self.ops[number];
         self.dies[die.0 as usize].busy = true;
         self.suspendable[die.0 as usize] = None;
+        self.registers[die.0 as usize].read_left = false;
         let cached = self.is_cached(number);
         let register = &mut self.registers[die.0 as usize];
         (register.is_sole_holder, register.reserved) = (cached, cached);
@@ -316,6 +322,14 @@ impl Reference {
     }
 
     fn release_die(&mut self, die: usize) {
+        if let Some((number, is_read)) = self.registers[die].ahead.take() {
+            self.registers[die].read_left = false;
+            self.ops[number].stage = Stage::Channel;
+            if is_read {
+                self.arrive(number);
+            }
+            return;
+        }
         self.dies[die].busy = false;
         let queue = &self.dies[die].queue;
         let best =
@@ -485,6 +499,10 @@ struct Register {
     loaded: Option<u64>,
     /// The cells are busy.
     cells: bool,
+    /// Cache read: the page of the running read has left the page register.
+    read_left: bool,
+    /// The next read, which the cells began before the die was free, and whether they have ended.
+    ahead: Option<(usize, bool)>,
 }
 
 impl Reference {
@@ -498,6 +516,37 @@ impl Reference {
     fn takes_next(&self, die: usize, number: usize) -> bool {
         let Register { is_sole_holder, reserved, .. } = self.registers[die];
         is_sole_holder && !reserved && self.is_cached(number)
+    }
+
+    /// Let the page of a read leave the page register of its die for the channel.
+    fn leave_read_register(&mut self, number: usize) {
+        let die = self.ops[number].die.0 as usize;
+        if self.timing.cache_read && self.ops[number].is_host_read() {
+            self.registers[die].read_left = true;
+            self.read_ahead(die);
+        }
+    }
+
+    /// Read the first waiting page of the host, if the page register is free.
+    fn read_ahead(&mut self, die: usize) {
+        let register = &mut self.registers[die];
+        let Some(&(first, ..)) = self.dies[die].queue.front() else { return };
+        if !register.read_left || register.ahead.is_some() || !self.ops[first].is_host_read() {
+            return;
+        }
+        self.dies[die].queue.pop_front();
+        register.ahead = Some((first, false));
+        let order = self.order();
+        let end = self.now + self.ops[first].cell_ns;
+        self.events.push((end, order, ReferenceEvent::ReadAhead(first)));
+    }
+
+    fn read_ahead_ended(&mut self, number: usize) {
+        match &mut self.registers[self.ops[number].die.0 as usize].ahead {
+            Some(ahead) if ahead.0 == number => ahead.1 = true,
+            // Its die was free in the meantime.
+            _ => self.arrive(number),
+        }
     }
 
     fn loaded(&mut self, die: usize, cell_ns: u64) {
