@@ -10,12 +10,14 @@ Location = Literal[
     "zipf",
     "hotcold",
     "zones",
+    "super_fast_hash",
 ]
 DRAWN: tuple[str, ...] = (
     "random",
     "zipf",
     "hotcold",
     "zones",
+    "super_fast_hash",
 )
 """Random locations."""
 

@@ -28,7 +28,13 @@ from uflip.reproduce.reproduction import (
     compare_printed,
     equation,
 )
-from uflip.reproduce.simulated_device import Counters, SimulatedDevice, Window, device_url
+from uflip.reproduce.simulated_device import (
+    GENERATOR,
+    Counters,
+    SimulatedDevice,
+    Window,
+    device_url,
+)
 from uflip.spec import basic
 
 if TYPE_CHECKING:
@@ -95,7 +101,7 @@ def write_untimed(
 
 def steady_random_writes(device: SimulatedDevice, times: int = 6) -> None:
     """Bring the device into the steady state of uniform random writes."""
-    write_untimed(device, "random", times * device.logical_pages, seed=101)
+    write_untimed(device, GENERATOR, times * device.logical_pages, seed=101)
 
 
 # The fitted constants of the OFC profile: each to one printed number.
@@ -162,10 +168,10 @@ def fixed_relocation(pages: int, outstanding: int = OUTSTANDING, **overrides: An
     """
     device = ofc_device(state="empty", relocate_at_least=pages, **overrides)
     target = {"target_size": device.logical_pages // 10 * device.page_bytes}
-    write_untimed(device, "random", 3 * BLOCKS * PAGES_PER_BLOCK // 2, seed=7, **target)
+    write_untimed(device, GENERATOR, 3 * BLOCKS * PAGES_PER_BLOCK // 2, seed=7, **target)
     writes = basic(
         "write",
-        "random",
+        GENERATOR,
         io_size=device.page_bytes,
         io_count=MEASURED_IOS,
         queue_depth=outstanding,

@@ -22,6 +22,7 @@ from uflip.reproduce.reproduction import (
     compare_stated,
     equation,
 )
+from uflip.reproduce.simulated_device import GENERATOR
 from uflip.spec import basic
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def freed_alone() -> float:
     )
     target = {"target_size": device.logical_pages // 10 * device.page_bytes}
     pages = 3 * ofc.BLOCKS * ofc.PAGES_PER_BLOCK // 2
-    ofc.write_untimed(device, "random", pages, seed=7, **target)
+    ofc.write_untimed(device, GENERATOR, pages, seed=7, **target)
     page = device.page_bytes
     idle_reads = basic(
         "read", "random", io_size=page, io_count=2, time="pause", pause=IDLE_NS, **target

@@ -28,7 +28,7 @@ from uflip.reproduce.reproduction import (
     compare_stated,
     equation,
 )
-from uflip.reproduce.simulated_device import concatenate_windows, relocated_pages
+from uflip.reproduce.simulated_device import GENERATOR, concatenate_windows, relocated_pages
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -205,7 +205,7 @@ def _measure_spare_point(spare_factor: float) -> SparePoint:
     device = ofc.ofc_device(spare_factor=spare_factor, state="sequential")
     ofc.steady_random_writes(device)
     window = ofc.random(device, "write", SPARE_IOS, seed=11)
-    counters = ofc.write_untimed(device, "random", COUNTED_TIMES * device.logical_pages, seed=12)
+    counters = ofc.write_untimed(device, GENERATOR, COUNTED_TIMES * device.logical_pages, seed=12)
     return SparePoint(
         spare_factor,
         window.kiops,

@@ -7,14 +7,13 @@ by the next of the same sequence at once, so that a fixed number of requests is 
 time: the queue depth of a pattern.
 
 **Source**: OFC (2011) §V.A: "the number of requests outstanding at any point in time is limited"; a
-pseudo-random generator; pages of the host's block size.
+pseudo-random generator, the Super Fast Hash; pages of the host's block size.
 **Faithful**: a bound on all requests together; uniform random addresses with replacement; a new
 request as soon as one completes; a mix draws for each request whether it reads or writes.
 **Simplified**: a long window is made of runs, and the queue runs empty between two of them: once in
 half a million requests, and once a round of a sequential stream.
-**Ambiguous**: the bound is not printed; see `uflip.reproduce.ofc.OUTSTANDING`. OFC's generator is
-the Super Fast Hash of a counter; ours is the engine's. Equal seeds give reads the same addresses as
-writes, in the same order, as step 6 of its figure 7 needs.
+**Ambiguous**: the bound is not printed; see `uflip.reproduce.ofc.OUTSTANDING`. Equal seeds give
+reads the same addresses as writes, in the same order, as step 6 of its figure 7 needs.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
+from uflip.data.locations import Location
 from uflip.device.handle import Device
 from uflip.device.opener import open_sim
 from uflip.device.url import parse_url
@@ -173,6 +173,9 @@ def concatenate_windows(windows: Iterable[Window]) -> Window:
     )
 
 
+GENERATOR: Location = "super_fast_hash"
+"""Location of the random requests."""
+
 RUN_IOS = 500_000
 """I/Os of a run: longer windows consist of several runs, because a run records each I/O."""
 
@@ -195,7 +198,7 @@ def random_requests(
     for number, part in enumerate(_parts(ios, RUN_IOS)):
         yield basic(
             mode,
-            "random",
+            GENERATOR,
             io_size=page_bytes,
             io_count=part,
             queue_depth=outstanding,
@@ -256,7 +259,7 @@ def mixed_requests(
     >>> run.first.mode, run.first_percent, run.io_count
     ('read', 75, 80)
     """
-    read, write = (basic(mode, "random", io_size=page_bytes) for mode in ("read", "write"))
+    read, write = (basic(mode, GENERATOR, io_size=page_bytes) for mode in ("read", "write"))
     return mix(
         read, write, first_percent=read_percent, io_count=ios, queue_depth=outstanding, seed=seed
     )

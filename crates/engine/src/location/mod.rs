@@ -15,6 +15,7 @@
 //! same zones, and is a set ahead.
 
 mod hotcold;
+mod super_fast_hash;
 mod table1;
 mod zipf;
 mod zones;
@@ -138,6 +139,7 @@ locations! {
     "zipf" => Zipf(Box<zipf::Zipf>),
     "hotcold" => HotCold(Box<hotcold::HotCold>),
     "zones" => Zones(Box<zones::Zones>),
+    "super_fast_hash" => SuperFastHash(super_fast_hash::SuperFastHash),
 }
 
 impl Location {
