@@ -170,6 +170,8 @@ class Handle(Generic[_T]):
         ended."""
     def progress(self) -> tuple[int, int, int]:
         """Return (I/Os done, I/Os in total, last response time [ns]; 0 in functional mode)."""
+    def began_ns(self) -> int:
+        """Return the zero of all times of the run on the device's clock [ns]; 0 before it."""
     def live_rows(self) -> list[tuple[list[int], int | None]]:
         """Return the new rows of a run. Each has start,
         length [ns], I/Os, bytes, bytes written, the sum of the response times, p50, p99, p99.9

@@ -304,6 +304,7 @@ export interface Io {
   ignored?: number;
   idle_before_ns?: number;
   host_gap_ns?: number;
+  host?: string;
   flash?: Flash;
   chain?: string;
 }

@@ -18,9 +18,10 @@ export function draw(node: HTMLElement, io: Io, remedy: HTMLElement | null, arou
       ["submitted", duration(io.submit_ns! - io.begin_ns)],
       ["idle before", io.idle_before_ns === undefined ? "" : duration(io.idle_before_ns)],
       ["host gap", io.host_gap_ns ? duration(io.host_gap_ns) : ""],
+      ["host", io.host ? `meanwhile ${io.host}` : ""],
       ["stream", io.stream ? io.stream : ""], ["part of", io.ignored ? "the start-up" : ""],
     ]),
-    io.causes.length ? causes(io) : h("p", { class: "quiet" }, "A real device does not report causes."),
+    io.causes.length ? causes(io) : h("p", { class: "quiet" }, io.host === undefined ? "A real device does not report causes." : `A real device does not report causes.${io.host ? "" : " The host was not disturbed meanwhile."}`),
     remedy,
     io.flash ? flash(io.flash) : null);
 }

@@ -122,6 +122,8 @@ pub struct Control {
     /// I/Os of the completed parts of a series.
     completed_before: AtomicU64,
     processes: Vec<Progress>,
+    /// The zero of all times of the run on the device's clock [ns]; 0 before it begins.
+    began_ns: AtomicU64,
     /// The rows of the run while it lasts, if they are wanted.
     live: Option<Live>,
 }
@@ -148,6 +150,7 @@ impl Control {
             limit,
             completed_before: AtomicU64::new(0),
             processes,
+            began_ns: AtomicU64::new(0),
             live: None,
         }
     }
@@ -199,6 +202,18 @@ impl Control {
         let completed =
             self.processes.iter().map(|process| process.done.swap(0, Ordering::Relaxed));
         self.completed_before.fetch_add(completed.sum(), Ordering::Relaxed);
+    }
+
+    /// Record the zero of all times of the run; of a series that of its first part.
+    pub(crate) fn record_begin(&self, start: Nanos) {
+        let ordering = Ordering::Relaxed;
+        let _ = self.began_ns.compare_exchange(0, start.0, ordering, ordering);
+    }
+
+    /// Return the zero of all times of the run on the device's clock [ns]; 0 before it begins.
+    #[must_use]
+    pub fn began_ns(&self) -> u64 {
+        self.began_ns.load(Ordering::Relaxed)
     }
 
     /// End the run at `position`; each process may submit `more` I/Os meanwhile. Later calls

@@ -304,6 +304,7 @@ where
     match handles {
         None => {
             let start = device.now();
+            control.record_begin(start);
             drive(device, submitters, start, control)
         }
         Some(handles) => drive_threads(handles, submitters, control),
@@ -322,6 +323,7 @@ where
     T: RecordCompletion<D>,
 {
     let start = handles[0].now();
+    control.record_begin(start);
     let gate = &Gate::new(handles.len());
     let results: Vec<Result<()>> = std::thread::scope(|scope| {
         let pairs = handles.iter_mut().zip(submitters.chunks_mut(1));

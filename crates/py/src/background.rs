@@ -80,6 +80,11 @@ impl Handle {
         (done, self.work.total, last_response_ns)
     }
 
+    /// Return the zero of all times of the run on the device's clock [ns]; 0 before it begins.
+    fn began_ns(&self) -> u64 {
+        self.work.control.began_ns()
+    }
+
     /// Return the rows of a run that are complete and were not returned yet.
     /// Each has start, length [ns], I/Os, bytes, bytes written, sum of the response times, p50, p99,
     /// p99.9 [ns], and the pages programmed.

@@ -377,12 +377,20 @@ def _make(
         if not made and (counters_before.counters or counters_after.counters):
             written = sum(each.bytes_written for each in traces[-len(runs) :])
             about["drive"] = change_of(counters_before, counters_after, written, len(runs))
-        # The samples of a series cover all of its runs.
-        if device.power_record is not None and len(runs) == 1:
-            about["power"] = device.power_record
+        if len(runs) == 1:  # the samples of a series cover all of its runs
+            about |= _sampled(device)
         made.append(_FinishedRun(run, trace, about))
         history.record_run(trace, own_durability(run) or device.durability)
     return made, status_after
+
+
+def _sampled(device: Device) -> About:
+    about: About = {}
+    if device.power_record is not None:
+        about["power"] = device.power_record
+    if device.host_record is not None:
+        about["host"] = device.host_record
+    return about
 
 
 def _store(

@@ -175,6 +175,7 @@ def command(
     from uflip.device.catalogue import inspect_device
     from uflip.device.resolve import resolve, with_resets
     from uflip.results.run_statistics import describe
+    from uflip.results.slow_traits import summarise_host
 
     # Check everything before anything is created or opened for writing.
     check_traces([trace_file] if preset is None else preset_traces(trace_file, batches), force)
@@ -203,6 +204,8 @@ def command(
     if trace_file is not None:
         write_trace(trace, trace_output(trace_file, force=force))
     document: OneRun = {**describe(trace, info, opened.durability, opened.power_record), **drive}
+    if opened.host_record is not None:
+        document["host"] = summarise_host(trace.column, len(trace), opened.host_record)
     _print_result(document, disturbances, device, as_json=as_json, in_one_line=live)
 
 
@@ -459,6 +462,10 @@ def print_run(document: OneRun) -> None:
         from uflip.report.energy import energy_facts
 
         pairs += energy_facts(energy)
+    if (host := document.get("host")) is not None:
+        from uflip.results.slow_traits import host_facts
+
+        pairs += host_facts(host)
     if (change := document.get("drive")) is not None:
         from uflip.report.drive_counters import change_facts
 

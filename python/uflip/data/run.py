@@ -16,6 +16,7 @@ from uflip.data.counters import CounterChange
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Count, DigestText, DocumentKind, Name, Positive, Table, Text, decode
 from uflip.data.energy import EnergySummary, PowerRecord
+from uflip.data.host_load import HostRecord
 from uflip.data.spec import Pattern
 from uflip.data.summary import StatisticsSummary
 
@@ -46,6 +47,7 @@ class RunMetadata(Struct, frozen=True):
     samples: dict[str, list[Count]] | None = None
     drive: CounterChange | None = None
     power: PowerRecord | None = None
+    host: HostRecord | None = None
 
 
 class About(TypedDict, total=False):
@@ -58,6 +60,7 @@ class About(TypedDict, total=False):
     samples: Mapping[str, Sequence[int]]
     drive: CounterChange
     power: PowerRecord
+    host: HostRecord
     samples_only: bool  # nothing else from inside the device is stored
 
 
@@ -126,6 +129,25 @@ class RunFacts(TypedDict, total=False):
     verified_sectors: int
 
 
+class Coincidence(TypedDict):
+    """A disturbance by the host: how many of the slow I/Os, and of all, lie in its windows."""
+
+    what: str
+    slow_ios: int
+    ios: int
+
+
+class HostSummary(TypedDict):
+    """Disturbances by the host: windows with each, and those that coincide with slow I/Os."""
+
+    windows: int
+    window_ns: int
+    disturbed: dict[str, int]
+    slow_ios: int
+    ios: int
+    coincide: list[Coincidence]
+
+
 class OneRun(RunFacts):
     """A run, its rates, and the statistics of the I/Os that were not ignored."""
 
@@ -148,3 +170,4 @@ class OneRun(RunFacts):
     components: NotRequired[dict[str, StatisticsSummary]]
     by_mode: NotRequired[Mapping[str, ModeDocument]]
     disturbed: NotRequired[Mapping[str, int]]
+    host: NotRequired[HostSummary]

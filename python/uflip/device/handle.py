@@ -27,9 +27,11 @@ from uflip.data.device import (
 )
 from uflip.data.document import plain
 from uflip.data.energy import PowerRecord
+from uflip.data.host_load import HostRecord
 from uflip.data.spec import Spec, text_of
 from uflip.device.cache import cache_key, cached_device
 from uflip.device.counters import CounterReader
+from uflip.device.host_load import HostSampler
 from uflip.device.identity import TargetStatus
 from uflip.device.power import PowerSampler, measured_with
 from uflip.device.resolve import resolve_state
@@ -102,6 +104,8 @@ class Device(Saved):
         """Meter that is sampled during each run."""
         self.power_record: PowerRecord | None = None
         """The power during the last run; None without a meter."""
+        self.host_record: HostRecord | None = None
+        """The load of the host during the last run; None of a simulated device."""
         self.live_ns: int | None = None  # interval of the rows for on_live, on the device's clock
         self.looks_inside = False  # whether a device log is recorded with each run
         self._state_name: str | None = None
@@ -295,11 +299,20 @@ class Device(Saved):
         measures: bool = False,
     ) -> T:
         """Wait for the work of the device; raise `InterruptedRun` after Ctrl-C."""
+        host = HostSampler() if measures and self.info.real else None
+        handles: list[_native.Handle[T]] = []
+
+        def start_run() -> _native.Handle[T]:
+            handles.append(start())
+            return handles[0]
+
+        if host is not None:
+            host.start()
         try:
             result, self.power_record = measured_with(
                 self.power if measures else None,
                 lambda: run_native(
-                    start,
+                    start_run,
                     on_progress,
                     on_live=on_live,
                     io_timeout_ns=self.io_timeout_ns,
@@ -313,6 +326,9 @@ class Device(Saved):
                 where=self.url,
                 action="start it again; no part of its trace was stored",
             ) from None
+        finally:
+            if host is not None:
+                self.host_record = host.finish(handles[0].began_ns() if handles else 0)
 
     def enforce(
         self,

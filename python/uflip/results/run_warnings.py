@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from uflip.data.counters import CounterMark
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import IMPORTED
-from uflip.data.run import StopDocument
+from uflip.data.run import HostSummary, StopDocument
 from uflip.data.spec import Basic, Parallel, Spec
 from uflip.results.rate_limit import find_ticks
 from uflip.stats import drift
@@ -35,6 +35,8 @@ DRIFT_Z = 3.0
 STALL_NS = 50_000
 # One in a thousand I/Os, or a hundredth of the time: less shows in no mean and no percentile.
 STALLED_IOS, STALLED_TIME = 1e-3, 1e-2
+# Fewer of the slow I/Os leave most of them unexplained.
+HOST_SHARE = 0.2
 # An open loop that lags by this share of the run at its end has a queue that keeps growing.
 BEHIND_SHARE = 0.05
 FEW_ARRIVALS = 100
@@ -61,6 +63,8 @@ class RunArrays:
     counter_marks: Sequence[CounterMark] = ()
     # Delay of the host before it submitted I/Os that were due; empty in virtual time.
     host_gap_ns: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+    # Disturbances by the host, sampled beside the run of a real device.
+    host: HostSummary | None = None
 
     @property
     def is_timed_by_host(self) -> bool:
@@ -214,6 +218,19 @@ def host_stalls(run: RunArrays) -> tuple[float, Numbers] | None:
     return max(of_ios, of_time), {**numbers, **_ns(longest=float(stalls.max()))}
 
 
+def host_disturbances(run: RunArrays) -> tuple[float, Numbers] | None:
+    """Warn about slow I/Os in windows in which the host was disturbed."""
+    if run.host is None or not run.host["coincide"]:
+        return None
+    first = run.host["coincide"][0]
+    share = first["slow_ios"] / run.host["slow_ios"]
+    if share < HOST_SHARE:
+        return None
+    numbers = {"what": first["what"], "count": first["slow_ios"], "slow": run.host["slow_ios"]}
+    of_all = round(first["ios"] / run.host["ios"], 4)
+    return share, {**numbers, "of_all": of_all, **_ns(window=run.host["window_ns"])}
+
+
 def unreadable(run: RunArrays) -> tuple[float, Numbers] | None:
     """Warn about pages whose bit errors the ECC could not correct."""
     lost, read = run.counters.get("uncorrectable_reads", 0), run.counters.get("pages_read", 0)
@@ -341,6 +358,16 @@ CHECKS: tuple[RunCheck, ...] = (
         "stop other load, give the run a processor of its own (taskset, isolcpus), look for steal "
         "on a virtual machine; `host_gap_ns` of the trace says before which I/Os",
         host_stalls,
+    ),
+    RunCheck(
+        "host_disturbances",
+        "slow I/Os coincide with disturbances by the host",
+        "{count} of the {slow} slowest I/Os lie in windows of {window} with {what}, and "
+        "{of_all} of all I/Os",
+        "these I/Os show the host, not the device: stop other load, give the run a processor of "
+        "its own (taskset, isolcpus), measure on a machine without a hypervisor; `uflip explore` "
+        "lists each of them with what the host did",
+        host_disturbances,
     ),
     RunCheck(
         "wide_spread",

@@ -34,6 +34,7 @@ from uflip.results.consistency import (
 )
 from uflip.results.rate_limit import RunRate, Trend, find_rate_limit, find_trend, steady_rate
 from uflip.results.run_warnings import CHECKS, Numbers, RunArrays, RunCheck
+from uflip.results.slow_traits import summarise_host
 from uflip.results.startup_check import (
     BASELINE,
     INTERFERENCE,
@@ -101,7 +102,9 @@ class Examiner:
             about = {"disturbed": stored.disturbed or {}}
             if stored.drive is not None:
                 about["drive"] = stored.drive
-        drive = about.get("drive")
+            if stored.host is not None:
+                about["host"] = stored.host
+        drive, host = about.get("drive"), about.get("host")
         run = RunArrays(
             micro_benchmark=entry.micro_benchmark,
             spec=spec,
@@ -116,6 +119,7 @@ class Examiner:
             disturbed=about.get("disturbed", {}),
             counter_marks=() if drive is None else drive.marks,
             host_gap_ns=as_array(trace, HOST_GAP) if self._has_gaps(trace) else NOTHING,
+            host=None if host is None else summarise_host(trace.column, len(trace), host),
         )
         self.runs_examined += 1
         is_long = entry.micro_benchmark in (BASELINE, INTERFERENCE)

@@ -103,6 +103,7 @@ class Io(TypedDict):
     ignored: NotRequired[int]
     idle_before_ns: NotRequired[int]
     host_gap_ns: NotRequired[int]
+    host: NotRequired[str]
     flash: NotRequired[Flash]
     chain: NotRequired[str]
 

@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
+from uflip.data.host_load import HostRecord
+from uflip.data.run import metadata_of
 from uflip.data.run_summary import RunSummary
 from uflip.data.spec import MODES, Basic
 from uflip.errors import UflipError, UsageError, from_native
@@ -181,6 +183,11 @@ class OpenRun:
     def log(self) -> Log:
         """Its I/Os; those of a long run stay in their file."""
         return self.run.log() if self.run.is_job else self.run.trace()
+
+    @cached_property
+    def host(self) -> HostRecord | None:
+        """The load of the host beside the run; None if none was stored."""
+        return metadata_of(self.run.path, self.log.metadata_json).host
 
     @cached_property
     def causes(self) -> list[str]:

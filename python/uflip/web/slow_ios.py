@@ -1,17 +1,11 @@
 """The slowest I/Os of a part of a run, and their common traits.
 
-**Source** uFLIP (CIDR 2009) §3.3: response times are stored one by one, because means hide the
-behaviour of flash. Traits are ranked by their lift, as in association rule mining: the share among
-the slow I/Os over the share among all.
-**Faithful** Every I/O of the part is counted.
-**Simplified** One trait at a time, never two together.
-**Ambiguous** "Slow". Here: the slowest hundredth, at least `MIN_SLOW` and at most `MAX_SLOW` I/Os.
+uFLIP (CIDR 2009) §3.3 stores response times one by one, because means hide the behaviour of flash.
+`uflip.results.slow_traits` defines which I/Os are slow, and ranks traits.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
-from math import log2, sqrt
 from typing import cast
 
 import numpy as np
@@ -21,58 +15,31 @@ from uflip.data.manifest import IMPORTED
 from uflip.data.spec import MODES
 from uflip.results.causes import cause_name
 from uflip.results.run_warnings import STALL_NS
+from uflip.results.slow_traits import (
+    SHARE,
+    Trait,
+    host_marks,
+    piece_ranges,
+    slow_count,
+    slowest_numbers,
+)
 from uflip.results.warnings import HOST_GAP
 from uflip.units import format_duration_ns, format_size
 from uflip.web.api_io_types import Io, RangeCauses, Slowest
-from uflip.web.open_run import PART, PIECE_IOS, OpenRun
+from uflip.web.open_run import PART, OpenRun
 
 NO_EARLIER_IO = -1
 """Value of an I/O without earlier I/Os."""
 Whole = NDArray[np.int64]
-SHARE, MIN_SLOW, MAX_SLOW = 0.01, 10, 10_000
 MAX_LISTED = 50
 TRAITS = 8
 MIN_LIFT = 1.15
 """Below this lift a trait is about as frequent among the slow I/Os as among all."""
-DEVIATIONS = 3.0
-"""Required standard deviations beyond chance, since some fifty traits are tried."""
 BOUNDARIES = tuple(1 << k for k in (14, 15, 16, 17, 18, 20, 22))
 """Alignments of addresses to test: from a flash page to some erase blocks [bytes]."""
 EIGHTS = 8
 """Number of parts of the run, to test whether the slow I/Os are early or late."""
 IDLE_NS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
-
-
-@dataclass(frozen=True)
-class Trait:
-    """A common trait of I/Os."""
-
-    #: The property and its value.
-    name: str
-    value: str
-    #: Number of slow I/Os with the trait, and of all I/Os with it.
-    slow: int
-    every: int
-    #: Number of slow I/Os, and of all.
-    of_slow: int
-    of_every: int
-
-    @property
-    def lift(self) -> float:
-        """Frequency among the slow I/Os relative to all."""
-        return (self.slow / self.of_slow) / (self.every / self.of_every)
-
-    @property
-    def beyond_chance(self) -> bool:
-        """Whether the trait is more frequent than in a random selection of that size."""
-        share = self.every / self.of_every
-        expected = share * self.of_slow
-        return self.slow - expected > DEVIATIONS * sqrt(expected * (1 - share))
-
-    @property
-    def rank(self) -> float:
-        """Score for sorting: the share of the slow I/Os that it explains beyond chance."""
-        return (self.slow / self.of_slow - self.every / self.of_every) * log2(self.lift)
 
 
 def slowest(
@@ -84,8 +51,8 @@ def slowest(
     count = max(stop - start, 0)
     if not count:
         return {"ios": [], "slow": 0, "least_ns": None, "traits": [], "count": 0}
-    some = min(max(int(count * SHARE), MIN_SLOW), MAX_SLOW, count)
-    numbers = _slowest(run, start, stop, some)
+    some = slow_count(count)
+    numbers = slowest_numbers(run.column, start, stop, some)
     least = int(run.column("response_time_ns", int(numbers[-1]), int(numbers[-1]) + 1)[0])
     searched = traits and count > some
     common = _traits(run, start, stop, np.sort(numbers)) if searched else []
@@ -162,6 +129,9 @@ def io_view(run: OpenRun, number: int) -> Io:
         for name, ns in spent
         if ns
     ]
+    if run.host is not None:
+        marks = host_marks(run.host, run.column, number, number + 1)
+        view["host"] = ", ".join(words for words, has in marks if has[0])
     grid = run.grid()
     view["begin_ns"] = 0 if grid is None else grid.begin_ns
     if run.has("submit_ns") and not _is_imported(run):
@@ -179,35 +149,12 @@ def sample(run: OpenRun, start: int, stop: int, most: int) -> NDArray[np.int64]:
     if count <= most:
         return np.arange(start, start + count)
     steady = np.arange(start, stop, -(-count // (most // 2)))
-    return np.union1d(_slowest(run, start, stop, most // 4), steady)
+    return np.union1d(slowest_numbers(run.column, start, stop, most // 4), steady)
 
 
 def _is_imported(run: OpenRun) -> bool:
     """Return whether times come from a log in whole milliseconds: idle times are then unknown."""
     return run.results.manifest.scale == IMPORTED
-
-
-def _slowest(run: OpenRun, start: int, stop: int, some: int) -> NDArray[np.int64]:
-    """Return the numbers of the slowest I/Os, the slowest first; of equal ones the first."""
-    numbers, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    for low, high in _pieces(start, stop):
-        more = run.column("response_time_ns", low, high).astype(np.int64)
-        if len(times) == some:
-            numbers = np.concatenate([numbers, np.flatnonzero(more > times.min()) + low])
-            times = np.concatenate([times, more[more > times.min()]])
-        else:
-            numbers, times = (
-                np.concatenate([numbers, np.arange(low, high)]),
-                np.concatenate([times, more]),
-            )
-        order = np.lexsort((numbers, -times))[:some]
-        numbers, times = numbers[order], times[order]
-    return numbers
-
-
-def _pieces(start: int, stop: int) -> Iterator[tuple[int, int]]:
-    for low in range(start, stop, PIECE_IOS):
-        yield low, min(low + PIECE_IOS, stop)
 
 
 Counts = dict[tuple[str, str], int]
@@ -217,7 +164,7 @@ def _traits(run: OpenRun, start: int, stop: int, slow: NDArray[np.int64]) -> lis
     """Return traits that are more frequent among the slow I/Os, the most significant first."""
     of_slow: Counts = {}
     of_every: Counts = {}
-    for low, high in _pieces(start, stop):
+    for low, high in piece_ranges(start, stop):
         slow_here = slow[(slow >= low) & (slow < high)] - low
         for key, has in _marks(run, low, high, start, stop):
             of_every[key] = of_every.get(key, 0) + int(np.count_nonzero(has))
@@ -253,6 +200,13 @@ def _marks(run: OpenRun, low: int, high: int, start: int, stop: int) -> Iterator
     if run.has(HOST_GAP) and not _is_imported(run):
         stalled = run.column(HOST_GAP, low, high) > STALL_NS
         yield ("host gap", f"more than {format_duration_ns(STALL_NS)}"), stalled
+    if run.host is not None:
+        marks = host_marks(run.host, run.column, low, high)
+        yield from ((("host", f"in a window with {words}"), has) for words, has in marks)
+    yield from _positions(run, low, high, start, stop)
+
+
+def _positions(run: OpenRun, low: int, high: int, start: int, stop: int) -> Iterator[Mark]:
     part = (np.arange(low, high) - start) * EIGHTS // max(stop - start, 1)
     for each in range(EIGHTS):
         yield ("position", f"part {each + 1} of {EIGHTS} of the range"), part == each
