@@ -14,6 +14,7 @@ import { count, duration, logTicks, withSpacing, threeDigits, dateText, tickDura
 
 const WORDS: Record<string, string> = { slower: "slower", faster: "faster", same: "the same", not_apart: "not apart", unknown: "unknown" };
 const REASONS: Record<string, string> = { no_interval: "no interval", one_repetition: "one repetition", inside_startup: "inside the start-up", different_window: "different window" };
+const BASELINES = ["SR", "RR", "SW", "RW"];
 const HUE: Record<string, string> = { slower: "rw", faster: "sr", same: "muted", not_apart: "muted", unknown: "muted" };
 
 /** The reason for a missing verdict, in words. */
@@ -35,39 +36,51 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
   fill(main,
     h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: link("results", [], { chosen: keys }) }, "Results"), " › ", h("span", { "aria-current": "page" }, "Comparison")),
     h("h1", {}, "Comparison"),
-    table(["Result", "Device", "Date (UTC)", "Scale", "State", "Durability", ...response.columns], response.results.map((each): Child[] => [
-      h("a", { href: link("result", [each.key]) }, each.name), each.device, dateText(each.created_utc), each.scale, each.state, each.durability, ...(each.cells ?? response.columns.map(() => "–")),
-    ]), "Compared results; the first is the reference", 6),
+    h("div", { class: "compared" }, table(["Result", ...response.columns], response.results.map((each): Child[] => [
+      [h("a", { href: link("result", [each.key]) }, breakable(each.name)), h("span", { class: "quiet" }, `${each.device}, ${dateText(each.created_utc)}; ${each.scale}, ${each.state}, ${each.durability}`)],
+      ...(each.cells?.map(withoutInterval) ?? response.columns.map(() => "–")),
+    ]), "Compared results; the first is the reference")),
     sideBySide(response.results, response.comparisons),
     response.comparisons.map((each, i) => comparisonSection(first!, others[i]!, each, route, i)));
 }
 
+/** A path that may be divided after a slash. */
+const breakable = (name: string) => name.replaceAll("/", "/\u200b");
+
+/** A characteristic without the interval of its time, which is in the tooltip. */
+function withoutInterval(text: string): Child {
+  const [short, interval] = text.split(" (");
+  return interval?.includes(" to ") ? h("span", { title: text }, short) : text;
+}
+
 interface Series { axis: string; labels: Map<number, string>; means: Map<number, number>[] }
 
-/** A panel for each pattern of a micro-benchmark with several values, and in it a line for each result. */
+/** A row for each micro-benchmark, with a panel for each pattern with several values, and in it a line for each result. */
 function sideBySide(results: ComparedResult[], pairs: ComparedPair[]): HTMLElement | null {
-  const panels = new Map<string, Series>();
+  const benchmarks = new Map<string, Map<string, Series>>();
   pairs.forEach((pair, i) => {
     for (const row of pair.rows) {
       if (row.value === null) continue;
-      const name = `${row.title}, ${row.pattern}`;
-      const series: Series = panels.get(name) ?? { axis: row.axis_words, labels: new Map(), means: results.map(() => new Map()) };
-      panels.set(name, series);
+      const panels = benchmarks.get(row.title) ?? new Map<string, Series>();
+      benchmarks.set(row.title, panels);
+      const series: Series = panels.get(row.pattern) ?? { axis: row.axis_words, labels: new Map(), means: results.map(() => new Map()) };
+      panels.set(row.pattern, series);
       series.labels.set(row.value, row.label);
       series.means[0]!.set(row.value, row.first_ns);
       series.means[i + 1]!.set(row.value, row.second_ns);
     }
   });
-  const drawn = [...panels].filter(([, { labels }]) => labels.size > 1);
+  const place = (pattern: string) => (BASELINES.includes(pattern) ? BASELINES.indexOf(pattern) : BASELINES.length);
+  const drawn = [...benchmarks].map(([title, panels]) => [title, [...panels].filter(([, { labels }]) => labels.size > 1).sort(([one], [other]) => place(one) - place(other))] as const).filter(([, panels]) => panels.length);
   if (!drawn.length) return null;
   return h("section", {},
     h("h2", {}, "All results"),
     h("ul", { class: "legend" }, results.map(({ name }, i) => h("li", { class: "shape", vars: { "--hue": distinctColour(i) }, "data-shape": SHAPES[i % SHAPES.length] }, name))),
-    h("div", { class: "multiples" }, drawn.map(([name, series]) => h("article", {}, h("h3", {}, name), panel(name, series)))));
+    drawn.map(([title, panels]) => [h("h3", {}, title), h("div", { class: "multiples small" }, panels.map(([pattern, series]) => panel(`${title}, ${pattern}`, pattern, series)))]));
 }
 
 /** Mean response times of several results over the values of a parameter. */
-function panel(title: string, { axis, labels, means }: Series): HTMLElement {
+function panel(title: string, pattern: string, { axis, labels, means }: Series): HTMLElement {
   const values = [...labels.keys()].sort((one, other) => one - other);
   // Powers of two are equidistant; values that have no logarithm are to the left of them.
   const positive = values.filter((value) => value > 0);
@@ -76,7 +89,7 @@ function panel(title: string, { axis, labels, means }: Series): HTMLElement {
   const margin = Math.max((positions.at(-1)! - positions[0]!) * 0.05, 0.4);
   const every = means.flatMap((each) => [...each.values()]);
   const plot = new Plot({
-    title, name: title, height: 210,
+    title, name: title, height: 190,
     x: { range: { low: positions[0]! - margin, high: positions.at(-1)! + margin }, label: axis, ticks: (low, high, about) => withSpacing(positions, (high - low) / (about * 1.6)), tick: () => (at) => labels.get(values[positions.indexOf(at)]!) ?? "" },
     y: { range: { low: Math.min(...every) / 1.6, high: Math.max(...every) * 1.6 }, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => tickDuration },
     paint: (pen, plane) => means.forEach((each, i) => {
@@ -85,7 +98,7 @@ function panel(title: string, { axis, labels, means }: Series): HTMLElement {
       for (const [x, y] of points) mark(pen, SHAPES[i % SHAPES.length]!, x, y, 3.5, distinctColour(i));
     }),
   });
-  return h("div", {}, plot.node, plot.saving());
+  return h("article", {}, h("div", { class: "bar" }, h("h4", {}, pattern), plot.saving()), plot.node);
 }
 
 function comparisonSection(first: ComparedResult, second: ComparedResult, each: ComparedPair, route: Route, index: number): HTMLElement {
@@ -108,6 +121,7 @@ function comparisonSection(first: ComparedResult, second: ComparedResult, each: 
   return h("section", {},
     h("h2", {}, `${second.name} against ${first.name}`),
     h("p", { class: "abstract" }, !rows.length ? `${first.name} and ${second.name} have no experiment in common.`
+      : unknown === rows.length ? `No verdict about ${count(unknown)} experiments${reasonCounts(rows)}: the differences below are those of these runs.`
       : `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count(verdicts.not_apart ?? 0)} inconclusive${unknown ? `, ${count(unknown)} unknown${reasonCounts(rows)}` : ""}.`),
     each.differences.length ? h("ul", {}, each.differences.map((sentence) => h("li", {}, sentence))) : null,
     each.conditions.length ? h("details", { class: "notice", open: true }, h("summary", {}, `${each.conditions.length} ${each.conditions.length === 1 ? "reason" : "reasons"} for doubt`), each.conditions.map((doubt) => h("div", { class: "doubt" }, h("p", {}, h("b", {}, doubt.message)), h("p", { class: "quiet" }, doubt.advice)))) : null,
@@ -171,12 +185,13 @@ function spanWords(bounds: Range | null): string {
 function experimentTable(first: ComparedResult, second: ComparedResult, rows: ComparedRow[]): HTMLElement {
   const over = h("section", { "aria-label": "Overlay", hidden: true });
   return h("details", { open: rows.length <= MAX_ROWS }, h("summary", {}, `Each of the ${count(rows.length)} experiments`), over,
-    table(["Experiment", "", "", first.name, second.name, "ratio", "interval", "p50", "p99", "verdict", ""], rows.map((row): Child[] => [
-      row.title, row.pattern, `${row.axis} ${row.label}`, duration(row.first_ns), duration(row.second_ns), `×${threeDigits(row.ratio)}`,
-      spanWords(interval(row)), row.p50_ratio === null ? "–" : `×${threeDigits(row.p50_ratio)}`, row.p99_ratio === null ? "–" : `×${threeDigits(row.p99_ratio)}`,
+    h("p", { class: "quiet" }, "Click an experiment to lay both distributions over each other."),
+    h("div", { class: "compared rows" }, table(["Experiment", breakable(first.name), breakable(second.name), "ratio", "verdict", "interval", "p50", "p99"], rows.map((row): Child[] => [
+      h("button", { type: "button", class: "link", "aria-label": `Overlay ${row.title} ${row.pattern} ${row.label}`, onclick: () => void overlay(over, first, second, row) }, `${row.title} ${row.pattern} ${row.label}`),
+      duration(row.first_ns), duration(row.second_ns), `×${threeDigits(row.ratio)}`,
       h("span", { class: `verdict ${row.verdict}` }, WORDS[row.verdict] ?? row.verdict, row.unknown_because ? `: ${reasonOf(row)}` : ""),
-      h("button", { type: "button", class: "link", "aria-label": `Overlay ${row.title} ${row.pattern} ${row.label}`, onclick: () => void overlay(over, first, second, row) }, "overlay"),
-    ]), "Mean response times, the largest difference first", 3),
+      spanWords(interval(row)), row.p50_ratio === null ? "–" : `×${threeDigits(row.p50_ratio)}`, row.p99_ratio === null ? "–" : `×${threeDigits(row.p99_ratio)}`,
+    ]), "Mean response times, the largest difference first")),
     h("span", { class: "buttons" }, h("button", { type: "button", onclick: () => saveCsv("comparison", ["micro_benchmark", "pattern", "parameter", "value", "first_ns", "second_ns", "ratio", "low", "high", "verdict", "p50_ratio", "p99_ratio", "unknown_because"], rows.map((row) => [row.micro_benchmark, row.pattern, row.parameter, row.value, row.first_ns, row.second_ns, row.ratio, row.low, row.high, row.verdict, row.p50_ratio, row.p99_ratio, row.unknown_because])) }, "Save CSV")));
 }
 

@@ -181,7 +181,8 @@ def build_page(
     version: str,
 ) -> str:
     """Return one page for several comparisons with the same first result."""
-    first = comparisons[0].first
+    every = [comparisons[0].first, *(each.second for each in comparisons)]
+    devices = "; ".join(dict.fromkeys(every))
     drawn = side_by_side.figure(summaries, names)
     heads = [f"{other} compared with {names[0]}" for other in names[1:]]
     sections = [
@@ -206,8 +207,8 @@ def build_page(
             benchmark="uFLIP",
             source="Results of the same experiments compared.",
             version=version,
-            device=first,
-            title=f"{first}: comparison",
+            device=devices,
+            title=f"{devices}: comparison",
             badge="comparison",
             facts=list(names),
             abstract=". ".join(describe_verdicts(each) for each in comparisons) + ".",

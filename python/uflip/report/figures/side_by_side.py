@@ -11,6 +11,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from uflip.data.summary import MeasuredExperiment, Summary
 from uflip.microbench.labels import by_pattern, format_value, parameter_name
@@ -43,8 +44,9 @@ def figure(summaries: Sequence[Summary], names: Sequence[str]) -> Figure | None:
 
 def chart(summaries: Sequence[Summary], names: Sequence[str]) -> Chart | None:
     """Return the chart of some results; None if no two have a micro-benchmark in common."""
+    looks = {n: _look(n) for n in range(len(names))}
     panels = [
-        _panel(f"{title(micro_benchmark)}, {pattern}", runs)
+        _panel(f"{title(micro_benchmark)}, {pattern}", runs, looks)
         for micro_benchmark in _micro_benchmarks(summaries)
         for pattern, runs in _patterns(micro_benchmark, summaries)
     ]
@@ -53,9 +55,35 @@ def chart(summaries: Sequence[Summary], names: Sequence[str]) -> Chart | None:
     chart = Chart(
         panels,
         0,
-        columns=COLUMNS,
-        legend=[replace(_look(n), label=name) for n, name in enumerate(names)],
+        columns=min(COLUMNS, len(panels)),
+        legend=[replace(looks[n], label=name) for n, name in enumerate(names)],
         simulated=all(map(is_simulated, summaries)),
+    )
+    return replace(chart, height=PANEL_HEIGHT * chart.rows + LEGEND_HEIGHT)
+
+
+def thumbnails(summary: Summary) -> Chart | None:
+    """Return a panel for each micro-benchmark of a result, and in it a line for each pattern."""
+    panels: list[Panel] = []
+    legend: dict[str, Polyline] = {}
+    for micro_benchmark, experiments in summary["micro_benchmarks"].items():
+        patterns = {
+            pattern: runs
+            for pattern, runs in by_pattern(experiments).items()
+            if len({run["value"] for run in runs}) > 1
+        }
+        looks = {pattern: _pattern_look(n, pattern) for n, pattern in enumerate(patterns)}
+        legend |= {pattern: looks[pattern] for pattern in patterns if pattern in palette.PATTERNS}
+        panels += [_panel(title(micro_benchmark), patterns, looks)] if patterns else []
+    if not panels:
+        return None
+    entries = [replace(legend[each], label=each) for each in palette.PATTERNS if each in legend]
+    chart = Chart(
+        panels,
+        0,
+        columns=min(COLUMNS, len(panels)),
+        legend=entries,
+        simulated=is_simulated(summary),
     )
     return replace(chart, height=PANEL_HEIGHT * chart.rows + LEGEND_HEIGHT)
 
@@ -65,26 +93,30 @@ def _micro_benchmarks(summaries: Sequence[Summary]) -> list[str]:
     return list(dict.fromkeys(name for each in summaries for name in each["micro_benchmarks"]))
 
 
-Runs = Mapping[int, Sequence[MeasuredExperiment]]
-"""Number of a result -> its experiments of one pattern."""
+Key = TypeVar("Key", int, str)
+Runs = Mapping[Key, Sequence[MeasuredExperiment]]
+"""Number of a result, or name of a pattern -> its experiments."""
 
 
-def _patterns(micro_benchmark: str, summaries: Sequence[Summary]) -> Iterator[tuple[str, Runs]]:
+def _patterns(
+    micro_benchmark: str, summaries: Sequence[Summary]
+) -> Iterator[tuple[str, Runs[int]]]:
     measured = [by_pattern(each["micro_benchmarks"].get(micro_benchmark, [])) for each in summaries]
     for pattern in dict.fromkeys(pattern for each in measured for pattern in each):
         runs = {n: each[pattern] for n, each in enumerate(measured) if pattern in each}
+        values = {run["value"] for each in runs.values() for run in each}
         # A single value is no curve; the table has it.
-        if len(runs) > 1 and len({run["value"] for each in runs.values() for run in each}) > 1:
+        if len(runs) > 1 and len(values) > 1:
             yield pattern, runs
 
 
-def _panel(heading: str, runs: Runs) -> Panel:
+def _panel(heading: str, runs: Runs[Key], looks: Mapping[Key, Polyline]) -> Panel:
     units = {run["value"]: run["unit"] for each in runs.values() for run in each}
     positions = scales.positions_of(units)
     means = [run["statistics"]["mean_ns"] / 1e6 for each in runs.values() for run in each]
     marks = [
         replace(
-            _look(n),
+            looks[n],
             x=[positions[run["value"]] for run in each],
             y=[run["statistics"]["mean_ns"] / 1e6 for run in each],
         )
@@ -97,6 +129,13 @@ def _panel(heading: str, runs: Runs) -> Panel:
     label = parameter_name(varied["parameter"])
     x = Axis(positions[first] - margin, positions[last] + margin, label, ticks=ticks, grid=False)
     return Panel(x, scales.response_time_axis(min(means), max(means), "[ms]"), marks, heading)
+
+
+def _pattern_look(number: int, pattern: str) -> Polyline:
+    look = palette.PATTERNS.get(pattern)
+    if look is None:
+        return _look(number)
+    return replace(_look(0), color=look.color, marker=look.marker)
 
 
 def _look(number: int) -> Polyline:
