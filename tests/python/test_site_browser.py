@@ -153,3 +153,14 @@ def test_markup_in_device_name_stays_text(
         assert page.locator("img").count() == 0, address
         assert page.title() != "ran", address
     assert monitored_page.console_messages == []
+
+
+def test_chosen_results_are_compared_and_requests_described(server: SiteServer) -> None:
+    client = server.client()
+    address = client.get("/compare?id=a1&id=b2&id=/evil", follow_redirects=False)
+    assert (address.status_code, address.headers["location"]) == (303, "/explore/#/compare/a1,b2")
+    assert client.get("/compare?id=a1", follow_redirects=False).headers["location"] == "/"
+    about = client.get("/about").text
+    for path in client.get("/api/v1/openapi.json").json()["paths"]:
+        assert f" {path}</code>" in about
+    assert f"uflip submit results/mine {server.url} --dry-run" in about

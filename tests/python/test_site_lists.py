@@ -12,13 +12,14 @@ import pandas as pd
 import pytest
 from command_line import uflip
 from forged_results import forge_results
+from markupsafe import escape
 from site_server import SiteServer, postgres, site_server
 from sqlalchemy import insert, select
 from test_markup import OBEYED, TERMINAL
 
 from uflip.profiles import read_profile
 from uflip.results import Results
-from uflip.site import browse, pages, publishing
+from uflip.site import browse, figures, pages, publishing
 from uflip.site.accounts import new_token
 from uflip.site.browse import SORTS, ResultQuery
 from uflip.site.examiner import model_of
@@ -268,6 +269,25 @@ def test_device_page_shows_spread_of_equal_conditions(filled_site: Filled) -> No
         assert each.results == len(frame.get_group(key))
         spread = [(least.loc[key, name], most.loc[key, name]) for name in names]
         assert each.cells == [None if pd.isna(low) else (low, high) for low, high in spread]
+
+
+def test_figures_have_every_device_and_no_blocked_style(filled_site: Filled) -> None:
+    """The policy of the pages forbids the attribute `style`."""
+    with filled_site.site.sessions() as session:
+        listed = browse.devices(session, "device", "", "").rows
+        drawn = figures.scatter(listed)
+        trends = [figures.trend(browse.device(session, None, each.slug)[1]) for each in listed]
+    assert drawn is not None
+    points = [each for each in listed if each.sw_ms and each.rw_ms]
+    assert all(escape(each.device) in drawn for each in points)
+    assert (
+        {"simulated", "measured"}
+        >= {word for word in ("simulated", "measured") if f">{word}<" in drawn}
+        >= {"simulated" if each.kind == "sim" else "measured" for each in points}
+    )
+    assert any(trends)
+    assert not any("style=" in each for each in [drawn, *trends] if each)
+    assert figures.scatter(points[:1]) is None
 
 
 def test_device_without_results_is_removed(filled_site: Filled) -> None:

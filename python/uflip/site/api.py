@@ -206,6 +206,7 @@ def check_parameters(request: Request) -> None:
     filters = (route.openapi_extra or {}).get("parameters", ())
     allowed = [each.alias for each in route.dependant.query_params]
     allowed += [each["name"] for each in filters]
+    repeated = {each["name"] for each in filters if each.get("explode")}
     names = [name for name, _ in request.query_params.multi_items()]
     for name in names:
         if not allowed:
@@ -217,7 +218,7 @@ def check_parameters(request: Request) -> None:
             )
         if name not in allowed:
             raise unknown_name("parameter", name[:80], allowed, where=request.url.path)
-        if names.count(name) > 1:
+        if names.count(name) > 1 and name not in repeated:
             raise UsageError(
                 "A parameter is given twice",
                 where=request.url.path,

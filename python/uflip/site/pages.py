@@ -18,12 +18,12 @@ from uflip._native import __version__
 from uflip.benchmark_options import SCALES, STATES
 from uflip.data.device import DeviceKind
 from uflip.data.document import Table
-from uflip.data.summary import WarningSummary
+from uflip.data.summary import Summary
 from uflip.durability import CACHED, FUA
 from uflip.escape import on_page
 from uflip.hints import CLASSES
 from uflip.report.key_row import COLUMNS, note
-from uflip.site import browse
+from uflip.site import browse, figures
 from uflip.site.api import FILTERED, DatabaseSession, check_parameters, parse_query, site_of
 from uflip.units import format_size
 
@@ -40,13 +40,6 @@ CHOICES = {
     "durability": (CACHED, FUA),
 }
 DAY_S = 24 * 3600
-
-
-class _Summary(msgspec.Struct):
-    """The part of a summary that the page of a result shows."""
-
-    warnings: list[WarningSummary]
-    host: Table
 
 
 class _Spread(msgspec.Struct):
@@ -141,14 +134,37 @@ def _addresses(query: Mapping[str, str]) -> Callable[..., str]:
     return address
 
 
+@router.get("/compare", openapi_extra={"parameters": [{"name": "id", "explode": True}]})
+def compare(request: Request) -> Response:
+    """Redirect a form with chosen results to their comparison."""
+    chosen = [each for each in request.query_params.getlist("id") if each.isalnum()]
+    address = f"/explore/#/compare/{','.join(chosen)}" if len(chosen) > 1 else "/"
+    return Response(status_code=303, headers={"Location": address})
+
+
+@router.get("/about")
+def about(request: Request) -> Response:
+    """Return the page for submitters and for programs."""
+    paths = request.app.openapi()["paths"]
+    requests = [
+        (method.upper(), path, each["description"].partition("\n")[0].replace("`", ""))
+        for path, methods in paths.items()
+        for method, each in methods.items()
+    ]
+    site_url = site_of(request).url_of("").rpartition("/results")[0]
+    return _page("about.html", requests=requests, url=site_url)
+
+
 @router.get("/devices")
 def devices(
     session: DatabaseSession, sort: str = "device", after: str = "", before: str = ""
 ) -> Response:
     """Return Table 3 of all devices: a row for each."""
+    page = browse.devices(session, sort, after, before)
     return _page(
         "devices.html",
-        page=browse.devices(session, sort, after, before),
+        page=page,
+        scatter=figures.scatter(page.rows),
         total=browse.count_devices(session),
         sort=sort,
         address=_addresses({"sort": sort}),
@@ -165,7 +181,8 @@ def device(session: DatabaseSession, slug: str) -> Response:
         "device.html",
         device=record,
         results=newest_rows,
-        spread=_spread(newest_rows),
+        spread=[each for each in _spread(newest_rows) if each.results > 1],
+        trend=figures.trend(newest_rows),
         compare=",".join(newest) if len(newest) > 1 else "",
     )
 
@@ -187,17 +204,20 @@ def _spread(results: Sequence[Row[Any]]) -> list[_Spread]:
 
 @router.get("/results/{name}")
 def result(request: Request, name: str) -> Response:
-    """Return the page of a result: conditions, warnings, citation, downloads."""
+    """Return the page of a result: means, conditions, warnings, citation, downloads."""
     site = site_of(request)
     with site.sessions() as session:
         record = browse.result(session, None, name)
-    summary = msgspec.json.decode(site.folders.summary_text(record.id), type=_Summary)
+    summary = msgspec.json.decode(site.folders.summary_text(record.id), type=Summary)
+    means = zip(COLUMNS, record.cells or (), strict=False)
     return _page(
         "result.html",
         result=record,
-        warnings=summary.warnings[:SHOWN_WARNINGS],
-        more_warnings=max(0, len(summary.warnings) - SHOWN_WARNINGS),
-        host=_host(summary.host),
+        warnings=summary["warnings"][:SHOWN_WARNINGS],
+        more_warnings=max(0, len(summary["warnings"]) - SHOWN_WARNINGS),
+        host=_host(summary["host"]),
+        means=[(name.split()[0], f"{cell} ms") for name, cell in means if name.endswith("[ms]")],
+        figure=figures.micro_benchmarks(summary),
         url=site.url_of(record.id),
     )
 
