@@ -53,8 +53,17 @@ def _read_share(_ctx: click.Context, param: click.Parameter, value: str | None) 
     return float(match[1]) / 100
 
 
+def _folder(result: str) -> Path:
+    """Return the folder of a result; that of a results site is downloaded."""
+    if not result.startswith(("http://", "https://")):
+        return Path(result)
+    from uflip.site.client import download_result
+
+    return download_result(result)
+
+
 @click.command("compare", epilog=EPILOG)
-@click.argument("results", nargs=-1, type=ANY_PATH)
+@click.argument("results", nargs=-1, type=click.Path(readable=False))
 @click.option("--all", "every", is_flag=True, help="List every experiment, not only differences.")
 @click.option(
     "--fail-if-slower",
@@ -74,14 +83,17 @@ def _read_share(_ctx: click.Context, param: click.Parameter, value: str | None) 
 @json_option
 def command(
     *,
-    results: tuple[Path, ...],
+    results: tuple[str, ...],
     every: bool,
     fail_if_slower: float | None,
     out: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Compare two or more result folders with the first: RESULTS RESULTS ..."""
+    """Compare two or more result folders with the first: RESULTS RESULTS ...
+
+    A result can also be the address of its page on a results site.
+    """
     if len(results) < 2:
         raise UsageError(
             "A comparison needs two results",
@@ -96,9 +108,9 @@ def command(
     from uflip.results import Results
     from uflip.results.comparison import NamedComparison, compare
 
-    summaries = [summary(Results.load(path)) for path in results]
+    summaries = [summary(Results.load(_folder(each))) for each in results]
     comparisons = [compare(summaries[0], other) for other in summaries[1:]]
-    names = [str(path) for path in results]
+    names = list(results)
     if out is not None:
         _write(comparisons, summaries, names, _output_path(out, force))
         if not as_json:
