@@ -16,7 +16,7 @@ for processor in x86_64 aarch64; do
     echo "no wheel for $processor: rustup target add $target"
   fi
 done
-"$bin/maturin" sdist -q --out build/wheels
+"$bin/maturin" sdist --out build/wheels
 wheel=$(echo build/wheels/*_2_28_"$(uname -m)".whl)
 for version in 3.11 3.12 3.13 3.14; do
   if python=$("$bin/uv" python find --no-project --no-python-downloads $version 2>/dev/null); then
