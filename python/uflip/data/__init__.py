@@ -7,6 +7,7 @@
 `device`          properties and capabilities of a device; its zones; a power loss; reports; twins
 `counters`        counters of real drives, and their change during a run
 `energy`          energy of runs: counters, samples of power meters
+`host_load`       disturbances by the host during a run
 `manifest`        everything about a benchmark but the response times
 `ledger`          a line for every file of a result folder, each linked to the one before
 `run`             metadata stored with the numbers of a run; a single run as a document

@@ -11,6 +11,7 @@
 `identity`           the same device and medium, and not used by others
 `counters`           the counters that a drive reports: bytes written, temperature, wear
 `power`              power meters of the host, and power states of NVMe drives
+`host_load`          counters of the host, sampled beside runs
 `disk`               the disk below a target, and the limits of this process
 `cache`              cache of prepared simulated devices on disk
 `serving`            serves a device to other programs as a block device

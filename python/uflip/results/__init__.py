@@ -24,6 +24,7 @@
 `summary_document`      the whole folder as one document: `uflip show --json`
 `run_warnings`          checks that every run goes through
 `rate_limit`            a rate limit, a trend, ticks of a timer of the host
+`slow_traits`           traits of slow I/Os, and disturbances by the host
 `warnings`              gathers the warnings about runs, with numbers and a next step
 `benchmark_warnings`    warnings about device, host, path to the disk, files
 `comparability`         decides whether two results may be compared

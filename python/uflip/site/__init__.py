@@ -13,6 +13,7 @@ uflip submit ─▶ api ─▶ intake ─▶ blobs (files by their digest)
 `app`               the server: routes, host check, limits, metrics for Prometheus
 `api`               the routes for programs, described by OpenAPI
 `pages`             the HTML pages
+`figures`           figures of the pages
 `browse`            lists, filters, devices and tables for `api` and `pages`
 `rows`              the columns of a result: examined, stored, listed
 `intake`            uploads, from the list of files to the stored result
