@@ -174,8 +174,6 @@ def command(
     from uflip.cli.progress import run_display
     from uflip.device.catalogue import inspect_device
     from uflip.device.resolve import resolve, with_resets
-    from uflip.results.run_statistics import describe
-    from uflip.results.slow_traits import summarise_host
 
     # Check everything before anything is created or opened for writing.
     check_traces([trace_file] if preset is None else preset_traces(trace_file, batches), force)
@@ -203,10 +201,19 @@ def command(
         return
     if trace_file is not None:
         write_trace(trace, trace_output(trace_file, force=force))
-    document: OneRun = {**describe(trace, info, opened.durability, opened.power_record), **drive}
-    if opened.host_record is not None:
-        document["host"] = summarise_host(trace.column, len(trace), opened.host_record)
+    document = _describe_run(opened, trace, drive)
     _print_result(document, disturbances, device, as_json=as_json, in_one_line=live)
+
+
+def _describe_run(device: "Device", trace: Trace, more: "RunFacts") -> OneRun:
+    from uflip.results.run_statistics import describe
+    from uflip.results.slow_traits import summarise_host
+
+    described = describe(trace, device.info, device.durability, device.power_record)
+    document: OneRun = {**described, **more}
+    if device.host_record is not None:
+        document["host"] = summarise_host(trace.column, len(trace), device.host_record)
+    return document
 
 
 def _requested_spec(
