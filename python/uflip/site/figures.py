@@ -1,20 +1,18 @@
 """Figures of the pages: the micro-benchmarks of a result, all devices, a device over time."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from markupsafe import Markup
 from sqlalchemy import Row
 
 from uflip.data.summary import Summary
 from uflip.report.figures import palette, side_by_side
 from uflip.report.figures.axes import log_axis, response_time_axis
 from uflip.report.figures.chart import DASHED, Axis, Chart, Panel, Polyline, TextLabel
-from uflip.report.figures.svg import draw
-from uflip.report.page import render
+from uflip.report.figures.svg import Drawing, Element, draw
 
 MAX_NAMED = 16
 """Beyond this number of devices their names would cover each other."""
@@ -22,13 +20,13 @@ MARGIN = 1.5
 """Factor between the outermost points of a logarithmic axis and its ends."""
 
 
-def micro_benchmarks(summary: Summary) -> Markup | None:
+def micro_benchmarks(summary: Summary) -> Drawing | None:
     """Return the micro-benchmarks of a result; None without any."""
     chart = side_by_side.thumbnails(summary)
-    return None if chart is None else _markup(chart, "micro-benchmarks", "Micro-benchmarks")
+    return None if chart is None else _draw(chart, "micro-benchmarks", "Micro-benchmarks")
 
 
-def scatter(devices: Sequence[Row[Any]]) -> Markup | None:
+def scatter(devices: Sequence[Row[Any]]) -> Drawing | None:
     """Return the cost of random writes over that of sequential ones; None for fewer than two."""
     points = [each for each in devices if each.sw_ms and each.rw_ms]
     if len(points) < 2:
@@ -53,12 +51,10 @@ def scatter(devices: Sequence[Row[Any]]) -> Markup | None:
         log_axis(lowest, highest, "random write [ms]"),
         marks,
     )
-    return _markup(
-        Chart([panel], 300, legend=legend, width=420), "devices", f"{len(points)} devices"
-    )
+    return _draw(Chart([panel], 300, legend=legend, width=420), "devices", f"{len(points)} devices")
 
 
-def trend(results: Sequence[Row[Any]]) -> Markup | None:
+def trend(results: Sequence[Row[Any]]) -> Drawing | None:
     """Return the baselines over time, under the most frequent conditions; None without two."""
     conditions = Counter((each.scale, each.state, each.durability) for each in results)
     most = conditions.most_common(1)[0][0]
@@ -81,22 +77,23 @@ def trend(results: Sequence[Row[Any]]) -> Markup | None:
     x_axis = Axis(times[0] - margin, times[-1] + margin, "measured", ticks=ticks, grid=False)
     means_ms = [float(mean) for mark in marks for mean in mark.y]
     panel = Panel(x_axis, response_time_axis(min(means_ms), max(means_ms)), marks, ", ".join(most))
-    return _markup(Chart([panel], 220, legend=marks), "trend", "baselines over time")
+    return _draw(Chart([panel], 220, legend=marks), "trend", "baselines over time")
 
 
 def _seconds(result: Row[Any]) -> float:
     return datetime.fromisoformat(result.created_utc).replace(tzinfo=UTC).timestamp()
 
 
-def _markup(chart: Chart, name: str, title: str) -> Markup:
-    """Return a chart as SVG; its template has escaped all texts.
+def _draw(chart: Chart, name: str, title: str) -> Drawing:
+    drawing = draw(chart, name, title, title)
+    return replace(drawing, elements=[_without_style(each) for each in drawing.elements])
 
-    The policy of the pages forbids the attribute `style`: its properties become attributes.
-    """
-    text = render("blocks/drawing.html", drawing=draw(chart, name, title, title))
 
-    def attributes(styled: re.Match[str]) -> str:
-        pairs = (each.split(":", 1) for each in styled[1].split(";") if each.strip())
-        return " ".join(f'{key.strip()}="{value.strip()}"' for key, value in pairs)
-
-    return Markup(re.sub(r'style="([^"]*)"', attributes, text))
+def _without_style(element: Element) -> Element:
+    """Return an element with attributes for its style, which the policy of the pages forbids."""
+    attributes = dict(element.attributes)
+    style = str(attributes.pop("style", ""))
+    for each in filter(None, style.split(";")):
+        key, value = each.split(":", 1)
+        attributes[key] = value
+    return replace(element, attributes=attributes)

@@ -40,6 +40,7 @@ CHOICES = {
     "durability": (CACHED, FUA),
 }
 DAY_S = 24 * 3600
+SITE = Path(__file__).parent
 
 
 class _Spread(msgspec.Struct):
@@ -60,7 +61,10 @@ def _templates() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        # Figures have the template of the report.
+        loader=FileSystemLoader(
+            [package / "templates" for package in (SITE, SITE.parent / "report")]
+        ),
         autoescape=True,
         finalize=on_page,
         undefined=StrictUndefined,
