@@ -70,6 +70,27 @@ def test_served_device_takes_its_virtual_time(workdir: Path) -> None:
     assert over_nbd["mean_ns"] > export["simulated"]["mean_ns"]
 
 
+def test_server_has_as_many_requests_as_queue_is_deep(workdir: Path) -> None:
+    with serving(DEVICE, "--speed", "10", "--record", "did.csv") as process:
+        options = ("--pattern", "RR", "--io-count", "200", "--queue-depth", "6", "-q")
+        outcome = uflip("pattern", URL, *options)
+        assert outcome.code == 0, outcome.err
+        stop_and_report(process)
+    rows = [row.split(",") for row in Path("did.csv").read_text().splitlines()[1:]]
+    # A tick of the format is 100 ns: when each request arrived, and how long it took.
+    spans = [(int(row[0]), int(row[0]) + int(row[6])) for row in rows]
+    assert len(spans) == 200
+    under_way = [sum(begin <= at < end for begin, end in spans) for at, _ in spans]
+    assert 3 <= max(under_way) <= 6
+
+
+def test_content_survives_a_queue(workdir: Path) -> None:
+    with serving("null"), package.open_device(URL, destroy=URL) as device:
+        pattern = package.basic("write", "random", io_size=8192, io_count=300, queue_depth=32)
+        run = device.run(pattern, verify=True)
+    assert run.verified_sectors > 0
+
+
 def test_benchmark_runs_on_export_with_parallel_processes(workdir: Path) -> None:
     with serving("null", "--speed", "0"):
         run = ("run", URL, "--scale", "quick", "--only", "parallelism,order", "--state", "as-is")
@@ -158,12 +179,12 @@ def test_impossible_export_size_is_a_device_error(workdir: Path, size: int) -> N
 
 
 @pytest.mark.parametrize("drip_s", [None, 0.02], ids=["silent", "dripping"])
-def test_silent_server_times_out(workdir: Path, drip_s: float | None) -> None:
+@pytest.mark.parametrize("depth", [1, 4])
+def test_silent_server_times_out(workdir: Path, drip_s: float | None, depth: int) -> None:
     with fake_server(64 << 20, answers=3, drip_s=drip_s):
         began = time.monotonic()
-        outcome = uflip(
-            "pattern", URL, "--pattern", "RR", "--io-count", "20", "--io-timeout", "200ms"
-        )
+        outcome = uflip("pattern", URL, "--pattern", "RR", "--io-count", "20",
+                        "--io-timeout", "200ms", "--queue-depth", str(depth))  # fmt: skip
         assert outcome.code == 4, outcome
         assert "no answer for 0.2 s" in outcome.err
         assert time.monotonic() - began < nbd.PATIENCE_S, "and not after the minute of a default"

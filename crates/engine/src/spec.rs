@@ -403,8 +403,8 @@ impl Resolved {
     /// Refuse a queue depth above 1 where the device does not support it.
     ///
     /// # Errors
-    /// A queue depth above 1 on a device with synchronous I/O; or in a process that trims a file or
-    /// block device, where a trim is a blocking call.
+    /// A queue depth above 1 in a process that trims a file or block device, where a trim is a
+    /// blocking call.
     pub fn check_on(&self, kind: DeviceKind) -> Result<()> {
         let is_real = matches!(kind, DeviceKind::File | DeviceKind::Block);
         let trims_in_queue = |stream: &&StreamSpec| stream.queue_depth > 1 && stream.trims();
@@ -415,15 +415,7 @@ impl Resolved {
                 .allowed("1 in a process that trims: its other I/Os would wait for each trim")
                 .action("trim in a separate process: use a parallel pattern"));
         }
-        let depth = self.queue_depth_max();
-        if depth == 1 || kind != DeviceKind::Nbd {
-            return Ok(());
-        }
-        Err(Error::usage("A device over NBD takes one I/O per process at a time")
-            .at("queue_depth")
-            .got(depth.to_string())
-            .allowed("1: a request is sent after the reply to the previous one")
-            .action(format!("use parallel_degree {depth}: processes with one I/O each")))
+        Ok(())
     }
 
     /// Refuse writes to a stream that the device does not have.

@@ -1,4 +1,4 @@
-//! An NBD client: an export of any NBD server as a device, with one request at a time over one
+//! An NBD client: an export of any NBD server as a device, with up to a queue of requests over one
 //! connection, on the wall clock.
 //!
 //! ```text
@@ -7,8 +7,10 @@
 //!
 //! The measured time covers the whole path: request, server, device, reply. A server of uflip can
 //! thus be compared with the same device in virtual time. Any response outside the protocol is an
-//! error.
+//! error. Replies arrive in any order. While a request does not fit into the socket, replies are
+//! received: a server that waits for space for them would read no request.
 
+use std::collections::{HashMap, VecDeque};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -16,13 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use uflip_core::content::{Content, ContentWriter};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, fill};
 use uflip_core::{
-    Bytes, Completion, CompletionQueue, ContentShares, Counters, Device, DeviceInfo, DeviceKind,
-    Durability, Error, ErrorKind, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket,
+    Bytes, Completion, ContentShares, Counters, Device, DeviceInfo, DeviceKind, Durability, Error,
+    ErrorKind, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket,
 };
 
 use crate::wire::{
@@ -34,6 +37,8 @@ use crate::wire::{
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The interval at which a blocked call checks its deadline.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Shorter waits spin on the CPU: the kernel would wake the process too late.
+const SPIN: Duration = Duration::from_micros(100);
 /// The largest export [bytes]: most implementations use signed offsets.
 const MAX_EXPORT_BYTES: u64 = i64::MAX as u64;
 /// The largest sector that the protocol allows [bytes].
@@ -61,10 +66,83 @@ pub struct NbdDevice {
     /// A buffer for the head of a request, followed by its data.
     request: Vec<u8>,
     sink: Vec<u8>,
-    completions: CompletionQueue,
+    tickets: u64,
+    /// The outstanding requests by ticket, which is also the handle of their commands.
+    outstanding: HashMap<u64, Outstanding>,
+    /// Later commands of outstanding requests, not sent yet.
+    unsent: VecDeque<(u64, Command)>,
+    completions: VecDeque<Result<Completion<()>>>,
     /// The content of writes, if the pattern determines it; and the process of this handle.
     writer: Option<ContentWriter>,
     process: u64,
+}
+
+/// A request whose last reply has not arrived.
+#[derive(Debug)]
+struct Outstanding {
+    submitted: Nanos,
+    deadline: Deadline,
+    /// The command that the server executes for it; a request may take several.
+    command: Command,
+    /// The description of the request in an error.
+    problem: Problem,
+}
+
+/// A command of the protocol.
+#[derive(Clone, Copy, Debug)]
+struct Command {
+    kind: u16,
+    flags: u16,
+    offset: u64,
+    /// Bytes that the command and its successors concern.
+    bytes: u64,
+    /// Whether a flush follows.
+    flush: bool,
+}
+
+impl Command {
+    fn new(kind: u16, offset: u64, bytes: u64) -> Command {
+        Command { kind, flags: 0, offset, bytes, flush: false }
+    }
+
+    /// Return the bytes of this command alone.
+    fn length(&self) -> u32 {
+        let limit = if self.kind == command::TRIM { MAX_TRIM_BYTES } else { u32::MAX };
+        self.bytes.min(u64::from(limit)) as u32
+    }
+
+    /// Return the command that follows this one, if the request needs another.
+    fn successor(&self) -> Option<Command> {
+        let length = u64::from(self.length());
+        if self.bytes > length {
+            return Some(Command {
+                offset: self.offset + length,
+                bytes: self.bytes - length,
+                ..*self
+            });
+        }
+        self.flush.then_some(Command::new(command::FLUSH, 0, 0))
+    }
+}
+
+/// The request that failed, for its error.
+#[derive(Clone, Copy, Debug)]
+enum Problem {
+    Flush,
+    Trim(Bytes, Bytes),
+    Io(Io),
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Problem::Flush => f.write_str("The export could not be flushed"),
+            Problem::Trim(offset, size) => {
+                write!(f, "{size} at byte {} could not be deallocated", offset.0)
+            }
+            Problem::Io(io) => write!(f, "{io} failed"),
+        }
+    }
 }
 
 /// The properties of an export, from the server.
@@ -138,7 +216,10 @@ impl NbdDevice {
             writes: Arc::default(),
             request: Vec::new(),
             sink: Vec::new(),
-            completions: CompletionQueue::default(),
+            tickets: 0,
+            outstanding: HashMap::new(),
+            unsent: VecDeque::new(),
+            completions: VecDeque::new(),
             writer: None,
             process: 0,
         })
@@ -195,8 +276,7 @@ impl NbdDevice {
         if self.flags & can::SEND_FLUSH == 0 {
             return Ok(());
         }
-        let flushed = self.exchange(command::FLUSH, 0, 0, 0);
-        flushed.map_err(|error| self.failed("The export could not be flushed", &error))
+        self.call(Command::new(command::FLUSH, 0, 0), Problem::Flush)
     }
 
     /// Deallocate `size` bytes at `offset`.
@@ -214,13 +294,19 @@ impl NbdDevice {
                 .at(&self.info.url)
                 .action("choose another device"));
         }
-        self.deallocate(offset, size).map_err(|error| {
-            self.failed(&format!("{size} at byte {} could not be deallocated", offset.0), &error)
-        })
+        let trim = Command::new(command::TRIM, offset.0, size.0);
+        self.call(trim, Problem::Trim(offset, size))
+    }
+
+    /// Execute a command while nothing else is outstanding.
+    fn call(&mut self, command: Command, problem: Problem) -> Result<()> {
+        self.begin(command, problem)?;
+        self.complete().map(|_| ())
     }
 
     /// Create the error of a failed or late request.
-    fn failed(&self, problem: &str, error: &std::io::Error) -> Error {
+    fn failed(&self, problem: Problem, error: &std::io::Error) -> Error {
+        let problem = problem.to_string();
         let Some(limit) = self.timeout.filter(|_| error.kind() == std::io::ErrorKind::TimedOut)
         else {
             return Error::os(problem, &self.info.url, error).action("check the log of the server");
@@ -233,62 +319,150 @@ impl NbdDevice {
             .action("check the server; --io-timeout sets a longer limit, 0 none")
     }
 
-    /// Send the trim commands.
-    fn deallocate(&mut self, offset: Bytes, size: Bytes) -> std::io::Result<()> {
-        if self.flags & can::SEND_TRIM == 0 {
-            return Err(std::io::Error::other("the server has no command to deallocate"));
-        }
-        let (mut at, end) = (offset.0, offset.0 + size.0);
-        while at < end {
-            let length = (end - at).min(u64::from(MAX_TRIM_BYTES));
-            self.exchange(command::TRIM, 0, at, length as u32)?;
-            at += length;
+    /// Give up all outstanding requests after an error of the connection; return the error of the
+    /// oldest one.
+    fn give_up(&mut self, error: &std::io::Error) -> Error {
+        // A late reply would be taken for the reply to a later request.
+        let _ = shutdown(&self.socket, Shutdown::Both);
+        let oldest = self.outstanding.iter().min_by_key(|(ticket, _)| **ticket);
+        let problem = oldest.map_or(Problem::Flush, |(_, request)| request.problem);
+        self.outstanding.clear();
+        self.unsent.clear();
+        self.failed(problem, error)
+    }
+
+    /// Send the first command of a request.
+    fn begin(&mut self, command: Command, problem: Problem) -> Result<Ticket> {
+        self.reserve(0);
+        let ticket = Ticket(self.tickets);
+        self.tickets += 1;
+        let deadline = Deadline::after(self.timeout);
+        let submitted = uflip_host::now();
+        let request = Outstanding { submitted, deadline, command, problem };
+        self.outstanding.insert(ticket.0, request);
+        let sent = self.send(ticket.0, command).and_then(|()| self.send_unsent());
+        sent.map_err(|error| self.give_up(&error))?;
+        Ok(ticket)
+    }
+
+    /// Send a command; receive replies while it does not fit into the socket.
+    fn send(&mut self, handle: u64, command: Command) -> std::io::Result<()> {
+        let header = &mut self.request[..REQUEST_BYTES];
+        header[..4].copy_from_slice(&REQUEST.to_be_bytes());
+        header[4..6].copy_from_slice(&command.flags.to_be_bytes());
+        header[6..8].copy_from_slice(&command.kind.to_be_bytes());
+        header[8..16].copy_from_slice(&handle.to_be_bytes());
+        header[16..24].copy_from_slice(&command.offset.to_be_bytes());
+        header[24..28].copy_from_slice(&command.length().to_be_bytes());
+        let data = if command.kind == command::WRITE { command.bytes as usize } else { 0 };
+        let (mut sent, end) = (0, REQUEST_BYTES + data);
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        while sent < end {
+            match send(&self.socket, &self.request[sent..end], flags) {
+                Ok(more) => sent += more,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => {
+                    self.poll(PollFlags::IN | PollFlags::OUT, POLL_INTERVAL)?;
+                    while self.receive_reply(Wait::No)? {}
+                    self.earliest_deadline().check()?;
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(())
     }
 
-    /// Send a request, and receive its reply within the time limit.
-    fn exchange(&mut self, kind: u16, flags: u16, offset: u64, length: u32) -> std::io::Result<()> {
-        let deadline = Deadline::after(self.timeout);
-        let result = self.exchange_until(deadline, kind, flags, offset, length);
-        if result.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::TimedOut) {
-            // A late reply would be taken for the reply to the next request.
-            let _ = shutdown(&self.socket, Shutdown::Both);
+    /// Send the later commands of requests.
+    fn send_unsent(&mut self) -> std::io::Result<()> {
+        while let Some((handle, command)) = self.unsent.pop_front() {
+            self.send(handle, command)?;
         }
-        result
+        Ok(())
     }
 
-    fn exchange_until(
-        &mut self,
-        deadline: Deadline,
-        kind: u16,
-        flags: u16,
-        offset: u64,
-        length: u32,
-    ) -> std::io::Result<()> {
-        let moves_data = matches!(kind, command::READ | command::WRITE);
-        let ticket = self.completions.next_ticket().0;
-        let size = if moves_data { length as usize } else { 0 };
-        self.reserve(size);
-        let header = &mut self.request[..REQUEST_BYTES];
-        header[..4].copy_from_slice(&REQUEST.to_be_bytes());
-        header[4..6].copy_from_slice(&flags.to_be_bytes());
-        header[6..8].copy_from_slice(&kind.to_be_bytes());
-        header[8..16].copy_from_slice(&ticket.to_be_bytes());
-        header[16..24].copy_from_slice(&offset.to_be_bytes());
-        header[24..28].copy_from_slice(&length.to_be_bytes());
-        let data = if kind == command::WRITE { size } else { 0 };
-        send_all(&self.socket, &self.request[..REQUEST_BYTES + data], deadline)?;
-        let mut reply = [0; 16];
-        receive(&self.socket, &mut reply, deadline)?;
-        if u32_at(&reply, 0) != SIMPLE_REPLY || u64_at(&reply, 8) != ticket {
-            return Err(std::io::Error::other("the reply does not match the request"));
+    /// Receive one reply, and complete its request or queue its next command. Return whether there
+    /// was a reply.
+    fn receive_reply(&mut self, wait: Wait) -> std::io::Result<bool> {
+        let (mut reply, mut received) = ([0; 16], 0);
+        if matches!(wait, Wait::No) {
+            match recv(&self.socket, &mut reply, RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+                Ok((_, bytes)) => received = bytes,
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
         }
-        match u32_at(&reply, 4) {
-            0 if kind == command::READ => receive(&self.socket, &mut self.sink[..size], deadline),
-            0 => Ok(()),
-            number => Err(std::io::Error::from_raw_os_error(number as i32)),
+        let deadline = self.earliest_deadline();
+        receive(&self.socket, &mut reply[received..], deadline)?;
+        let handle = u64_at(&reply, 8);
+        let request = self.outstanding.get_mut(&handle);
+        let Some(request) = request.filter(|_| u32_at(&reply, 0) == SIMPLE_REPLY) else {
+            return Err(std::io::Error::other("the reply does not match a request"));
+        };
+        let Outstanding { submitted, command, problem, .. } = *request;
+        let number = u32_at(&reply, 4);
+        if number == 0 {
+            if command.kind == command::READ {
+                receive(&self.socket, &mut self.sink[..command.bytes as usize], deadline)?;
+            }
+            if let Some(next) = command.successor() {
+                request.command = next;
+                self.unsent.push_back((handle, next));
+                return Ok(true);
+            }
         }
+        self.outstanding.remove(&handle);
+        self.completions.push_back(if number == 0 {
+            let (ticket, completed) = (Ticket(handle), uflip_host::now());
+            Ok(Completion { ticket, submitted, completed, breakdown: (), status: () })
+        } else {
+            Err(self.failed(problem, &std::io::Error::from_raw_os_error(number as i32)))
+        });
+        Ok(true)
+    }
+
+    /// Wait until `before` for a completion; take all that are present, errors included.
+    fn wait(&mut self, before: Nanos) {
+        if let Err(error) = self.receive_until(before) {
+            let error = self.give_up(&error);
+            self.completions.push_back(Err(error));
+        }
+    }
+
+    fn receive_until(&mut self, before: Nanos) -> std::io::Result<()> {
+        loop {
+            while !self.outstanding.is_empty() && self.receive_reply(Wait::No)? {}
+            self.send_unsent()?;
+            if !self.completions.is_empty() || self.outstanding.is_empty() {
+                return Ok(());
+            }
+            if before == Nanos(u64::MAX) {
+                self.receive_reply(Wait::Yes)?;
+                continue;
+            }
+            let left = Duration::from_nanos(before.0.saturating_sub(uflip_host::now().0));
+            if left.is_zero() {
+                return Ok(());
+            } else if left > SPIN {
+                self.poll(PollFlags::IN, POLL_INTERVAL.min(left - SPIN))?;
+            } else {
+                std::hint::spin_loop();
+            }
+            self.earliest_deadline().check()?;
+        }
+    }
+
+    fn poll(&self, events: PollFlags, limit: Duration) -> std::io::Result<()> {
+        let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(limit.subsec_nanos()) };
+        match poll(&mut [PollFd::new(&self.socket, events)], Some(&limit)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn earliest_deadline(&self) -> Deadline {
+        let oldest = || self.outstanding.values().filter_map(|request| request.deadline.0).min();
+        Deadline(self.timeout.and_then(|_| oldest()))
     }
 
     /// Grow the buffers to `size` bytes of random data.
@@ -301,25 +475,37 @@ impl NbdDevice {
         }
     }
 
-    fn execute(&mut self, io: &Io) -> std::io::Result<()> {
-        if io.mode == Mode::Trim {
-            return self.deallocate(io.offset, io.size);
+    /// Return the first command of an I/O.
+    fn command_of(&self, io: &Io) -> std::io::Result<Command> {
+        let Io { offset, size, mode, .. } = *io;
+        if mode == Mode::Trim {
+            return if self.flags & can::SEND_TRIM == 0 {
+                Err(std::io::Error::other("the server has no command to deallocate"))
+            } else {
+                Ok(Command::new(command::TRIM, offset.0, size.0))
+            };
         }
-        if io.mode.requires_zones() {
+        if mode.requires_zones() {
             return Err(std::io::Error::other("NBD does not support zones"));
         }
-        let length = u32::try_from(io.size.0).ok().filter(|length| *length <= LONGEST_DATA);
-        let length = length.ok_or_else(|| std::io::Error::other("more than 32 MiB at once"))?;
-        if io.mode == Mode::Read {
-            return self.exchange(command::READ, 0, io.offset.0, length);
+        if size.0 > u64::from(LONGEST_DATA) {
+            return Err(std::io::Error::other("more than 32 MiB at once"));
+        }
+        if mode == Mode::Read {
+            return Ok(Command::new(command::READ, offset.0, size.0));
         }
         let durable = self.durability == Durability::Fua;
-        let fua = if durable && self.flags & can::SEND_FUA != 0 { flag::FUA } else { 0 };
-        self.exchange(command::WRITE, fua, io.offset.0, length)?;
+        let flags = if durable && self.flags & can::SEND_FUA != 0 { flag::FUA } else { 0 };
         let before = self.writes.fetch_add(1, Ordering::Relaxed);
-        let flushes = self.durability.flushes_after(before) || durable && fua == 0;
-        if flushes { self.exchange(command::FLUSH, 0, 0, 0) } else { Ok(()) }
+        let flush = self.durability.flushes_after(before) || durable && flags == 0;
+        Ok(Command { flags, flush, ..Command::new(command::WRITE, offset.0, size.0) })
     }
+}
+
+/// Whether to wait for a reply.
+enum Wait {
+    Yes,
+    No,
 }
 
 fn unusable(address: &str, error: &std::io::Error) -> Error {
@@ -397,7 +583,7 @@ impl ExportInfo {
 }
 
 /// The deadline of an exchange.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Deadline(Option<Instant>);
 
 impl Deadline {
@@ -462,7 +648,8 @@ impl Device for NbdDevice {
     }
 
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
-        assert!(self.completions.is_empty(), "one request at a time");
+        let problem = Problem::Io(*request);
+        let command = self.command_of(request).map_err(|error| self.failed(problem, &error))?;
         if request.mode.moves_data() {
             self.reserve(request.size.0 as usize);
         }
@@ -470,21 +657,23 @@ impl Device for NbdDevice {
             let data = &mut self.request[REQUEST_BYTES..][..request.size.0 as usize];
             writer.fill_next(request.offset.0, data);
         }
-        let submitted = uflip_host::now();
-        let result = self.execute(request);
-        let completed = uflip_host::now();
-        result.map_err(|error| self.failed(&format!("{request} failed"), &error))?;
-        Ok(self.completions.push(submitted, completed))
+        self.begin(command, problem)
     }
 
-    #[inline]
-    fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
-        self.completions.next_completion()
+    fn next_completion(&mut self, before: Nanos) -> Option<Nanos> {
+        self.wait(before);
+        match self.completions.front()? {
+            Ok(completion) => Some(completion.completed).filter(|time| *time <= before),
+            // `complete` reports the error.
+            Err(_) => Some(uflip_host::now()),
+        }
     }
 
-    #[inline]
     fn complete(&mut self) -> Result<Completion<()>> {
-        Ok(self.completions.complete())
+        if self.completions.is_empty() {
+            self.wait(Nanos(u64::MAX));
+        }
+        self.completions.pop_front().expect("an I/O is outstanding")
     }
 
     fn counters(&self) -> Option<Counters> {

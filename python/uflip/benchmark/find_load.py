@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from uflip import _native
 from uflip._native import Trace
 from uflip.analysis import analyse
+from uflip.benchmark.replay import default_queue_depth
 from uflip.device.handle import Device
 from uflip.errors import UsageError
 from uflip.flash_waits import PROGRAM_NS
@@ -166,7 +167,7 @@ class _Search:
         self.device, self.target, self.on_point = device, target, on_point
         count = spec.io_count or target.ios
         self.spec = msgspec.structs.replace(spec, io_count=count, io_ignore=0)
-        self.depth = device.info.deepest_queue if device.info.simulated else 256
+        self.depth = default_queue_depth(device.info)
         self.seed = spec.seed or 0
         self.points: dict[float, LoadPoint] = {}
         self.warnings: list[str] = []

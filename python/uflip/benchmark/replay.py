@@ -28,7 +28,7 @@ from uflip.benchmark.plan import plan_as_is
 from uflip.benchmark.prepare import AS_IS, known_state, record_of
 from uflip.benchmark.request import BenchmarkRequest
 from uflip.benchmark.session import check_out, folder_name, resume_benchmark
-from uflip.data.device import DeviceInfo
+from uflip.data.device import DEEPEST_QUEUE, DeviceInfo
 from uflip.data.document import DocumentKind, read_start
 from uflip.data.spec import Replay as ReplaySpec
 from uflip.data.spec import read_spec, text_of
@@ -254,7 +254,7 @@ def _check_same_ios(
 
 def default_queue_depth(info: DeviceInfo) -> int:
     """Return the default queue depth of an open loop: that of the device, limited for real ones."""
-    return info.deepest_queue if info.simulated else min(info.deepest_queue, _QUEUE)
+    return DEEPEST_QUEUE if info.simulated else _QUEUE
 
 
 def _planned_run(replay_request: ReplayRequest, info: DeviceInfo, ios: _native.Ios) -> PlannedRun:

@@ -159,6 +159,9 @@ OPEN_CHANNEL = "open_channel"
 
 DeviceKind = Literal["sim", "file", "block", "nvme", "nbd", "null"]
 
+DEEPEST_QUEUE = 1024
+"""Largest queue depth of one process (`crates/engine/src/spec.rs`)."""
+
 Narrow = Annotated[int, Meta(ge=1, le=256)]
 """A part of an address; see `uflip.oc.FlashDevice`."""
 Wide = Annotated[int, Meta(ge=1, le=1 << 24)]
@@ -373,11 +376,6 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
         """It persists after the process: its state is recorded, its medium may be exchanged."""
         # An NBD export has no persistent identity.
         return self.real and self.kind != "nbd"
-
-    @property
-    def deepest_queue(self) -> int:
-        """Deepest queue of one process (`crates/engine/src/spec.rs`)."""
-        return 1 if self.kind == "nbd" else 1024
 
     @property
     def has_state(self) -> bool:

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from uflip import _native
+from uflip.data.device import DEEPEST_QUEUE
 from uflip.data.spec import read_spec
 from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
@@ -167,7 +168,7 @@ def _replay(recording: _native.Recording, name: str, speed: int | None, depth: i
         with native_errors():
             ios = recording.fit(info.capacity_bytes, info.sector_bytes, "wrap", speed)
         device.set_replay_ios(ios)
-        trace = device.run(read_spec(ios.spec_json(min(depth, info.deepest_queue))))
+        trace = device.run(read_spec(ios.spec_json(min(depth, DEEPEST_QUEUE))))
     order = np.argsort(np.asarray(trace.column("submit_ns")), kind="stable")
     took: Floats = np.asarray(trace.column("response_time_ns"))[order].astype(np.float64)
     return took

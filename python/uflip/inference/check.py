@@ -59,20 +59,19 @@ def preparation(device: Device) -> Iterator[Spec]:
 def held_out(device: Device) -> dict[str, Spec]:
     """Return the patterns that no probe uses, by name."""
     part = max(device.info.capacity_bytes // SHARE >> 20, 1) << 20
-    depth = min(device.info.deepest_queue, 8)
     reads = baseline("RR", io_size=8 << 10)
     writes = baseline("RW", io_size=32 << 10)
     return {
         "random reads of 8 KiB beside writes of 32 KiB": mix(
-            reads, writes, 3, queue_depth=depth, io_count=IOS // 4, seed=SEED
+            reads, writes, 3, queue_depth=8, io_count=IOS // 4, seed=SEED
         ),
         "random reads of 48 KiB, 4 at once": baseline(
-            "RR", io_size=48 << 10, queue_depth=min(depth, 4), io_count=IOS, seed=SEED
+            "RR", io_size=48 << 10, queue_depth=4, io_count=IOS, seed=SEED
         ),
         "sequential reads of 64 KiB": baseline("SR", io_size=64 << 10, io_count=IOS // 4),
         "random writes of 32 KiB": baseline("RW", io_size=32 << 10, io_count=IOS, seed=SEED),
         "Zipf writes of 32 KiB, 8 at once": basic(
-            "write", "zipf", io_size=32 << 10, queue_depth=depth, io_count=IOS, seed=SEED
+            "write", "zipf", io_size=32 << 10, queue_depth=8, io_count=IOS, seed=SEED
         ),
         "writes of 32 KiB to 16 partitions": basic(
             "write", "partitioned", partitions=16, io_size=32 << 10, target_size=part, io_count=IOS

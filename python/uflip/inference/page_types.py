@@ -22,6 +22,8 @@ LEAST_SHARE, COVERED = 0.1, 0.95
 # Shares of kinds differ from equal ones by less than this.
 SHARE_TOLERANCE = 0.05
 FIRST_MIDDLE_LAST = 3
+# Kinds of pages differ by more than this share of the read time, in data sheets.
+LEAST_DIFFERENCE = 0.15
 CORRECTED = ("read_size", "read_beside_writes")
 BURSTS = "read_bursts"
 
@@ -69,6 +71,10 @@ def page_types_of(observations: Observations, start: int = 0) -> PageTypes | Non
     groups = _groups(reads)
     held = sum(len(each) for each in groups) / len(reads)
     if not groups or held < COVERED:
+        return None
+    fast, slow = np.percentile(groups[0], [5, 95])
+    if len(groups) == 1 and slow > (1 + LEAST_DIFFERENCE) * fast:
+        # Scatter of this size hides kinds.
         return None
     step = int(run.offset_bytes[1] - run.offset_bytes[0])
     shares = [len(each) / len(reads) for each in groups]

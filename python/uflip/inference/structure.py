@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.inference.estimate import Interval, median_of
+from uflip.inference.estimate import NORMAL, Interval, median_of
 from uflip.inference.observations import Floats, Observation, Observations
 
 PAGES = tuple(1024 << k for k in range(7))
@@ -92,13 +92,25 @@ def mapping_unit(observations: Observations) -> int | None:
         return None
     for smaller, size in pairwise(sizes):
         if clean_ns(writes[smaller]) - clean_ns(writes[size]) > STEP_SHARE * read_ns:
-            return size
+            # Each smaller write reads, too; otherwise the step is scatter.
+            parts = [clean_range_ns(writes[part])[0] for part in sizes if part < size]
+            return size if min(parts) > clean_range_ns(writes[size])[1] else None
     return None
 
 
 def clean_ns(run: Observation) -> float:
     """Return the response time of a write that meets no collection [ns]."""
     return float(np.percentile(run.response_ns, CLEAN_PERCENT))
+
+
+def clean_range_ns(run: Observation) -> tuple[float, float]:
+    """Return an interval of 90 % of the same, from the ranks of a binomial distribution [ns]."""
+    share = CLEAN_PERCENT / 100
+    error = 100 * NORMAL * math.sqrt(share * (1 - share) / len(run.response_ns))
+    low, high = np.percentile(
+        run.response_ns, [max(CLEAN_PERCENT - error, 0), CLEAN_PERCENT + error]
+    )
+    return float(low), float(high)
 
 
 def pairs(observations: Observations) -> tuple[NDArray[np.int64], Floats] | None:

@@ -114,13 +114,7 @@ def lay_out(
 def why_impossible(context: Context, spec: Spec) -> str | None:
     """Return why a device does not support a pattern; None if it does."""
     reasons = (_why_impossible(context, part) for part in spec.parts)
-    reason = next((reason for reason in reasons if reason is not None), None)
-    if reason is None and spec.depth > context.info.deepest_queue:
-        return (
-            f"{spec.depth} I/Os under way at a time, of which the device takes "
-            f"{context.info.deepest_queue}"
-        )
-    return reason
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def _why_impossible(context: Context, part: MixPart) -> str | None:

@@ -46,7 +46,7 @@ def _describe(context: Context, pattern: str, target_size: int) -> Spec:
         io_size=size,
         counts=counts,
         target_size=target_size,
-        queue_depth=min(DEPTH, context.info.deepest_queue),
+        queue_depth=DEPTH,
     )
 
 

@@ -41,7 +41,7 @@ def _describe(context: Context, pattern: str, interval: int) -> Spec:
         target_size=window_bytes(context),
         time="poisson",
         interval=interval,
-        queue_depth=min(DEPTH, context.info.deepest_queue),
+        queue_depth=DEPTH,
     )
 
 

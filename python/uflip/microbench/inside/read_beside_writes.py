@@ -28,8 +28,7 @@ DEPTH, IOS, WRITE_BYTES = 4, 2048, 16 << 10
 
 def experiments(context: Context) -> list[Experiment]:
     """Lay out the reads and the writes."""
-    depth = min(DEPTH, context.info.deepest_queue)
-    return [lay_out(context, VARYING, PATTERN, [depth], _describe)]
+    return [lay_out(context, VARYING, PATTERN, [DEPTH], _describe)]
 
 
 def _describe(context: Context, _pattern: str, depth: int) -> Spec:

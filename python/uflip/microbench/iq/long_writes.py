@@ -3,7 +3,7 @@
 **Source**: Haas et al. (PVLDB 2025), §3: random writes of 4 KiB, 4 threads of depth 128, for 3 to
 10 capacities; the last fifth counts.
 **Faithful**: I/O size, a deep queue, write amplification and rate of the end of a run.
-**Simplified**: one stream of `DEPTH` I/Os in flight, or fewer if the device takes fewer. The last
+**Simplified**: one stream of `DEPTH` I/Os in flight. The last
 half counts, and has a verdict (`uflip.results.steady_state`).
 **Ambiguous**: how much to write. A pattern that differs from the one before it moves its data: cold
 data must leave the blocks that it shares with hot data. A run writes the device once, from another
@@ -56,8 +56,7 @@ def long_writes(
     `uniform`: the pattern is that of the state. `size_bytes`: as of `long_enough`.
     """
     io_size = max(IO_SIZE, context.sector)
-    depth = min(DEPTH, context.info.deepest_queue)
-    spec = baseline_spec(context, PATTERN, io_size=io_size, queue_depth=depth, **changes)
+    spec = baseline_spec(context, PATTERN, io_size=io_size, queue_depth=DEPTH, **changes)
     return long_enough(context, spec, io_size, io_size, uniform=uniform, size_bytes=size_bytes)
 
 

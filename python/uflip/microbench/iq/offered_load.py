@@ -56,8 +56,8 @@ def load_mix(context: Context, ios_per_s: int) -> Mix:
     """Return writes and reads that arrive at a rate."""
     io_size = max(IO_SIZE, context.sector)
     closed = loaded_mix(context, PATTERN, (io_size, io_size), WRITES_PERCENT)
-    depth = min(MAX_DEPTH, context.info.deepest_queue)
-    return with_rate(closed.but(time="poisson", queue_depth=depth), ios_per_s, quick=context.quick)
+    spec = closed.but(time="poisson", queue_depth=MAX_DEPTH)
+    return with_rate(spec, ios_per_s, quick=context.quick)
 
 
 def with_rate(spec: Mix, ios_per_s: int, *, quick: bool) -> Mix:

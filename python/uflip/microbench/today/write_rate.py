@@ -75,7 +75,7 @@ def _describe(context: Context, percent: int) -> Mix:
     return closed.but(
         time="poisson",
         interval=_NS_PER_S * (_PERCENT - percent) // (READS_PER_S * _PERCENT),
-        queue_depth=min(MAX_DEPTH, context.info.deepest_queue),
+        queue_depth=MAX_DEPTH,
         io_count=ios,
         io_ignore=ios // 8,
     )
