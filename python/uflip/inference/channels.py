@@ -35,6 +35,9 @@ IOS, LARGE_READ_PAGES = (2048, 16), 1
 # Arrivals at random are compared where reads hardly queue: with the least median response time, and
 # up to this factor of it. In a long queue a small error of a step adds up.
 UNQUEUED = 3.0
+# No number of channels follows from simulations whose I/Os differ more, beyond the scatter of the
+# host: their pages are in another order [of the response time].
+POOR_FIT = 0.02
 # Simulated blocks of the small device: more than the window, whatever its size.
 BLOCK_PAGES = 64
 BURST = 16
@@ -202,7 +205,8 @@ def complete_channels(
     best = sorted(_divisions(simulator, structure, times), key=lambda each: each.error)
     winner = best[0]
     rivals = [each for each in best[1:] if not each.is_worse_than(winner)]
-    if any(each.channels != winner.channels for each in rivals):
+    poor = POOR_FIT + 2 * _host_scatter(observations, times)
+    if winner.error > poor or any(each.channels != winner.channels for each in rivals):
         unknown = replace(structure, channels=None, allocator=None)
         return unknown, replace(times, transfer=None), winner
     found = replace(structure, channels=winner.channels, allocator=winner.allocator)
@@ -212,6 +216,14 @@ def complete_channels(
     if times.transfer is not None:
         return found, times, winner
     return found, replace(times, transfer=_interval(simulator, winner)), winner
+
+
+def _host_scatter(observations: Observations, times: Times) -> float:
+    """Return the mean deviation of reads without data, relative to a read of flash."""
+    run = observations.by_value("read_deallocated", "RR").get(observations.sector_bytes)
+    if run is None or times.flash is None:
+        return 0.0
+    return float(np.mean(np.abs(run.response_ns - run.median_ns))) / times.flash.value
 
 
 def _without_bursts(structure: Structure, times: Times) -> tuple[Structure, Times, Division | None]:

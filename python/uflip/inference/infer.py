@@ -306,12 +306,8 @@ def _with_twin(observations: Observations, found: Found, twin: Twin, layout: _La
     blocks = least_blocks(observations, twin) + 2 if spare is None else spare.blocks
     twin = twin.with_capacity(observations.capacity_bytes, blocks)
     twin = twin if spare is None else twin.but(gc=spare.policy)
-    if spare is not None and spare.policy == "random":
-        why = "reads also wait for the erases of random victims"
-        found |= {SUSPEND_KEYS[1]: Estimate.absent(SUSPEND_KEYS[1], SUSPEND_PROBE, why)}
-    elif spare is not None and found[SUSPEND_KEYS[1]].is_identified:
-        others = [twin.but(seed=seed) for seed in SEEDS]
-        found |= _by_key(suspend_estimates(equal, times, others, simulator))
+    if found[SUSPEND_KEYS[1]].is_identified:
+        found |= _suspend_estimates_again(twin, layout, spare, simulator)
         twin = _with_suspension(twin, found)
     found |= _by_key(_collection_estimates(observations, twin, period, erase, spare))
     reasons = {
@@ -321,6 +317,21 @@ def _with_twin(observations: Observations, found: Found, twin: Twin, layout: _La
     }
     twin = replace(twin, sources=_sources(found, twin), reasons=reasons)
     return _checked(observations, found, twin)
+
+
+def _suspend_estimates_again(
+    twin: Twin, layout: _Layout, spare: Spare | None, simulator: WriteSimulator
+) -> Found:
+    """Return the time to suspend with the relocations of the whole twin, or why it is hidden."""
+    why = ""
+    if layout.types is not None and len(layout.types.kinds) > 1:
+        why = "reads differ by their kind of page, and the twin's by another order of kinds"
+    elif spare is not None and spare.policy == "random":
+        why = "reads also wait for the erases of random victims"
+    if why:
+        return {SUSPEND_KEYS[1]: Estimate.absent(SUSPEND_KEYS[1], SUSPEND_PROBE, why)}
+    others = [twin.but(seed=seed) for seed in SEEDS]
+    return _by_key(suspend_estimates(layout.reads, layout.times, others, simulator))
 
 
 def _with_dies_of_writes(
