@@ -127,10 +127,7 @@ impl Stamp {
 
 /// Return the checksum of header and data.
 fn checksum(sector: &[u8]) -> u64 {
-    let words = sector[8..40].chunks_exact(8).chain(sector[HEADER..].chunks_exact(8));
-    words.fold(0, |sum, word| {
-        random::mix(sum ^ u64::from_le_bytes(word.try_into().expect("8 bytes")))
-    })
+    random::hash_words(random::hash_words(0, &sector[8..40]), &sector[HEADER..])
 }
 
 impl Content {

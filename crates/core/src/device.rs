@@ -127,113 +127,95 @@ impl DeviceInfo {
     }
 }
 
-/// The counters of a device since its creation. A simulated device fills all of them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub struct Counters {
+/// Define [`Counters`] and their difference from one list of names.
+macro_rules! counters {
+    ($($(#[$about:meta])* $name:ident,)*) => {
+        /// The counters of a device since its creation. A simulated device fills all of them.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+        pub struct Counters {
+            $($(#[$about])* pub $name: u64,)*
+            /// Energy by cause, if the device accounts for energy. Computed when the counters are
+            /// read.
+            #[serde(skip)]
+            pub energy: Option<Energy>,
+        }
+
+        impl Counters {
+            /// Return the difference to the earlier counters `before`.
+            #[must_use]
+            pub fn since(&self, before: &Counters) -> Counters {
+                Counters {
+                    $($name: self.$name - before.$name,)*
+                    energy: self.energy.zip(before.energy).map(|(now, before)| now.since(&before)),
+                }
+            }
+        }
+    };
+}
+
+counters! {
     /// Flash pages touched by host reads.
-    pub host_pages_read: u64,
+    host_pages_read,
     /// Logical pages programmed for host writes, whole or in part.
-    pub host_pages_written: u64,
+    host_pages_written,
     /// Flash pages read, for any reason.
-    pub pages_read: u64,
+    pages_read,
     /// Flash pages programmed, for any reason.
-    pub pages_programmed: u64,
+    pages_programmed,
     /// Flash pages moved by garbage collection.
-    pub pages_relocated: u64,
+    pages_relocated,
     /// Flash pages read because a write covered only a part of them.
-    pub pages_read_to_modify: u64,
+    pages_read_to_modify,
     /// Host page writes absorbed by a write cache: their page was still cached.
-    pub pages_absorbed: u64,
+    pages_absorbed,
     /// Pages programmed as padding, to complete a flash page that must be durable.
-    pub pages_padded: u64,
+    pages_padded,
     /// Metadata pages programmed when a block became full.
-    pub metadata_pages_programmed: u64,
+    metadata_pages_programmed,
     /// Pages of an on-flash map read.
-    pub mapping_pages_read: u64,
+    mapping_pages_read,
     /// Pages of an on-flash map programmed.
-    pub mapping_pages_programmed: u64,
+    mapping_pages_programmed,
     /// Map lookups that hit the controller's memory.
-    pub mapping_hits: u64,
+    mapping_hits,
     /// Map lookups that missed it.
-    pub mapping_misses: u64,
+    mapping_misses,
     /// Valid pages of collected blocks that were dropped instead of moved.
-    pub pages_given_up: u64,
+    pages_given_up,
     /// Reads repeated because the ECC could not correct the errors.
-    pub read_retries: u64,
+    read_retries,
     /// Pages with uncorrectable errors after all retries.
-    pub uncorrectable_reads: u64,
+    uncorrectable_reads,
     /// Programs that failed.
-    pub program_failures: u64,
+    program_failures,
     /// Erases that failed.
-    pub erase_failures: u64,
+    erase_failures,
     /// Blocks retired; blocks with single retired pages do not count.
-    pub blocks_retired: u64,
+    blocks_retired,
     /// Single pages retired.
-    pub pages_retired: u64,
+    pages_retired,
     /// Blocks reclaimed by garbage collection.
-    pub blocks_collected: u64,
+    blocks_collected,
     /// Blocks moved because of read disturb or age.
-    pub blocks_scrubbed: u64,
+    blocks_scrubbed,
     /// Blocks moved by wear levelling, because they wear less than others of their die.
-    pub blocks_levelled: u64,
+    blocks_levelled,
     /// Blocks erased.
-    pub blocks_erased: u64,
+    blocks_erased,
     /// Blocks reclaimed by garbage collection while the host was idle.
-    pub blocks_collected_idle: u64,
+    blocks_collected_idle,
     /// Switch merges of a hybrid FTL: the log block became the data block unchanged.
-    pub switch_merges: u64,
+    switch_merges,
     /// Partial merges: the remaining pages were copied to the log block, which became the data
     /// block.
-    pub partial_merges: u64,
+    partial_merges,
     /// Full merges: all newest pages of a data block or merge unit were copied to a new block.
-    pub full_merges: u64,
+    full_merges,
     /// Merges done while the host was idle, or alongside its reads.
-    pub merges_idle: u64,
-    /// Energy by cause, if the device accounts for energy. Computed when the counters are read.
-    #[serde(skip)]
-    pub energy: Option<Energy>,
+    merges_idle,
 }
 
 impl Counters {
-    /// Return the difference to the earlier counters `before`.
-    #[must_use]
-    pub fn since(&self, before: &Counters) -> Counters {
-        Counters {
-            host_pages_read: self.host_pages_read - before.host_pages_read,
-            host_pages_written: self.host_pages_written - before.host_pages_written,
-            pages_read: self.pages_read - before.pages_read,
-            pages_programmed: self.pages_programmed - before.pages_programmed,
-            pages_relocated: self.pages_relocated - before.pages_relocated,
-            pages_read_to_modify: self.pages_read_to_modify - before.pages_read_to_modify,
-            pages_absorbed: self.pages_absorbed - before.pages_absorbed,
-            pages_padded: self.pages_padded - before.pages_padded,
-            metadata_pages_programmed: self.metadata_pages_programmed
-                - before.metadata_pages_programmed,
-            mapping_pages_read: self.mapping_pages_read - before.mapping_pages_read,
-            mapping_pages_programmed: self.mapping_pages_programmed
-                - before.mapping_pages_programmed,
-            mapping_hits: self.mapping_hits - before.mapping_hits,
-            mapping_misses: self.mapping_misses - before.mapping_misses,
-            pages_given_up: self.pages_given_up - before.pages_given_up,
-            read_retries: self.read_retries - before.read_retries,
-            uncorrectable_reads: self.uncorrectable_reads - before.uncorrectable_reads,
-            program_failures: self.program_failures - before.program_failures,
-            erase_failures: self.erase_failures - before.erase_failures,
-            blocks_retired: self.blocks_retired - before.blocks_retired,
-            pages_retired: self.pages_retired - before.pages_retired,
-            blocks_collected: self.blocks_collected - before.blocks_collected,
-            blocks_scrubbed: self.blocks_scrubbed - before.blocks_scrubbed,
-            blocks_levelled: self.blocks_levelled - before.blocks_levelled,
-            blocks_erased: self.blocks_erased - before.blocks_erased,
-            blocks_collected_idle: self.blocks_collected_idle - before.blocks_collected_idle,
-            switch_merges: self.switch_merges - before.switch_merges,
-            partial_merges: self.partial_merges - before.partial_merges,
-            full_merges: self.full_merges - before.full_merges,
-            merges_idle: self.merges_idle - before.merges_idle,
-            energy: self.energy.zip(before.energy).map(|(now, before)| now.since(&before)),
-        }
-    }
-
     /// Return the counters as JSON, in their order: those of energy only if the device accounts for it.
     ///
     /// # Panics
@@ -301,7 +283,9 @@ pub trait Device: Sized {
     fn complete(&mut self) -> Result<Completion<Self::Breakdown, Self::Status>>;
 
     /// Return the counters; `None` if the device has none.
-    fn counters(&self) -> Option<Counters>;
+    fn counters(&self) -> Option<Counters> {
+        None
+    }
 
     /// Set the content of all following writes; `None`: the device's own choice.
     ///

@@ -6,6 +6,7 @@
 //! fua       a write completes when its data would survive a loss of power
 //! flush:N   as cached; a flush follows every N-th write, makes all earlier writes durable, and counts as
 //!           part of the response time of that write
+//! ```
 //!
 //! **Source**: uFLIP (2009) §4.3 requires synchronous I/O, "to avoid the parallelism features of
 //! the operating system": a write blocks. The paper does not mention the device's own cache

@@ -40,12 +40,14 @@ impl Mode {
         Mode::Close,
     ];
 
-    /// Return the name, one word.
+    /// The names, one word each, in the order of the numbers.
+    pub const NAMES: [&'static str; 8] =
+        ["read", "write", "trim", "append", "reset", "finish", "open", "close"];
+
+    /// Return the name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        const NAMES: [&str; 8] =
-            ["read", "write", "trim", "append", "reset", "finish", "open", "close"];
-        NAMES[usize::from(self.number())]
+        Mode::NAMES[usize::from(self.number())]
     }
 
     /// Return whether the host transfers data to the device.

@@ -44,6 +44,13 @@ pub fn finalise(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// Return a hash of whole words of eight bytes, continued from `hash`.
+#[must_use]
+pub fn hash_words(hash: u64, bytes: &[u8]) -> u64 {
+    let (words, _) = bytes.as_chunks();
+    words.iter().fold(hash, |hash, word| mix(hash ^ u64::from_le_bytes(*word)))
+}
+
 /// Fill `bytes` with random, and therefore incompressible, data.
 pub fn fill(rng: &mut Xoshiro256PlusPlus, bytes: &mut [u8]) {
     rng.fill_bytes(bytes);
