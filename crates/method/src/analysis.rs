@@ -20,8 +20,10 @@
 use serde::Serialize;
 use uflip_core::{Error, Result, SpooledVec};
 
-use crate::batches::{BatchMeans, MAX_BATCHES, MAX_CORRELATION, MIN_BATCHES, batch_means, mean};
-use crate::changes::{change_points, crossings};
+use crate::batch_means::{
+    BatchMeans, MAX_BATCHES, MAX_CORRELATION, MIN_BATCHES, batch_means, mean,
+};
+use crate::change_points::{change_points, crossings};
 use crate::levels::{Level, levels, slow_bound, slow_episodes};
 use crate::percentiles::{Percentile, percentiles};
 use crate::period::{period, recent};
@@ -417,7 +419,6 @@ const MAX_HALVES: usize = 16;
 
 /// Return the end of a start-up, delayed step by step as long as the beginning of the running phase
 /// differs from its end in the direction of the start-up, by more than the ignored share.
-#[must_use]
 pub fn settled(times: &[f64], end: Startup, period: usize, options: AnalysisOptions) -> Startup {
     let Startup::Over { ios: ios @ 1.., gradual } = end else { return end };
     let max_ios = (times.len() as f64 * MAX_SLOPE_SHARE) as usize;

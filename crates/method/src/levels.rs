@@ -16,7 +16,7 @@
 
 use uflip_core::SpooledVec;
 
-use crate::batches::mean;
+use crate::batch_means::mean;
 
 /// Bins per factor of two.
 const BINS: f64 = 16.0;
@@ -34,7 +34,6 @@ pub struct Level {
 }
 
 /// Return the levels of response times [ns], lowest first, and the bounds between them.
-#[must_use]
 pub fn levels(times: &[f64]) -> (Vec<Level>, Vec<f64>) {
     let bounds = bounds(times);
     let (mut sums, mut counts) = (vec![0.0; bounds.len() + 1], vec![0.0; bounds.len() + 1]);
@@ -119,7 +118,6 @@ fn deep_valleys(heights: &[f64]) -> Vec<usize> {
 }
 
 /// Return the bound from which response times count as slow [ns].
-#[must_use]
 pub fn slow_bound(times: &[f64], bounds: &[f64]) -> f64 {
     let centre = mean(times);
     let best = bounds
@@ -159,7 +157,6 @@ fn half_of_the_scatter(times: &[f64], centre: f64, total: f64) -> f64 {
 }
 
 /// Return the number of independent clusters of values of at least `bound`.
-#[must_use]
 pub fn slow_episodes(times: &[f64], bound: f64) -> usize {
     let indices = times.iter().enumerate().filter(|(_, x)| **x >= bound);
     let indices: SpooledVec<usize> = indices.map(|(index, _)| index).collect();

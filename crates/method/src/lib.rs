@@ -11,24 +11,24 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
-mod batches;
-mod changes;
+mod batch_means;
+mod change_points;
 mod levels;
 mod percentiles;
 mod period;
 mod quantile;
 mod startup;
 mod stationarity;
-mod stop;
+mod stop_rule;
 
 pub use analysis::{
     Analysis, AnalysisOptions, MIN_IOS_ANALYSED, SeriesPhase, SeriesVerdict, UncertaintyReason,
     analyse, check,
 };
-pub use batches::half_width;
-pub use changes::pelt;
+pub use batch_means::half_width;
+pub use change_points::pelt;
 pub use levels::Level;
 pub use percentiles::Percentile;
 pub use period::autocorrelation;
 pub use quantile::{normal_quantile, student_quantile};
-pub use stop::{StopRule, Verdict};
+pub use stop_rule::{StopRule, Verdict};

@@ -9,7 +9,7 @@
 
 use uflip_core::SpooledVec;
 
-use crate::batches::{MAX_BATCHES, MAX_CORRELATION, batch_means, mean};
+use crate::batch_means::{MAX_BATCHES, MAX_CORRELATION, batch_means, variance};
 use crate::quantile::normal_quantile;
 
 /// The shares of the percentiles.
@@ -35,7 +35,6 @@ pub struct Percentile {
 }
 
 /// Return the percentiles that `times` supports; `times` is in time order and covers whole periods.
-#[must_use]
 pub fn percentiles(times: &[f64], confidence: f64) -> Vec<Percentile> {
     // The bits of positive floats sort like the floats, in half the time.
     let mut ordered: SpooledVec<u64> = times.iter().map(|x| x.to_bits()).collect();
@@ -72,12 +71,6 @@ fn percentile(times: &[f64], ordered: &[u64], share: f64, confidence: f64) -> Op
         low_ns: rank((n * (share - half_width)).floor()),
         high_ns: rank((n * (share + half_width)).ceil() + 1.0),
     })
-}
-
-/// Return the sample variance of `means`.
-fn variance(means: &[f64]) -> f64 {
-    let centre = mean(means);
-    means.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / (means.len() - 1) as f64
 }
 
 #[cfg(test)]

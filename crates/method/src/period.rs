@@ -18,7 +18,7 @@
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
-use crate::batches::mean;
+use crate::batch_means::mean;
 use crate::quantile::student_quantile;
 
 /// Longer oscillations count as changes of level.
@@ -49,13 +49,11 @@ const MIN_SCATTER: f64 = 0.01;
 const ROUNDING: f64 = 0.001;
 
 /// Return the part of `logs` that is examined.
-#[must_use]
 pub fn recent(logs: &[f64]) -> &[f64] {
     &logs[logs.len().saturating_sub(MAX_IOS)..]
 }
 
 /// Return the period of `logs` (logarithms of response times) in I/Os; 1 without a significant one.
-#[must_use]
 pub fn period(logs: &[f64]) -> usize {
     let logs = recent(logs);
     let n = logs.len();

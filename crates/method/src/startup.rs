@@ -13,7 +13,7 @@
 
 use uflip_core::SpooledVec;
 
-use crate::batches::mean;
+use crate::batch_means::mean;
 
 /// The largest share of a start-up, if an oscillation shows that the running phase has begun; a
 /// longer one counts as not over.
@@ -80,7 +80,6 @@ impl Startup {
 }
 
 /// Return the start-up of `logs` (logarithms of response times) whose running phase has `period`.
-#[must_use]
 pub fn startup(logs: &[f64], period: usize) -> Startup {
     let ios_share = |ios_share: f64| (logs.len() as f64 * ios_share) as usize;
     let (mut ios, mut gradual) = (0, false);

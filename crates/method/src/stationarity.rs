@@ -7,7 +7,7 @@
 //! bound from Student's distribution, because there are few batches.
 //! **Ambiguous**: nothing.
 
-use crate::batches::{lag_one, mean};
+use crate::batch_means::{MAX_CORRECTED, inflation, lag_one, mean, variance};
 use crate::quantile::student_quantile;
 
 /// The probability of a false alarm for a steady series.
@@ -33,7 +33,6 @@ pub struct Stationarity {
 }
 
 /// Test batch means in time order.
-#[must_use]
 pub fn stationarity(means: &[f64]) -> Stationarity {
     let n = means.len();
     let line = TrendLine::fit(means);
@@ -51,7 +50,6 @@ pub fn stationarity(means: &[f64]) -> Stationarity {
 
 /// Return whether one line to the end explains `logs` better than a separate line for the first
 /// `startup` and a level for the rest, which has more parameters: then the slope is not over.
-#[must_use]
 pub fn slopes_to_the_end(logs: &[f64], startup: usize) -> bool {
     let (first, rest) = logs.split_at(startup);
     if first.len() < MIN_LINE_POINTS {
@@ -67,8 +65,7 @@ fn geweke(means: &[f64]) -> (f64, f64) {
     let (first, last) = (&means[..n.div_ceil(10)], &means[n / 2..]);
     let centre = mean(last);
     let freedom = (last.len() - 1) as f64;
-    let variance = last.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / freedom;
-    let error = (variance * (1.0 / first.len() as f64 + 1.0 / last.len() as f64)).sqrt();
+    let error = (variance(last) * (1.0 / first.len() as f64 + 1.0 / last.len() as f64)).sqrt();
     let difference = mean(first) - centre;
     if difference.abs() <= 1e-9 * centre.abs() {
         return (0.0, difference);
@@ -95,8 +92,7 @@ impl TrendLine {
         let residual = |(i, x): (usize, &f64)| x - centre - slope * (i as f64 - middle);
         let residuals: Vec<f64> = means.iter().enumerate().map(residual).collect();
         let squares: f64 = residuals.iter().map(|x| x * x).sum();
-        let correlation = lag_one(&residuals).clamp(0.0, 0.8);
-        let inflation = (1.0 + correlation) / (1.0 - correlation);
+        let inflation = inflation(lag_one(&residuals).clamp(0.0, MAX_CORRECTED));
         TrendLine { slope, error: (inflation * squares / (n - 2.0) / spread).sqrt(), squares }
     }
 }

@@ -29,7 +29,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-MAX_BATCHES = 32  # as `crates/method/src/batches.rs` divides a running phase
+MAX_BATCHES = 32  # as `crates/method/src/batch_means.rs` divides a running phase
 
 PHASES = {
     "flat": "one level from the first I/O on",

@@ -68,7 +68,7 @@ impl StopRule {
     /// Return the verdict on a run that ended before the first evaluation.
     fn too_few_ios(&self, ios: usize) -> Verdict {
         let verdict = |series: &MonitoredSeries| SeriesVerdict {
-            mean_ns: crate::batches::mean(&series.times),
+            mean_ns: crate::batch_means::mean(&series.times),
             half_width_ns: None,
             startup_ios: 0,
             period_ios: 1,

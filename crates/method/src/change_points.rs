@@ -9,7 +9,7 @@
 //! ones. A wandering level has many change points, and one with a correlation shorter than a batch
 //! has some as well; the phase decides whether they matter.
 
-use crate::batches::mean;
+use crate::batch_means::mean;
 
 /// The largest number of batches: a change is located to a thousandth of the run.
 pub const MAX_BATCHES: usize = 1024;
@@ -51,7 +51,6 @@ pub fn pelt(means: &[f64], penalty: f64) -> Vec<usize> {
 }
 
 /// Return the change points of `logs` in I/Os, found on batches of whole periods.
-#[must_use]
 pub fn change_points(logs: &[f64], period: usize) -> Vec<usize> {
     let periods = logs.len() / period;
     let batch = periods.div_ceil(MAX_BATCHES).max(1) * period;
@@ -67,7 +66,6 @@ pub fn change_points(logs: &[f64], period: usize) -> Vec<usize> {
 
 /// Return how often the level of `logs` between `changes` crosses their mean: twice per
 /// oscillation.
-#[must_use]
 pub fn crossings(logs: &[f64], changes: &[usize]) -> usize {
     let centre = mean(logs);
     let ends = changes.iter().copied().chain([logs.len()]);

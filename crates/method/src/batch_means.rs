@@ -19,7 +19,7 @@ use crate::quantile::student_quantile;
 pub const MAX_BATCHES: usize = 32;
 
 /// The largest correlation of batches that is corrected for.
-const MAX_CORRECTED: f64 = 0.8;
+pub(crate) const MAX_CORRECTED: f64 = 0.8;
 
 /// The fewest batches for an interval.
 pub const MIN_BATCHES: usize = 5;
@@ -51,7 +51,6 @@ impl BatchMeans {
     ///
     /// The correlation of `n` independent values scatters by 1/√n: with 32 batches one series in
     /// twenty exceeds [`MAX_CORRELATION`] by chance.
-    #[must_use]
     pub fn widening(&self) -> f64 {
         let upper = self.correlation.max(0.0) + UPPER_END / (self.means.len() as f64).sqrt();
         if upper >= 1.0 {
@@ -63,7 +62,6 @@ impl BatchMeans {
 
 /// Return the batch means of `series` in whole periods of `period` values; `None` below five
 /// periods.
-#[must_use]
 pub fn batch_means(series: &[f64], period: usize, confidence: f64) -> Option<BatchMeans> {
     let fine = division(series, period, MAX_BATCHES)?;
     let mut half_width = half_width(&fine.means, confidence);
@@ -125,12 +123,18 @@ pub fn half_width(means: &[f64], confidence: f64) -> f64 {
 
 /// Return the factor by which the variance of a mean grows with the correlation of adjacent values
 /// (AR(1)).
-fn inflation(correlation: f64) -> f64 {
+pub(crate) fn inflation(correlation: f64) -> f64 {
     (1.0 + correlation) / (1.0 - correlation)
 }
 
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Return the sample variance.
+pub(crate) fn variance(values: &[f64]) -> f64 {
+    let centre = mean(values);
+    values.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / (values.len() - 1) as f64
 }
 
 /// Return the correlation of adjacent values; 0 for a constant series.
