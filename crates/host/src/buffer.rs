@@ -60,9 +60,10 @@ impl Data {
 pub struct Pool {
     memory: *mut u8,
     layout: std::alloc::Layout,
-    max_io_bytes: usize,
+    /// The largest I/O [bytes].
+    pub(crate) max_io_bytes: usize,
     /// The number of read buffers.
-    sinks: usize,
+    pub(crate) sinks: usize,
     write_offset: usize,
     stamp: SectorStamp,
 }
@@ -96,11 +97,6 @@ impl Pool {
         Pool { memory, layout, max_io_bytes, sinks, write_offset: 0, stamp }
     }
 
-    /// Return the largest I/O [bytes].
-    pub(crate) fn max_io_bytes(&self) -> usize {
-        self.max_io_bytes
-    }
-
     /// Return the data of the next write.
     #[inline]
     pub(crate) fn next_data(&mut self) -> *const u8 {
@@ -123,11 +119,6 @@ impl Pool {
         writer.fill_next(offset, sectors);
         self.stamp.apply(sectors);
         sink
-    }
-
-    /// Return the number of read buffers.
-    pub(crate) fn sinks(&self) -> usize {
-        self.sinks
     }
 
     /// Return the first `size` bytes of the read buffer.

@@ -15,7 +15,7 @@ use std::path::Path;
 use io_uring::{IoUring, opcode, types};
 use uflip_core::{Error, Result};
 
-use crate::guard::machine::disk_of;
+use crate::watch::disk_of;
 
 /// The completion mode of queued I/Os.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -66,7 +66,7 @@ pub(crate) fn find_polling_obstacle(file: &File, sink: *mut u8, sector: u32) -> 
 
 /// Return why the disk below the device of this number cannot be polled, or `None`.
 fn why_disk_cannot_poll(number: libc::dev_t) -> Option<String> {
-    let Ok((_, disk)) = disk_of(number) else {
+    let Ok(disk) = disk_of(number) else {
         return Some("it is not on a single disk".into());
     };
     let polls = std::fs::read_to_string(disk.join("queue/io_poll")).unwrap_or_default();

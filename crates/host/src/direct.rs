@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use uflip_core::content::{Content, ContentWriter, check_data_source};
 use uflip_core::{
-    Bytes, Completion, CompletionQueue, ContentShares, Counters, Device, DeviceInfo, DeviceKind,
-    Durability, Error, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket, ZoneReport,
+    Bytes, Completion, CompletionQueue, ContentShares, Device, DeviceInfo, DeviceKind, Durability,
+    Error, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket, ZoneReport,
 };
 
 use crate::buffer::{Data, Pool};
 use crate::completions::{BUFFERED, Completions, find_polling_obstacle, not_polled};
-use crate::guard::ownership::{OwnershipMark, SectorStamp};
+use crate::guard::ownership::{OwnershipMark, SectorStamp, unique_number};
 use crate::watch::{DeviceWatch, InflightIo, TargetStatus, target_status};
 use crate::{clock, zoned};
 
@@ -30,15 +30,16 @@ const BLKDISCARD: libc::Ioctl = 0x1277;
 
 /// A file or block device, opened by [`crate::open_file`] or [`crate::open_block`].
 pub struct DirectDevice {
-    info: DeviceInfo,
-    file: Arc<File>,
+    /// The properties; another method of I/O changes some of them.
+    pub(crate) info: DeviceInfo,
+    pub(crate) file: Arc<File>,
     data: Data,
     /// The content of writes, if the pattern determines it; and the process of this handle.
-    writer: Option<ContentWriter>,
+    pub(crate) writer: Option<ContentWriter>,
     process: u64,
-    durability: Durability,
+    pub(crate) durability: Durability,
     /// Whether completions of a queue are polled.
-    polls: bool,
+    pub(crate) polls: bool,
     /// Writes since the durability was set, over all handles; counted for `flush:N`.
     writes: Arc<AtomicU64>,
     /// The ownership mark; the last handle closes it.
@@ -240,11 +241,6 @@ impl DirectDevice {
         self.writer = content.map(|content| ContentWriter::new(content, self.process));
     }
 
-    /// Return the source of the content of writes.
-    pub(crate) fn writer(&mut self) -> Option<&mut ContentWriter> {
-        self.writer.as_mut()
-    }
-
     /// Return the data of a read, and execute it now.
     ///
     /// # Errors
@@ -260,35 +256,11 @@ impl DirectDevice {
         self.mark.stamp().apply(sectors);
     }
 
-    /// Return the durability of writes.
-    pub(crate) fn durability(&self) -> Durability {
-        self.durability
-    }
-
     /// Count a write; return whether a flush follows it.
     #[inline]
     pub(crate) fn count_write(&self) -> bool {
         matches!(self.durability, Durability::Flush(_))
             && self.durability.flushes_after(self.writes.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// Return the properties, for those that another way of I/O changes.
-    pub(crate) fn info_mut(&mut self) -> &mut DeviceInfo {
-        &mut self.info
-    }
-
-    /// Return whether completions of a queue are polled.
-    pub(crate) fn polls(&self) -> bool {
-        self.polls
-    }
-
-    pub(crate) fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Set the I/O method in the device's properties.
-    pub(crate) fn set_io_method(&mut self, io: String) {
-        self.info.io = io;
     }
 
     /// Create a pool for I/Os of up to `max_io_bytes`, with `sinks` read buffers.
@@ -371,7 +343,7 @@ impl Device for DirectDevice {
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
         assert!(self.completions.is_empty(), "a direct device is synchronous");
         let size = request.size.0 as usize;
-        if size > self.pool.max_io_bytes() && request.mode.moves_data() {
+        if size > self.pool.max_io_bytes && request.mode.moves_data() {
             self.pool = Pool::new(size, 1, self.data, self.mark.stamp());
         }
         let (fd, offset) = (self.file.as_raw_fd(), request.offset.0 as libc::off_t);
@@ -414,15 +386,11 @@ impl Device for DirectDevice {
         Ok(self.completions.complete())
     }
 
-    fn counters(&self) -> Option<Counters> {
-        None
-    }
-
     fn set_content(&mut self, content: Option<ContentShares>) -> Result<()> {
         if content.is_some() {
             check_data_source(&self.info.url, self.data.name())?;
         }
-        let run = |shares| Content { shares, run: run_number() };
+        let run = |shares| Content { shares, run: unique_number() };
         self.adopt_content(content.map(run));
         Ok(())
     }
@@ -447,16 +415,6 @@ impl Device for DirectDevice {
         };
         (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
     }
-}
-
-/// Return a number that no other run has.
-#[must_use]
-pub fn run_number() -> u64 {
-    let mut bytes = [0; 8];
-    // SAFETY: the buffer has the stated size.
-    unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    // If the call is missing, the clock still differs.
-    u64::from_le_bytes(bytes) ^ clock::now().0
 }
 
 /// Return the I/O method, as stored with a result.

@@ -72,7 +72,11 @@ pub fn open_file(
     let machine = Machine::examine(&Roots::default());
     let opened = match find(path)? {
         Some(target) if options.writable => open_existing(&machine, path, options, &target, stop)?,
-        Some(target) => open_read_only(&machine, path, options, &target)?,
+        Some(target) => {
+            let opened = open_to_read(&machine, path, options, &target)?;
+            lock::hold(&opened.file, false, &format!("file:{path}"))?;
+            opened
+        }
         None if options.writable && options.size.is_some() => create(&machine, path, options)?,
         None => {
             refuse_folder_below_dev(path)?;
@@ -89,18 +93,17 @@ pub fn open_file(
 /// As [`open_file`].
 pub fn check_file(path: &str, destroy: Option<&str>, stop: &dyn Fn() -> bool) -> Result<()> {
     let machine = Machine::examine(&Roots::default());
+    let location = format!("file:{path}");
     let Some(target) = find(path)? else {
         refuse_folder_below_dev(path)?;
         let Ok(folder) = Folder::containing(Path::new(path)) else { return Ok(()) };
-        let location = format!("file:{path}");
         return admit::admit_file_system(&machine, folder.descriptor(), &location).map(|_| ());
     };
-    admit::admit_kind(&machine, &target, &format!("file:{path}"))?;
+    admit::admit_kind(&machine, &target, &location)?;
     refuse_read_only(path, &target)?;
     let reader = target.reader().map_err(|error| unreadable(path, &error))?;
-    let location = format!("file:{path}");
-    admit::admit_file(&machine, &reader, write_request(&location, path, destroy), None, stop)
-        .map(|_| ())
+    let request = write_request(&location, path, destroy);
+    admit::admit_file(&machine, &reader, request, None, stop).map(|_| ())
 }
 
 fn write_request<'a>(
@@ -207,17 +210,6 @@ fn open_existing(
 }
 
 /// Open an existing file for reading.
-fn open_read_only(
-    machine: &Machine,
-    path: &str,
-    options: FileOptions,
-    target: &TargetHandle,
-) -> Result<OpenedFile> {
-    let opened = open_to_read(machine, path, options, target)?;
-    lock::hold(&opened.file, false, &format!("file:{path}"))?;
-    Ok(opened)
-}
-
 fn open_to_read(
     machine: &Machine,
     path: &str,

@@ -4,7 +4,6 @@
 //! This crate writes only to targets opened as writable, creates files only with a given size, and
 //! never opens a path under `/dev` as a file. One place, [`guard`], decides what may be written.
 
-mod ata;
 mod block;
 mod buffer;
 mod cached_stat;
@@ -15,12 +14,10 @@ mod direct;
 mod drive_query;
 mod file;
 mod guard;
-mod inflight;
 mod io_queue;
 mod null;
 mod nvme;
-mod queued;
-mod ring_queue;
+mod queued_device;
 mod watch;
 mod zoned;
 
@@ -31,14 +28,14 @@ pub use buffer::Data;
 pub use clock::{clock_cost_ns, now, wait_until};
 pub use completions::{Completions, check_polled};
 pub use data_file::{DataFile, DataOptions, check_data_file};
-pub use direct::{DirectDevice, run_number};
+pub use direct::DirectDevice;
 pub use drive_query::{DriveQuery, query_drive};
 pub use file::{FileOptions, Growth, check_file, inspect_file, open_file};
 pub use guard::Roots;
 pub use guard::admit::{BlockReport, format_uses};
-pub use guard::ownership::SectorStamp;
+pub use guard::ownership::{SectorStamp, unique_number};
 pub use guard::signature::Signature;
 pub use null::NullDevice;
 pub use nvme::{NvmeDevice, NvmeQueue, inspect_nvme, open_nvme};
-pub use queued::QueuedDevice;
+pub use queued_device::QueuedDevice;
 pub use watch::{DeviceWatch, TargetStatus};

@@ -1,8 +1,7 @@
 //! The null device, which completes at once: a run on it measures the cost of the harness.
 
 use uflip_core::{
-    Bytes, Completion, CompletionQueue, Counters, Device, DeviceInfo, DeviceKind, Io, Nanos,
-    Result, Ticket,
+    Bytes, Completion, CompletionQueue, Device, DeviceInfo, DeviceKind, Io, Nanos, Result, Ticket,
 };
 
 use crate::clock;
@@ -70,10 +69,6 @@ impl Device for NullDevice {
     #[inline]
     fn complete(&mut self) -> Result<Completion<()>> {
         Ok(self.completions.complete())
-    }
-
-    fn counters(&self) -> Option<Counters> {
-        None
     }
 
     fn split(&self, submitters: usize) -> Result<Option<Vec<NullDevice>>> {

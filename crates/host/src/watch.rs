@@ -10,7 +10,7 @@
 use std::fs::{File, read_to_string};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -309,13 +309,19 @@ fn block_size(file: &File) -> u64 {
     if status == 0 { size } else { 0 }
 }
 
+/// Return the sysfs folder of the disk of the block device of a number.
+pub(crate) fn disk_of(number: libc::dev_t) -> std::io::Result<PathBuf> {
+    let (major, minor) = (libc::major(number), libc::minor(number));
+    let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}")).canonicalize()?;
+    // A partition has no queue of its own; its disk, one level up, does.
+    let disk = if node.join("queue").is_dir() { Some(&*node) } else { node.parent() };
+    Ok(disk.map(Path::to_path_buf).unwrap_or_default())
+}
+
 /// Return the sectors read from and written to the whole disk of a block device, by all processes.
 fn sectors_of_disk(number: u64) -> Option<(u64, u64)> {
-    let (major, minor) = (libc::major(number), libc::minor(number));
-    let node = Path::new("/sys/dev/block").join(format!("{major}:{minor}")).canonicalize().ok()?;
     // Users of other partitions of the disk interfere as well.
-    let disk = if node.join("partition").exists() { node.parent()? } else { &node };
-    let text = read_to_string(disk.join("stat")).ok()?;
+    let text = read_to_string(disk_of(number).ok()?.join("stat")).ok()?;
     let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
     // Documentation/block/stat.rst: the third counts sectors read, the seventh those written.
     Some((*fields.get(2)?, *fields.get(6)?))

@@ -94,9 +94,6 @@ pub(crate) fn command_error_action(error: &std::io::Error) -> &'static str {
 }
 
 /// Return all zones of `file`; `None` if `info` has no zones.
-///
-/// # Errors
-/// Any error of the operating system; an inconsistent report.
 pub(crate) fn report(file: &File, info: &DeviceInfo) -> Result<Option<ZoneReport>> {
     let Some(limits_json) = info.details.get("zones") else { return Ok(None) };
     let number = |name: &str| limits_json.get(name).and_then(Value::as_u64).unwrap_or(0);

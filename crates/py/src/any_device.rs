@@ -213,28 +213,33 @@ impl AnyDevice {
     /// read are filled, and no other is active. Their data is lost.
     pub(crate) fn prepare_zones(&mut self, pattern: &Resolved, control: &Control) -> Result<()> {
         let report = self.zones()?.ok_or_else(|| no_zones(&self.info().url))?;
+        if !matches!(self, AnyDevice::Sim(_)) {
+            self.set_durability(Durability::Cached)?;
+        }
         for step in uflip_engine::zones::preparation(pattern, &report) {
             if control.is_cancelled() {
                 return Err(interrupted());
             }
-            match (step, &mut *self) {
+            match self {
                 // Untimed: preparation is not measured.
-                (step, AnyDevice::Sim(device)) => device.apply(step.ios())?,
-                (step, AnyDevice::Direct(device)) => {
-                    device.set_durability(Durability::Cached);
-                    uflip_engine::enforce(device, step.ios(), control)?;
-                }
-                (step, AnyDevice::Nvme(device)) => {
-                    device.direct_mut().set_durability(Durability::Cached);
+                AnyDevice::Sim(device) => device.apply(step.ios())?,
+                AnyDevice::Direct(device) => uflip_engine::enforce(device, step.ios(), control)?,
+                AnyDevice::Nvme(device) => {
                     uflip_engine::enforce(&mut **device, step.ios(), control)?;
                 }
                 _ => unreachable!("a device with zones is simulated, a block device or NVMe"),
             }
         }
+        self.sync()
+    }
+
+    /// Make all written data of a real device durable.
+    fn sync(&mut self) -> Result<()> {
         match self {
             AnyDevice::Direct(device) => device.sync(),
-            AnyDevice::Nvme(device) => device.flush(),
-            _ => Ok(()),
+            AnyDevice::Nvme(device) => device.sync(),
+            AnyDevice::Nbd(device) => device.sync(),
+            AnyDevice::Null(_) | AnyDevice::Sim(_) => Ok(()),
         }
     }
 
@@ -298,39 +303,18 @@ impl AnyDevice {
     ) -> Result<()> {
         // The content of the last run does not apply to a state.
         each!(self, device => device.set_content(None))?;
-        match self {
-            AnyDevice::Sim(device) if device.has_zones() => Err(no_state(&device.info().url)),
-            AnyDevice::Direct(device) if device.zones()?.is_some() => {
-                Err(no_state(&device.info().url))
-            }
-            AnyDevice::Nvme(device) if device.zones()?.is_some() => {
-                Err(no_state(&device.info().url))
-            }
-            AnyDevice::Sim(device) => {
-                let ios = writes.take_while(|_| !control.is_cancelled());
-                device.apply(ios.inspect(|_| control.count_io(0)))?;
-                if control.is_cancelled() { Err(interrupted()) } else { Ok(()) }
-            }
-            AnyDevice::Null(device) => uflip_engine::enforce(device, writes, control),
-            AnyDevice::Direct(device) => {
-                device.set_durability(Durability::Cached);
-                let written = uflip_engine::enforce(device, writes, control);
-                let durable = device.sync();
-                written.and(durable)
-            }
-            AnyDevice::Nvme(device) => {
-                device.direct_mut().set_durability(Durability::Cached);
-                let written = uflip_engine::enforce(&mut **device, writes, control);
-                let durable = device.flush();
-                written.and(durable)
-            }
-            AnyDevice::Nbd(device) => {
-                device.set_durability(Durability::Cached)?;
-                let written = uflip_engine::enforce(device, writes, control);
-                let durable = device.sync();
-                written.and(durable)
-            }
+        if self.zones()?.is_some() {
+            return Err(no_state(&self.info().url));
         }
+        if let AnyDevice::Sim(device) = self {
+            let ios = writes.take_while(|_| !control.is_cancelled());
+            device.apply(ios.inspect(|_| control.count_io(0)))?;
+            return if control.is_cancelled() { Err(interrupted()) } else { Ok(()) };
+        }
+        self.set_durability(Durability::Cached)?;
+        let written = each!(self, device => uflip_engine::enforce(device, writes, control));
+        let durable = self.sync();
+        written.and(durable)
     }
 
     /// Run `pattern`; with `spool` the I/Os of a long run go to a file in that folder.

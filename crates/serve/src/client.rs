@@ -686,7 +686,7 @@ impl Device for NbdDevice {
             self.request.clear();
         }
         self.writer = content.map(|shares| {
-            let content = Content { shares, run: uflip_host::run_number() };
+            let content = Content { shares, run: uflip_host::unique_number() };
             ContentWriter::new(content, self.process)
         });
         Ok(())

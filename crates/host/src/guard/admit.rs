@@ -65,9 +65,6 @@ pub(crate) fn report(
 
 /// Refuse to write to a block device that is in use, or whose name and contents `destroy` does not
 /// list.
-///
-/// # Errors
-/// [`ErrorKind::Refused`].
 pub(crate) fn admit_block(
     machine: &Machine,
     number: DeviceNumber,
@@ -109,10 +106,6 @@ fn refuse_used_below(machine: &Machine, node: &BlockNode, location: &str) -> Res
 }
 
 /// Refuse a path that is not a regular file, or that belongs to the kernel's state.
-///
-/// # Errors
-/// Not a regular file; [`ErrorKind::Refused`] for one below /dev, or in a file system without
-/// storage.
 pub(crate) fn admit_kind(
     machine: &Machine,
     target: &TargetHandle,
@@ -131,9 +124,6 @@ pub(crate) fn admit_kind(
 }
 
 /// Refuse a file system that cannot store files.
-///
-/// # Errors
-/// [`ErrorKind::Refused`] for a file system that shows the kernel's state.
 pub(crate) fn admit_file_system(
     machine: &Machine,
     file: &File,
@@ -155,9 +145,6 @@ pub(crate) fn admit_file_system(
 }
 
 /// Refuse a path below /dev.
-///
-/// # Errors
-/// [`ErrorKind::Refused`].
 pub(crate) fn refuse_below_dev(real: &Path, location: &str) -> Result<()> {
     if !is_below_dev(real) {
         return Ok(());
@@ -182,9 +169,6 @@ pub(crate) struct WriteRequest<'a> {
 
 /// Refuse to write to a file that is in use, or holds foreign data, unless `destroy` is its path
 /// and lists its contents.
-///
-/// # Errors
-/// [`ErrorKind::Refused`].
 ///
 /// `earlier` is its state when it was last found to be ours.
 pub(crate) fn admit_file(
@@ -214,9 +198,6 @@ pub(crate) fn admit_file(
 
 /// Refuse a data file of a served device that is in use, or holds data that no uflip server wrote,
 /// unless `destroy` is its path and lists its contents.
-///
-/// # Errors
-/// [`ErrorKind::Refused`].
 pub(crate) fn admit_data_file(
     machine: &Machine,
     reader: &File,

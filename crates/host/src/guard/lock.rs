@@ -4,8 +4,7 @@
 //! the process ends. Block devices opened for writing also use `O_EXCL`, which the kernel enforces
 //! against mounts.
 
-use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
@@ -22,20 +21,12 @@ const RETRY_DELAY: Duration = Duration::from_millis(10);
 const TRIES_AFTER_EXIT: u32 = 200;
 
 /// Lock `file` until it is closed: exclusively, or shared with other readers.
-///
-/// # Errors
-/// [`ErrorKind::Refused`] if another process holds it, with its name if the kernel reports it.
 pub(crate) fn hold(file: &File, exclusive: bool, location: &str) -> Result<()> {
-    let mode = if exclusive { libc::LOCK_EX } else { libc::LOCK_SH };
     for attempt in 1.. {
-        // SAFETY: an open descriptor.
-        if unsafe { libc::flock(file.as_raw_fd(), mode | libc::LOCK_NB) } == 0 {
-            return Ok(());
-        }
-        let error = std::io::Error::last_os_error();
-        // A file system without locks (some network and FUSE ones) cannot exclude others.
-        if error.raw_os_error() != Some(libc::EWOULDBLOCK) {
-            return Ok(());
+        match if exclusive { file.try_lock() } else { file.try_lock_shared() } {
+            Err(TryLockError::WouldBlock) => {}
+            // A file system without locks (some network and FUSE ones) cannot exclude others.
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
         }
         let holders_have_ended = || have_ended(&holders(Path::new("/proc"), file));
         if attempt >= TRIES && !(attempt < TRIES_AFTER_EXIT && holders_have_ended()) {
@@ -59,20 +50,13 @@ pub(crate) fn hold(file: &File, exclusive: bool, location: &str) -> Result<()> {
 
 /// Refuse a file that cannot be locked exclusively, tested through its `reader`: opening it for
 /// writing would look like a writer to the process that holds it.
-///
-/// # Errors
-/// As [`hold`].
 pub(crate) fn refuse_held(reader: &File, location: &str) -> Result<()> {
     hold(reader, true, location)?;
-    // SAFETY: an open descriptor.
-    unsafe { libc::flock(reader.as_raw_fd(), libc::LOCK_UN) };
+    let _ = reader.unlock();
     Ok(())
 }
 
 /// Refuse a file on which another process holds any lock: a virtual machine, a database.
-///
-/// # Errors
-/// [`ErrorKind::Refused`], with the holders.
 pub(crate) fn refuse_locked(device: u64, inode: u64, location: &str) -> Result<()> {
     let find_holders =
         || holders_of_inode(Path::new("/proc"), (device, inode), Some(std::process::id()));

@@ -214,19 +214,8 @@ impl Machine {
     }
 }
 
-/// Return the sysfs folder of the block device of a number, and that of its disk.
-pub(crate) fn disk_of(number: libc::dev_t) -> std::io::Result<(PathBuf, PathBuf)> {
-    let (major, minor) = (libc::major(number), libc::minor(number));
-    let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}")).canonicalize()?;
-    // A partition has no queue of its own; its disk, one level up, does.
-    let disk = if node.join("queue").is_dir() { Some(&*node) } else { node.parent() };
-    let disk = disk.map(Path::to_path_buf).unwrap_or_default();
-    Ok((node, disk))
-}
-
 /// Return the block device or file at `path` now.
 pub(crate) fn block_or_file_at(path: &Path) -> Option<BlockOrFile> {
-    use std::os::unix::fs::{FileTypeExt, MetadataExt};
     let metadata = std::fs::metadata(path).ok()?;
     if metadata.file_type().is_block_device() {
         return Some(BlockOrFile::Block(DeviceNumber::from_dev(metadata.rdev())));

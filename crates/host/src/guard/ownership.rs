@@ -343,9 +343,6 @@ fn write_text(file: &File, name: &CStr, text: &str) {
 }
 
 /// Return the values of a mark.
-///
-/// # Errors
-/// The reason why they cannot be used.
 fn parse_mark(text: &str) -> Result<BTreeMap<&str, &str>, String> {
     let (version, values) = text.split_once(' ').unwrap_or((text, ""));
     if version == VERSION {
@@ -401,9 +398,6 @@ pub(crate) struct DataMark {
 impl DataMark {
     /// Mark `file` as served, durably, so that it is recognised after a power loss. It is no longer
     /// expendable.
-    ///
-    /// # Errors
-    /// If the descriptor cannot be duplicated, or the system cannot write.
     pub(crate) fn open(file: &File) -> std::io::Result<DataMark> {
         let mark = DataMark { file: file.try_clone()? };
         remove(file);
@@ -450,19 +444,7 @@ impl SectorStamp {
     /// Generate a new, unique stamp.
     #[must_use]
     pub fn generate() -> SectorStamp {
-        let mut bytes = [0u8; 8];
-        // A system call that needs no descriptor: the process may have reached its limit.
-        // SAFETY: the buffer has the stated size.
-        let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-        if filled == bytes.len() as isize {
-            return SectorStamp::from_low_bits(u64::from_le_bytes(bytes));
-        }
-        // Linux before 3.17 does not have the call. A stamp is not a secret: it only has to be
-        // unique.
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        SectorStamp::from_low_bits(random::mix(
-            since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40,
-        ))
+        SectorStamp::from_low_bits(unique_number())
     }
 
     /// Return the stamp with the lower 48 bits `low`.
@@ -561,16 +543,28 @@ impl SectorStamp {
     }
 }
 
+/// Return a random number. It is not a secret: it only has to be unique.
+#[must_use]
+pub fn unique_number() -> u64 {
+    let mut bytes = [0u8; 8];
+    // A system call that needs no descriptor: the process may have reached its limit.
+    // SAFETY: the buffer has the stated size.
+    let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if filled == bytes.len() as isize {
+        return u64::from_le_bytes(bytes);
+    }
+    // Linux before 3.17 does not have the call.
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    random::mix(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40)
+}
+
 fn word_at(sector: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(sector[at..at + 8].try_into().expect("8 bytes"))
 }
 
 /// Return a digest of everything after the first eight bytes of a sector.
 fn digest(sector: &[u8]) -> u64 {
-    let words = sector[8..].chunks_exact(8);
-    words.fold(0, |digest, word| {
-        random::mix(digest ^ u64::from_le_bytes(word.try_into().expect("8 bytes")))
-    })
+    random::hash_words(0, &sector[8..])
 }
 
 fn decode(sector: &[u8]) -> Option<SectorStamp> {

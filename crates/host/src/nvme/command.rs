@@ -10,7 +10,12 @@ const IO_MANAGEMENT_RECEIVE: u8 = 0x12;
 const ZONE_MANAGEMENT_SEND: u8 = 0x79;
 const ZONE_MANAGEMENT_RECEIVE: u8 = 0x7A;
 const ZONE_APPEND: u8 = 0x7D;
+/// Admin commands (Base Specification 2.0, §5.16 and §5.17).
+const GET_LOG_PAGE: u8 = 0x02;
+const IDENTIFY: u8 = 0x06;
 
+/// A page of memory: the unit of the kernel's segments, of transfer limits and of pieces.
+pub(crate) const PAGE_BYTES: u64 = 4096;
 /// Bit 30 of double word 12: the data is durable when the command completes.
 const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 /// The type of directive in bits 23:20 of double word 12: data placement.
@@ -166,6 +171,23 @@ impl Command {
         Command { opcode, nsid, cdw10: HANDLE_STATUS, cdw11, ..Command::default() }
     }
 
+    /// Return an admin command that reads an Identify structure, selected by `cns` and namespace, in
+    /// a command set.
+    pub(crate) fn identify(cns: u8, nsid: u32, command_set: CommandSet) -> Command {
+        let (cdw10, cdw11) = (cns.into(), (command_set as u32) << 24);
+        Command { opcode: IDENTIFY, nsid, cdw10, cdw11, ..Command::default() }
+    }
+
+    /// Return an admin command that reads a log page from its begin. `specific` is the log specific
+    /// identifier, such as an endurance group.
+    pub(crate) fn log_page(page: u8, nsid: u32, specific: u16, bytes: usize) -> Command {
+        // The number of double words minus one, in two halves.
+        let dwords = (bytes / 4 - 1) as u32;
+        let cdw10 = (dwords & 0xFFFF) << 16 | u32::from(page);
+        let cdw11 = u32::from(specific) << 16 | dwords >> 16;
+        Command { opcode: GET_LOG_PAGE, nsid, cdw10, cdw11, ..Command::default() }
+    }
+
     fn at(opcode: u8, nsid: u32, start: u64) -> Command {
         let (cdw10, cdw11) = (start as u32, (start >> 32) as u32);
         Command { opcode, nsid, cdw10, cdw11, ..Command::default() }
@@ -287,5 +309,22 @@ mod tests {
         assert_eq!(entry[60..64], [0x44, 0x43, 0x42, 0x41]);
         assert_eq!(entry[64..], [0; 16]);
         assert_eq!(super::super::transport::NVME_URING_CMD_IO, 0xC048_4E80);
+    }
+
+    /// nvme-cli prints these double words for `nvme get-log /dev/nvme0 -i 0xc0 -l 512 -v`, and for
+    /// `nvme fdp stats /dev/nvme0 -e 1 -v` (64 bytes).
+    #[test]
+    fn log_page_commands_match_nvme_cli() {
+        let ocp = Command::log_page(0xC0, u32::MAX, 0, 512);
+        assert_eq!((ocp.opcode, ocp.nsid, ocp.cdw10, ocp.cdw11), (2, u32::MAX, 0x007F_00C0, 0));
+        let placement = Command::log_page(0x22, 0, 1, 64);
+        assert_eq!((placement.cdw10, placement.cdw11), (0x000F_0022, 0x0001_0000));
+    }
+
+    /// NUMDL has 16 bits: a page of 512 KiB needs NUMDU as well (Base Specification, Figure 196).
+    #[test]
+    fn long_pages_use_both_halves_of_the_length() {
+        let long = Command::log_page(0x0D, 0, 0, 512 << 10);
+        assert_eq!((long.cdw10, long.cdw11), (0xFFFF_000D, 0x0001));
     }
 }

@@ -17,22 +17,19 @@
 //! **Ambiguous**: a write without a placement handle goes to the first one of the namespace, as the
 //! specification's default; stream 0 names none.
 
-mod admin;
 mod command;
 mod namespace;
 mod open;
 mod queue;
 mod status;
 mod transport;
-mod zone_report;
 
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use admin::{identify, log_page, namespace_of};
-pub(crate) use command::CommandSet;
+pub(crate) use command::{Command, CommandSet};
 pub use open::{inspect_nvme, open_nvme};
 pub use queue::{NvmeDevice, NvmeQueue};
-pub(crate) use transport::KernelTransport;
+pub(crate) use transport::{KernelTransport, read};

@@ -1,18 +1,17 @@
-//! The properties of a namespace, from Identify structures and its placement handles.
+//! The properties of a namespace, from Identify structures and its placement handles, and the states
+//! of its zones, from Zone Management Receive.
 //!
 //! **Source**: Base Specification 2.1 (Identify Controller, Namespace Identification Descriptors,
 //! Reclaim Unit Handle Status), NVM Command Set 1.1 (Identify Namespace, LBA formats), Zoned
 //! Namespace Command Set 1.2 (its Identify structures).
 
 use serde_json::{Map, Value};
-use uflip_core::{Error, Result};
+use uflip_core::{Bytes, Error, Result, Zone, ZoneLimits, ZoneReport, ZoneState};
 
-use super::admin::identify;
-use super::command::{BLOCKS_MAX, Command, CommandSet};
+use super::command::{BLOCKS_MAX, Command, CommandSet, PAGE_BYTES};
 use super::status::os_action;
-use super::transport::{CommandError, Transport};
+use super::transport::{CommandError, Transport, read};
 
-const PAGE_BYTES: u64 = 4096;
 const IDENTIFY_BYTES: usize = 4096;
 // Values of CNS.
 const NAMESPACE: u8 = 0x00;
@@ -45,6 +44,16 @@ const HANDLES_BYTES: usize = 4096;
 const HANDLES_HEADER: usize = 16;
 const HANDLE_BYTES: usize = 32;
 const HANDLE_COUNT: usize = 14;
+/// A report of zones: its header, and its descriptors.
+const REPORT_HEADER: usize = 64;
+const ZONE_DESCRIPTOR: usize = 64;
+/// The size of one report: it fits into the smallest MDTS, one page.
+const REPORT_BYTES: usize = 4096;
+/// Bytes of a zone descriptor: state (upper half), capacity, start, write pointer.
+const ZONE_STATE: usize = 1;
+const ZONE_CAPACITY: usize = 8;
+const ZONE_START: usize = 16;
+const ZONE_POINTER: usize = 24;
 
 /// A zoned namespace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,28 +81,22 @@ pub(crate) struct Namespace {
     pub(crate) placement: Vec<u16>,
 }
 
-/// The size of the largest command that the kernel accepts [bytes].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KernelLimit(pub(crate) u64);
-
 impl Namespace {
-    /// Read the properties of namespace `id`.
-    ///
-    /// # Errors
-    /// If the drive or the kernel refuses; for a format that holds more than blocks.
+    /// Read the properties of namespace `id`; the kernel accepts commands of up to `kernel_bytes_max`.
     pub(crate) fn read(
         drive: &dyn Transport,
         id: u32,
-        limit: KernelLimit,
+        kernel_bytes_max: u64,
         url: &str,
     ) -> Result<Namespace> {
         let ask = |cns, set| {
-            identify(drive, cns, id, set, IDENTIFY_BYTES).map_err(|error| unreadable(url, error))
+            read(drive, Command::identify(cns, id, set), IDENTIFY_BYTES)
+                .map_err(|error| unreadable(url, error))
         };
         let set = command_set(&ask(DESCRIPTORS, CommandSet::Nvm)?, url)?;
         let controller = ask(CONTROLLER, CommandSet::Nvm)?;
         let format = BlockFormat::parse(&ask(NAMESPACE, CommandSet::Nvm)?, url)?;
-        let kernel = limit.0.max(PAGE_BYTES).min(BLOCKS_MAX * format.block_bytes);
+        let kernel = kernel_bytes_max.max(PAGE_BYTES).min(BLOCKS_MAX * format.block_bytes);
         let command_bytes_max = transfer_limit(controller[MDTS], kernel);
         let mut append_bytes_max = command_bytes_max;
         let mut zones = None;
@@ -222,19 +225,162 @@ fn placement_handles(drive: &dyn Transport, id: u32) -> Vec<u16> {
     entries.take(count).map(|entry| le16(entry, 0)).collect()
 }
 
+/// Return all zones of a namespace; `None` if it has none.
+pub(crate) fn read_zones(
+    drive: &dyn Transport,
+    namespace: &Namespace,
+    url: &str,
+) -> Result<Option<ZoneReport>> {
+    let Some(format) = namespace.zones else { return Ok(None) };
+    let mut zones = Vec::new();
+    let mut start = 0;
+    while start < namespace.blocks {
+        let mut data = vec![0; REPORT_BYTES];
+        let command = Command::report_zones(namespace.id, start, REPORT_BYTES);
+        drive.io(command, &mut data).map_err(|error| {
+            let error = std::io::Error::from(error);
+            Error::os("The zones could not be read", url, &error).action(os_action(&error))
+        })?;
+        let batch = parse_zones(&data, start, &format, namespace.block_bytes).map_err(|got| {
+            Error::device("The zone report is inconsistent")
+                .at(url)
+                .got(got)
+                .action("compare the output of `nvme zns report-zones`")
+        })?;
+        if batch.is_empty() {
+            break;
+        }
+        start += batch.len() as u64 * format.zone_blocks;
+        zones.extend(batch);
+    }
+    let limits = ZoneLimits {
+        zone_bytes: format.zone_blocks * namespace.block_bytes,
+        max_open_zones: format.max_open,
+        max_active_zones: format.max_active,
+    };
+    Ok(Some(ZoneReport { limits, zones }))
+}
+
+/// Parse a report whose first zone begins at block `start`.
+fn parse_zones(
+    data: &[u8],
+    start: u64,
+    format: &ZoneFormat,
+    block_bytes: u64,
+) -> std::result::Result<Vec<Zone>, String> {
+    let count = usize::try_from(le64(data, 0)).unwrap_or(usize::MAX);
+    let entries = data[REPORT_HEADER..].chunks_exact(ZONE_DESCRIPTOR).take(count);
+    let mut expected = start;
+    let mut zones = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let (capacity, at, pointer) =
+            (le64(entry, ZONE_CAPACITY), le64(entry, ZONE_START), le64(entry, ZONE_POINTER));
+        let number = entry[ZONE_STATE] >> 4;
+        // The numbers of the specification are those of Linux, without the one for conventional.
+        let state = ZoneState::from_linux(number)
+            .filter(|state| *state != ZoneState::Conventional)
+            .ok_or_else(|| format!("a zone at block {at} in the state {number:#x}"))?;
+        if at != expected || capacity > format.zone_blocks {
+            let blocks = format.zone_blocks;
+            return Err(format!(
+                "a zone at block {at} with a capacity of {capacity} of {blocks}, not at {expected}"
+            ));
+        }
+        expected += format.zone_blocks;
+        // A full zone has no write pointer.
+        let pointer = match state {
+            ZoneState::Full => at + capacity,
+            _ => pointer.clamp(at, at + capacity),
+        };
+        zones.push(Zone {
+            start_bytes: Bytes(at * block_bytes),
+            capacity_bytes: Bytes(capacity * block_bytes),
+            write_pointer_bytes: Bytes(pointer * block_bytes),
+            state,
+            resets: None,
+        });
+    }
+    Ok(zones)
+}
+
 fn unreadable(url: &str, error: CommandError) -> Error {
     let error = std::io::Error::from(error);
     Error::os("The namespace does not describe itself", url, &error).action(os_action(&error))
 }
 
-pub(crate) fn le16(bytes: &[u8], at: usize) -> u16 {
+fn le16(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(bytes[at..at + 2].try_into().expect("2 bytes"))
 }
 
-pub(crate) fn le32(bytes: &[u8], at: usize) -> u32 {
+fn le32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
 }
 
-pub(crate) fn le64(bytes: &[u8], at: usize) -> u64 {
+fn le64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT: ZoneFormat = ZoneFormat { zone_blocks: 4096, max_open: 8, max_active: 12 };
+
+    /// Build a report: state, capacity, start, pointer of each zone.
+    fn report(zones: &[(u8, u64, u64, u64)]) -> Vec<u8> {
+        let mut data = vec![0; REPORT_BYTES];
+        data[..8].copy_from_slice(&(zones.len() as u64).to_le_bytes());
+        for (entry, (state, capacity, start, pointer)) in
+            data[REPORT_HEADER..].chunks_exact_mut(ZONE_DESCRIPTOR).zip(zones)
+        {
+            entry[0] = 2; // sequential writes required
+            entry[1] = state << 4;
+            entry[8..16].copy_from_slice(&capacity.to_le_bytes());
+            entry[16..24].copy_from_slice(&start.to_le_bytes());
+            entry[24..32].copy_from_slice(&pointer.to_le_bytes());
+        }
+        data
+    }
+
+    #[test]
+    fn report_is_converted_to_bytes() {
+        // As `nvme zns report-zones` prints: full zones have no pointer (all ones).
+        let data = report(&[
+            (1, 3072, 8192, 8192),
+            (2, 3072, 12_288, 12_298),
+            (0xE, 3072, 16_384, u64::MAX),
+            (4, 3072, 20_480, 20_481),
+        ]);
+        let zones = parse_zones(&data, 8192, &FORMAT, 4096).unwrap();
+        let states: Vec<_> = zones.iter().map(|zone| zone.state).collect();
+        let expected =
+            [ZoneState::Empty, ZoneState::ImplicitlyOpen, ZoneState::Full, ZoneState::Closed];
+        assert_eq!(states, expected);
+        let written = |zone: &Zone| zone.write_pointer_bytes.0 - zone.start_bytes.0;
+        assert_eq!(zones.iter().map(written).collect::<Vec<_>>(), [0, 10 * 4096, 12 << 20, 4096]);
+    }
+
+    #[test]
+    fn inconsistent_report_is_refused() {
+        for zones in [
+            &[(0, 3072, 0, 0)][..],
+            &[(7, 3072, 0, 0)],
+            &[(1, 4097, 0, 0)],
+            &[(1, 3072, 4096, 4096)],
+            &[(1, 3072, 0, 0), (1, 3072, 4095, 4095)],
+        ] {
+            assert!(parse_zones(&report(zones), 0, &FORMAT, 4096).is_err(), "{zones:?}");
+        }
+    }
+
+    #[test]
+    fn report_with_more_zones_than_fit_is_read_in_parts() {
+        let mut data = report(&[(1, 3072, 0, 0); 1]);
+        data[..8].copy_from_slice(&64u64.to_le_bytes());
+        for (number, entry) in data[REPORT_HEADER..].chunks_exact_mut(ZONE_DESCRIPTOR).enumerate() {
+            entry[1] = 1 << 4;
+            entry[16..24].copy_from_slice(&(number as u64 * 4096).to_le_bytes());
+        }
+        assert_eq!(parse_zones(&data, 0, &FORMAT, 4096).unwrap().len(), 63);
+    }
 }

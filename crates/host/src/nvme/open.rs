@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, Result};
 
-use super::namespace::{KernelLimit, Namespace};
+use super::command::PAGE_BYTES;
+use super::namespace::Namespace;
 use super::queue::{NvmeDevice, NvmeQueue};
 use super::status::os_action;
 use super::transport::KernelTransport;
@@ -16,14 +17,10 @@ use crate::block::{BlockOptions, inspect_block, open_block};
 use crate::guard::Roots;
 use crate::guard::machine::{BlockNode, DeviceNumber, Machine};
 use crate::guard::target::TargetHandle;
-use crate::queued::QueuedDevice;
+use crate::queued_device::QueuedDevice;
 
 /// The form of the name of a device, before its path.
 const SCHEME: &str = "nvme:";
-/// A page of memory, the unit of the kernel's segments.
-const PAGE_BYTES: u64 = 4096;
-/// The limit where the kernel reports none: one page always fits.
-const SEGMENTS_MIN: u64 = 1;
 
 /// Open the namespace whose block device is at `path`. The block device is examined, claimed and
 /// locked as by [`open_block`]; all I/Os go past it.
@@ -36,7 +33,7 @@ pub fn open_nvme(path: &str, options: BlockOptions) -> Result<NvmeDevice> {
     let generic = GenericNode::of_block(&machine, path)?;
     let mut direct = open_block(path, options)?;
     let namespace = generic.open(&url, options.writable)?;
-    describe(direct.info_mut(), &url, &namespace.1);
+    describe(&mut direct.info, &url, &namespace.1);
     let (transport, namespace) = (Arc::new(namespace.0), Arc::new(namespace.1));
     let queue = NvmeQueue::open(transport, namespace, &mut direct, 1)?;
     QueuedDevice::with_queue(queue, direct, 1, PAGE_BYTES as usize)
@@ -83,7 +80,8 @@ fn describe(info: &mut DeviceInfo, url: &str, namespace: &Namespace) {
 pub(crate) struct GenericNode {
     path: PathBuf,
     number: DeviceNumber,
-    limit: u64,
+    /// The largest command that the kernel accepts [bytes].
+    command_bytes_max: u64,
 }
 
 impl GenericNode {
@@ -127,10 +125,12 @@ impl GenericNode {
         };
         let limit = |name: &str, unit: u64| {
             let value = node.attribute(&format!("queue/{name}")).parse().unwrap_or(0);
-            if value == 0 { SEGMENTS_MIN * PAGE_BYTES } else { value * unit }
+            // One page always fits.
+            if value == 0 { PAGE_BYTES } else { value * unit }
         };
-        let limit = limit("max_hw_sectors_kb", 1 << 10).min(limit("max_segments", PAGE_BYTES));
-        Ok(GenericNode { path: machine.roots.dev.join(name), number, limit })
+        let command_bytes_max =
+            limit("max_hw_sectors_kb", 1 << 10).min(limit("max_segments", PAGE_BYTES));
+        Ok(GenericNode { path: machine.roots.dev.join(name), number, command_bytes_max })
     }
 
     /// Open the device, and read the properties of its namespace.
@@ -158,11 +158,10 @@ impl GenericNode {
                 .action("recreate the node (udevadm trigger)"));
         }
         let transport = KernelTransport::new(file);
-        let id = super::namespace_of(transport.file());
-        let id = id.map_err(|error| {
+        let id = transport.namespace_id().map_err(|error| {
             Error::os("The namespace has no number", url, &error).action(os_action(&error))
         })?;
-        let namespace = Namespace::read(&transport, id, KernelLimit(self.limit), url)?;
+        let namespace = Namespace::read(&transport, id, self.command_bytes_max, url)?;
         Ok((transport, namespace))
     }
 }

@@ -4,22 +4,17 @@ use std::sync::Arc;
 
 use uflip_core::{Bytes, Device, Durability, Error, Io, Mode, Nanos, Result, ZoneReport};
 
-use super::command::{Command, DatasetRange, Transfer, is_ordered};
-use super::namespace::Namespace;
+use super::command::{Command, DatasetRange, PAGE_BYTES, Transfer, is_ordered};
+use super::namespace::{Namespace, read_zones};
 use super::status::{io_error, os_action};
 use super::transport::{CommandQueue, Transport};
-use super::zone_report::read_zones;
 use crate::buffer::Pool;
 use crate::clock;
 use crate::completions::{Completions, not_polled};
 use crate::direct::DirectDevice;
-use crate::inflight::InflightTable;
-use crate::io_queue::IoQueue;
-use crate::queued::QueuedDevice;
-use crate::ring_queue::no_ring;
+use crate::io_queue::{InflightTable, IoQueue};
+use crate::queued_device::{QueuedDevice, no_ring};
 
-/// The unit of pieces: each begins at a memory page.
-const PAGE_BYTES: u64 = 4096;
 /// The largest piece of a deallocation [blocks]: a range has 32 bits.
 const DEALLOCATED_BLOCKS_MAX: u64 = 1 << 31;
 /// The reason why passthrough is not polled.
@@ -67,11 +62,11 @@ impl NvmeQueue {
         direct: &mut DirectDevice,
         depth: u32,
     ) -> Result<NvmeQueue> {
-        let polled = direct.polls();
+        let polled = direct.polls;
         let commands = transport.queue(depth, polled);
         let commands = commands.map_err(|error| no_ring(&direct.info().url, &error))?;
         let suffix = if polled { ", polled" } else { "" };
-        direct.set_io_method(format!("io_uring passthrough{suffix}"));
+        direct.info.io = format!("io_uring passthrough{suffix}");
         let nothing = Io { offset: Bytes(0), size: Bytes(0), mode: Mode::Read, stream: 0 };
         let job = Job {
             io: nothing,
@@ -210,7 +205,7 @@ impl IoQueue for NvmeQueue {
             memory: memory as u64,
             queued_bytes: 0,
             outstanding: 0,
-            durable: direct.durability() == Durability::Fua,
+            durable: direct.durability == Durability::Fua,
             flushes: io.mode.is_write() && direct.count_write(),
             failure: None,
         };
@@ -284,7 +279,7 @@ impl NvmeDevice {
     ///
     /// # Errors
     /// Any error of the drive.
-    pub fn flush(&self) -> Result<()> {
+    pub fn sync(&self) -> Result<()> {
         let flush = Command::flush(self.queue.namespace.id);
         self.queue.transport.io(flush, &mut []).map_err(|error| {
             let error = std::io::Error::from(error);

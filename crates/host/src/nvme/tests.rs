@@ -8,14 +8,14 @@ use uflip_core::{Bytes, Device, DeviceInfo, DeviceKind, Durability, Error, Io, M
 use uflip_engine::{Control, PatternSpec, Trace, run};
 
 use super::model::{BLOCK, Format, Model, ModelDrive, State};
-use super::namespace::{KernelLimit, Namespace};
+use super::namespace::Namespace;
 use super::open::GenericNode;
 use super::queue::{NvmeDevice, NvmeQueue};
 use super::transport::Transport;
 use crate::buffer::Data;
 use crate::direct::DirectDevice;
 use crate::guard::ownership::{OwnershipMark, SectorStamp};
-use crate::queued::QueuedDevice;
+use crate::queued_device::QueuedDevice;
 
 const URL: &str = "nvme:/dev/nvme0n1";
 const KIB: u64 = 1 << 10;
@@ -31,7 +31,7 @@ fn zoned() -> Format {
 }
 
 fn read_namespace(drive: &ModelDrive) -> Result<Namespace, Error> {
-    Namespace::read(drive, 1, KernelLimit(1 << 20), URL)
+    Namespace::read(drive, 1, 1 << 20, URL)
 }
 
 fn open(drive: &ModelDrive) -> NvmeDevice {

@@ -1,4 +1,4 @@
-//! The way of commands to a drive: admin commands and single I/O commands by ioctl, queued I/O
+//! The transport of commands to a drive: admin commands and single I/O commands by ioctl, queued I/O
 //! commands by io_uring passthrough (`IORING_OP_URING_CMD`).
 
 use std::fs::File;
@@ -11,8 +11,10 @@ use uflip_core::Nanos;
 
 use super::command::Command;
 use super::status::format_status;
-use crate::ring_queue;
+use crate::queued_device;
 
+/// `_IO('N', 0x40)`: returns the number of the namespace.
+const NVME_IOCTL_ID: u32 = 0x4E40;
 /// `_IOWR('N', 0x41, struct nvme_passthru_cmd)`, and 0x43 for I/O commands.
 const NVME_IOCTL_ADMIN_CMD: u32 = 0xC048_4E41;
 const NVME_IOCTL_IO_CMD: u32 = 0xC048_4E43;
@@ -35,6 +37,17 @@ impl From<CommandError> for io::Error {
             CommandError::Status(status) => io::Error::other(format_status(status)),
         }
     }
+}
+
+/// Execute an admin command that reads `bytes`, and return them.
+pub(crate) fn read(
+    drive: &dyn Transport,
+    command: Command,
+    bytes: usize,
+) -> Result<Vec<u8>, CommandError> {
+    let mut data = vec![0; bytes];
+    drive.admin(command, &mut data)?;
+    Ok(data)
 }
 
 /// Sends commands to a drive.
@@ -78,8 +91,11 @@ impl KernelTransport {
         KernelTransport { file: Arc::new(file) }
     }
 
-    pub(crate) fn file(&self) -> &File {
-        &self.file
+    /// Return the number of the namespace behind the file.
+    pub(crate) fn namespace_id(&self) -> io::Result<u32> {
+        // SAFETY: an open descriptor; the call has no argument.
+        let number = unsafe { libc::ioctl(self.file.as_raw_fd(), NVME_IOCTL_ID as _) };
+        u32::try_from(number).map_err(|_| io::Error::last_os_error())
     }
 
     fn call(
@@ -145,11 +161,11 @@ impl CommandQueue for Passthrough {
     }
 
     fn enter(&mut self, completions: usize) -> io::Result<()> {
-        ring_queue::enter(&self.ring, completions)
+        queued_device::enter(&self.ring, completions)
     }
 
     fn enter_until(&mut self, timeout: Nanos) -> io::Result<()> {
-        ring_queue::enter_until(&self.ring, timeout)
+        queued_device::enter_until(&self.ring, timeout)
     }
 
     fn holds_completions(&mut self) -> bool {

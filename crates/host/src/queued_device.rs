@@ -13,17 +13,19 @@
 //! interrupt in user space: they wait in the kernel until the next entry, and a flag reports them.
 //! A polled device raises no interrupts at all; entering the kernel polls it.
 
+use std::os::fd::AsRawFd;
+
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use uflip_core::{
-    Completion, Content, ContentShares, Counters, Device, DeviceInfo, Durability, Error, Io, Mode,
+    Completion, Content, ContentShares, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Mode,
     Nanos, Result, Ticket, ZoneReport,
 };
 
 use crate::buffer::Pool;
 use crate::clock;
+use crate::completions::polled_ring;
 use crate::direct::DirectDevice;
-use crate::inflight::InflightTable;
-use crate::io_queue::IoQueue;
-use crate::ring_queue::RingQueue;
+use crate::io_queue::{InflightTable, IoQueue};
 
 /// The largest queue depth; the engine has the same limit.
 const DEPTH_MAX: u32 = 1024;
@@ -72,7 +74,7 @@ impl<Q: IoQueue> QueuedDevice<Q> {
         depth: u32,
         max_io_bytes: usize,
     ) -> Result<QueuedDevice<Q>> {
-        if matches!(direct.durability(), Durability::Flush(_)) && (depth > 1 || !Q::FLUSHES) {
+        if matches!(direct.durability, Durability::Flush(_)) && (depth > 1 || !Q::FLUSHES) {
             return Err(Error::usage("A flush every N writes is not possible with a queue")
                 .at("--durability")
                 .got("flush:N with a queue depth above 1")
@@ -123,7 +125,7 @@ impl<Q: IoQueue> QueuedDevice<Q> {
 
     /// Return the data of a write: generated in the buffer of `slot`, or of the pool.
     fn write_data(&mut self, io: &Io, slot: u32) -> *const u8 {
-        match self.direct.writer() {
+        match &mut self.direct.writer {
             None => self.pool.next_data(),
             Some(writer) => {
                 self.pool.generate(slot as usize, writer, io.offset.0, io.size.0 as usize)
@@ -142,9 +144,9 @@ impl<Q: IoQueue> QueuedDevice<Q> {
 
     /// Take all present completions.
     fn reap(&mut self) {
-        let before = self.table.outstanding();
+        let before = self.table.outstanding;
         self.queue.reap(&mut self.table);
-        if self.table.outstanding() != before {
+        if self.table.outstanding != before {
             self.table.report_oldest(&self.direct);
         }
     }
@@ -152,7 +154,7 @@ impl<Q: IoQueue> QueuedDevice<Q> {
     /// Return whether a completion is available, waiting until `before`.
     fn wait(&mut self, before: Nanos) -> Result<bool> {
         self.reap();
-        while self.table.first_completed().is_none() && self.table.outstanding() > 0 {
+        while self.table.first_completed().is_none() && self.table.outstanding > 0 {
             if before == Nanos(u64::MAX) {
                 self.enter(1)?;
             } else {
@@ -160,8 +162,7 @@ impl<Q: IoQueue> QueuedDevice<Q> {
                 if now >= before {
                     return Ok(false);
                 }
-                if self.queue.queued() > 0 || self.direct.polls() || self.queue.holds_completions()
-                {
+                if self.queue.queued() > 0 || self.direct.polls || self.queue.holds_completions() {
                     self.enter(0)?;
                 } else if before.0 - now.0 > SPIN_NS {
                     let timeout = Nanos(before.0 - now.0 - SPIN_NS);
@@ -180,7 +181,7 @@ impl<Q: IoQueue> QueuedDevice<Q> {
     /// (`Resolved::check_on`).
     #[cold]
     fn call(&mut self, io: &Io) -> Result<Ticket> {
-        debug_assert!(self.table.outstanding() == 0, "no call is outstanding");
+        debug_assert!(self.table.outstanding == 0, "no call is outstanding");
         self.direct.watch_queue(Some(io));
         let (submitted, moved_bytes, completed) = self.direct.timed_call(io);
         self.direct.watch_queue(None);
@@ -193,7 +194,7 @@ impl<Q: IoQueue> QueuedDevice<Q> {
     /// Make space for a larger I/O than any before; nothing is outstanding.
     #[cold]
     fn grow(&mut self, max_io_bytes: usize) {
-        assert!(self.table.outstanding() == 0, "a queue is created for its largest I/O");
+        assert!(self.table.outstanding == 0, "a queue is created for its largest I/O");
         self.pool = pool_for(&self.direct, self.table.depth(), max_io_bytes);
         self.queue.attach(&self.pool);
     }
@@ -227,7 +228,7 @@ impl<Q: IoQueue> Device for QueuedDevice<Q> {
             return self.call(request);
         }
         let size = request.size.0 as usize;
-        if request.mode.moves_data() && size > self.pool.max_io_bytes() {
+        if request.mode.moves_data() && size > self.pool.max_io_bytes {
             self.grow(size);
         }
         let slot = self.table.take_slot(request, &self.direct);
@@ -268,7 +269,7 @@ impl<Q: IoQueue> Device for QueuedDevice<Q> {
             && let Err(error) = self.wait(Nanos(u64::MAX))
         {
             // The outcome of the outstanding I/Os is unknown.
-            self.table.forget_outstanding();
+            self.table.outstanding = 0;
             self.has_failed = true;
             return Err(error);
         }
@@ -279,8 +280,8 @@ impl<Q: IoQueue> Device for QueuedDevice<Q> {
     }
 
     fn set_content(&mut self, content: Option<ContentShares>) -> Result<()> {
-        if content.is_some() && self.pool.sinks() < self.table.depth() {
-            let (depth, size) = (self.table.depth(), self.pool.max_io_bytes());
+        if content.is_some() && self.pool.sinks < self.table.depth() {
+            let (depth, size) = (self.table.depth(), self.pool.max_io_bytes);
             return Err(Error::usage(
                 "The writes in flight are too large to generate their content",
             )
@@ -296,13 +297,9 @@ impl<Q: IoQueue> Device for QueuedDevice<Q> {
         self.queue.zones(&self.direct)
     }
 
-    fn counters(&self) -> Option<Counters> {
-        None
-    }
-
     fn split(&self, submitters: usize) -> Result<Option<Vec<QueuedDevice<Q>>>> {
         let handles = self.direct.split(submitters)?.unwrap_or_default();
-        let (depth, max_io_bytes) = (self.table.depth() as u32, self.pool.max_io_bytes());
+        let (depth, max_io_bytes) = (self.table.depth() as u32, self.pool.max_io_bytes);
         let another = |direct| self.another(direct, depth, max_io_bytes);
         handles.into_iter().map(another).collect::<Result<Vec<_>>>().map(Some)
     }
@@ -311,13 +308,202 @@ impl<Q: IoQueue> Device for QueuedDevice<Q> {
 impl<Q: IoQueue> Drop for QueuedDevice<Q> {
     /// Wait for outstanding I/Os: the kernel must not write into memory that has been freed.
     fn drop(&mut self) {
-        while self.table.outstanding() > 0 && self.enter(1).is_ok() {
+        while self.table.outstanding > 0 && self.enter(1).is_ok() {
             self.reap();
         }
         self.queue.release();
-        if self.table.outstanding() > 0 || self.has_failed {
+        if self.table.outstanding > 0 || self.has_failed {
             // Waiting is not possible: memory that the kernel may still write to is never freed.
             std::mem::forget(std::mem::replace(&mut self.pool, self.direct.pool(1, 1)));
         }
     }
+}
+
+/// A queue of reads and writes of a file or block device by io_uring, with registered file and
+/// memory.
+pub struct RingQueue {
+    ring: IoUring,
+    /// Entries queued but not yet submitted to the kernel.
+    queued: usize,
+    /// Whether the memory is registered with the kernel; if it cannot be locked, each I/O passes
+    /// its address.
+    is_registered: bool,
+}
+
+// SAFETY: the ring is used by one thread at a time; its memory maps and descriptor belong to the
+// process.
+unsafe impl Send for RingQueue {}
+
+impl RingQueue {
+    /// Create a queue of `depth` I/Os, and store the I/O method in the properties of `direct`.
+    pub(crate) fn open(direct: &mut DirectDevice, depth: u32) -> Result<RingQueue> {
+        let no_ring = |error: &std::io::Error| no_ring(&direct.info().url, error);
+        let ring = if direct.polls {
+            polled_ring(depth)
+        } else {
+            coop_ring(depth).or_else(|_| IoUring::new(depth))
+        };
+        let ring = ring.map_err(|error| no_ring(&error))?;
+        let files = [direct.file.as_raw_fd()];
+        ring.submitter().register_files(&files).map_err(|error| no_ring(&error))?;
+        let polled = if direct.polls { ", polled" } else { "" };
+        let io = direct.info().io.replace("pread/pwrite", "io_uring") + polled;
+        direct.info.io = io;
+        Ok(RingQueue { ring, queued: 0, is_registered: false })
+    }
+
+    fn entry(&self, io: &Io, memory: *mut u8, direct: &DirectDevice) -> squeue::Entry {
+        let (size, offset, file) = (io.size.0 as u32, io.offset.0, types::Fixed(0));
+        let durable = direct.durability == Durability::Fua;
+        let flags = if durable { libc::RWF_DSYNC } else { 0 };
+        match (io.mode, self.is_registered) {
+            (Mode::Read, true) => {
+                opcode::ReadFixed::new(file, memory, size, 0).offset(offset).build()
+            }
+            (Mode::Read, false) => opcode::Read::new(file, memory, size).offset(offset).build(),
+            (Mode::Write, true) => {
+                let write = opcode::WriteFixed::new(file, memory, size, 0);
+                write.offset(offset).rw_flags(flags).build()
+            }
+            (Mode::Write, false) => {
+                let write = opcode::Write::new(file, memory, size);
+                write.offset(offset).rw_flags(flags).build()
+            }
+            _ => unreachable!("only reads and writes enter the queue"),
+        }
+    }
+}
+
+impl IoQueue for RingQueue {
+    const FLUSHES: bool = false;
+
+    fn open_another(&self, direct: &mut DirectDevice, depth: u32) -> Result<RingQueue> {
+        RingQueue::open(direct, depth)
+    }
+
+    fn attach(&mut self, pool: &Pool) {
+        if self.is_registered {
+            let _ = self.ring.submitter().unregister_buffers();
+        }
+        let memory = [pool.whole()];
+        // SAFETY: the pool outlives the ring, or is never freed.
+        self.is_registered = unsafe { self.ring.submitter().register_buffers(&memory) }.is_ok();
+    }
+
+    #[inline]
+    fn accepts(mode: Mode) -> bool {
+        matches!(mode, Mode::Read | Mode::Write)
+    }
+
+    #[inline]
+    fn push(
+        &mut self,
+        slot: u32,
+        io: &Io,
+        memory: *mut u8,
+        direct: &DirectDevice,
+    ) -> std::io::Result<()> {
+        let entry = self.entry(io, memory, direct).user_data(u64::from(slot));
+        self.queued += 1;
+        // SAFETY: the memory belongs to the pool, which lives until no I/O is outstanding; the
+        // descriptor is registered.
+        while unsafe { self.ring.submission().push(&entry) }.is_err() {
+            self.enter(0)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn queued(&self) -> usize {
+        self.queued
+    }
+
+    fn enter(&mut self, completions: usize) -> std::io::Result<()> {
+        enter(&self.ring, completions)?;
+        self.queued = 0;
+        Ok(())
+    }
+
+    fn enter_until(&mut self, timeout: Nanos) -> std::io::Result<()> {
+        enter_until(&self.ring, timeout)
+    }
+
+    #[inline]
+    fn holds_completions(&mut self) -> bool {
+        self.ring.submission().taskrun()
+    }
+
+    #[inline]
+    fn reap(&mut self, table: &mut InflightTable) {
+        let mut queue = self.ring.completion();
+        if queue.is_empty() {
+            return;
+        }
+        let completed = clock::now();
+        for entry in &mut queue {
+            let (slot, result) = (entry.user_data() as u32, entry.result());
+            let is_whole = table.io(slot).is_some_and(|io| io.size.0 as i32 == result);
+            table.end(slot, completed, (!is_whole).then_some(result));
+        }
+    }
+
+    fn io_error(&self, direct: &DirectDevice, io: &Io, number: i32) -> Error {
+        direct.queued_io_failed(io, number)
+    }
+
+    fn zones(&self, direct: &DirectDevice) -> Result<Option<ZoneReport>> {
+        direct.zones()
+    }
+
+    fn release(&mut self) {
+        let _ = self.ring.submitter().unregister_files();
+    }
+}
+
+/// Submit the queued entries of a ring, and wait for `completions`.
+pub(crate) fn enter<S, C>(ring: &IoUring<S, C>, completions: usize) -> std::io::Result<()>
+where
+    S: squeue::EntryMarker,
+    C: cqueue::EntryMarker,
+{
+    loop {
+        match ring.submit_and_wait(completions) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Submit the queued entries of a ring, and wait for a completion, at most for `timeout`.
+pub(crate) fn enter_until<S, C>(ring: &IoUring<S, C>, timeout: Nanos) -> std::io::Result<()>
+where
+    S: squeue::EntryMarker,
+    C: cqueue::EntryMarker,
+{
+    let time = types::Timespec::new()
+        .sec(timeout.0 / 1_000_000_000)
+        .nsec((timeout.0 % 1_000_000_000) as u32);
+    let args = types::SubmitArgs::new().timespec(&time);
+    match ring.submitter().submit_with_args(1, &args) {
+        Ok(_) => Ok(()),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Create a queue whose completions wait until the next kernel entry. Otherwise each interrupts the
+/// CPU, which costs more than the I/O if data is in memory. Every kernel with the required queues
+/// supports this, but sandboxes that emulate it may not.
+fn coop_ring(depth: u32) -> std::io::Result<IoUring> {
+    IoUring::builder().setup_coop_taskrun().setup_taskrun_flag().build(depth)
+}
+
+/// Create the error of a system without io_uring.
+pub(crate) fn no_ring(url: &str, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Unavailable, "The system does not provide io_uring")
+        .at(url)
+        .got(error.to_string())
+        .allowed("Linux 5.19 or later, with io_uring allowed (kernel.io_uring_disabled)")
+        .action("use a queue depth of 1: I/Os are then issued one after another")
 }
