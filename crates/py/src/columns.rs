@@ -23,9 +23,9 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use pyo3::{Bound, ffi};
-use uflip_core::SpooledVec;
+use uflip_core::{Mode, SpooledVec};
 use uflip_engine::PatternWalk;
-use uflip_store::{ColumnData, MODES, StoredTrace, column_names, window};
+use uflip_store::{ColumnData, StoredTrace, column_names, window};
 
 /// A read-only column; keeps its data alive.
 #[pyclass(frozen)]
@@ -226,7 +226,7 @@ fn array(trace: &Arc<StoredTrace>, data: ColumnData<'_>, name: &str) -> ArrayRef
         ColumnData::U16(values) => Arc::new(UInt16Array::from(values)),
         ColumnData::U8(values) if name == "mode" => {
             let keys = Int8Array::from_iter_values(values.into_iter().map(|mode| mode as i8));
-            let words = Arc::new(StringArray::from(MODES.to_vec()));
+            let words = Arc::new(StringArray::from(Mode::NAMES.to_vec()));
             Arc::new(DictionaryArray::<Int8Type>::new(keys, words))
         }
         ColumnData::U8(values) if name == "ignored" => {

@@ -210,7 +210,6 @@ fn outcome_of(mut table: Table) -> std::result::Result<(FlashOutcome, String), P
 ///
 /// # Errors
 /// If it is not a log of commands; if the file exists, or cannot be written.
-/// Not a trace of commands; the file exists, or cannot be written.
 pub fn write_flash_csv(outcome: &FlashOutcome, path: &Path, sector_bytes: u64) -> Result<()> {
     let FlashOutcome::Trace(trace) = outcome else {
         return Err(Error::usage("A wear job has no line per command")

@@ -19,13 +19,13 @@
 
 mod digest;
 mod flash;
-mod groups;
 mod inside;
 mod pages;
 mod read;
+mod row_groups;
 mod safe_read;
 mod spool;
-mod stored;
+mod stored_trace;
 mod table;
 mod write;
 
@@ -40,8 +40,8 @@ pub use flash::{
 pub use inside::{Inside, read_inside, write_inside};
 pub use read::{check_traces, read_metadata, read_specification, read_trace};
 pub use spool::Spool;
-pub use stored::{StoredTrace, column, column_names, window};
-pub use table::{ColumnData, MODES};
+pub use stored_trace::{StoredTrace, column, column_names, window};
+pub use table::ColumnData;
 pub use write::{append_csv, write_table, write_trace};
 
 /// The version of the trace format.
@@ -66,6 +66,11 @@ const IN_MEMORY_VALUES: u64 = 8 << 20;
 
 /// The kind of the null device, in the metadata of a run.
 const NULL_DEVICE: &str = "null";
+
+/// Return the beginnings and ends of the parts in which `rows` rows are written and read.
+fn row_parts(rows: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..rows).step_by(ROWS_PER_GROUP).map(move |from| (from, rows.min(from + ROWS_PER_GROUP)))
+}
 
 /// Return the error for a file of another version of its format.
 fn version_error(name: &str, path: &Path, version: &str, readable: &str) -> Error {

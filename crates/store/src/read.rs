@@ -23,13 +23,13 @@ use uflip_core::{Bytes, Error, ErrorKind, Io, Mode, Result, SECTOR_BYTES_MIN, Sp
 use uflip_engine::{Columns, IoList, PatternSpec, Resolved, Trace};
 
 use crate::digest::{Digest, digest, digest_of, map_on_all_cpus};
-use crate::groups::{BEFORE_CAUSES, ByteSource, Groups, constant_value};
+use crate::row_groups::{BEFORE_CAUSES, ByteSource, RowGroups, constant_value};
 use crate::safe_read::{self, contained};
-use crate::stored::StoredTrace;
+use crate::stored_trace::StoredTrace;
 use crate::table::{self, ColumnKind, LIST_COLUMNS, trace_kinds};
 use crate::{
     IN_MEMORY_BYTES, IN_MEMORY_VALUES, KEY_ENDED, KEY_JOB, KEY_PATTERN, KEY_RUN, KEY_VERSION,
-    ROWS_PER_GROUP, TRACE_VERSION, pages, version_error,
+    TRACE_VERSION, pages, row_parts, version_error,
 };
 
 /// A stored pattern is complete, so it is validated against a device of unlimited size.
@@ -326,7 +326,7 @@ fn parse_in_place(
         return Err(format!("the columns {}", names.join(", ")).into());
     }
     let source = ByteSource::new(file).map_err(|error| error.to_string())?;
-    let mut groups = Groups::new(source);
+    let mut groups = RowGroups::new(source);
     for group in metadata.row_groups() {
         groups.push(Arc::new(group.clone()), group.num_rows() as usize, 0);
     }
@@ -334,8 +334,7 @@ fn parse_in_place(
         Some(summary) => {
             let column = |number| -> std::result::Result<SpooledVec<u64>, String> {
                 let mut values = SpooledVec::default();
-                for from in (0..groups.len()).step_by(ROWS_PER_GROUP) {
-                    let to = groups.len().min(from + ROWS_PER_GROUP);
+                for (from, to) in row_parts(groups.len()) {
                     values.extend(groups.read(number, from, to)?);
                 }
                 Ok(values)
@@ -426,34 +425,29 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
     if rows * columns > IN_MEMORY_VALUES {
         return Err(Problem::Long);
     }
-    let mut columns = read_columns(&content, &reader).map_err(|error| error.to_string())?;
+    let columns = read_columns(&content, &reader).map_err(|error| error.to_string())?;
+    let metadata = reader.metadata().file_metadata().clone();
+    let mut table = Table { metadata, columns, rows: rows as usize };
     let missing = pattern.missing_list();
-    let mut take = |name: &str| {
-        let index = columns.iter().position(|(column, _)| column == name);
-        let values = index.map(|index| columns.remove(index).1).unwrap_or_default();
-        if values.len() as u64 == rows {
-            return Ok(values);
-        }
-        Err(format!("{} values in column '{name}' instead of {rows}", values.len()))
-    };
-    let response_time_ns = take("response_time_ns")?;
-    let mut submit_ns = take("gap_ns")?;
+    let response_time_ns = table.take("response_time_ns")?;
+    let mut submit_ns = table.take("gap_ns")?;
     let mut from = 0;
     for group in reader.metadata().row_groups() {
         let to = from + group.num_rows() as usize;
-        table::undo(&mut submit_ns[from..to], &response_time_ns[from..to]);
+        table::undo_gaps(&mut submit_ns[from..to], &response_time_ns[from..to]);
         from = to;
     }
-    take("stream")?; // it follows from the pattern
+    table.take("stream")?; // it follows from the pattern
     let pattern = match missing {
         Some(summary) => {
             let instants = summary.span.map(|_| submit_ns.clone());
-            let listed = [take(LIST_COLUMNS[0])?, take(LIST_COLUMNS[1])?, take(LIST_COLUMNS[2])?];
-            with_list(pattern, listed.map(SpooledVec::from), instants.unwrap_or_default().into())?
+            let [offsets, sizes, modes] = LIST_COLUMNS.map(|name| table.take(name));
+            let listed = [offsets?, sizes?, modes?].map(SpooledVec::from);
+            with_list(pattern, listed, instants.unwrap_or_default().into())?
         }
         None => pattern,
     };
-    let (causes, cause_ns): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+    let (causes, cause_ns): (Vec<_>, Vec<_>) = table.columns.into_iter().unzip();
     if cause_ns.iter().any(|column: &Vec<u64>| column.len() as u64 != rows) {
         return Err("columns of different lengths".to_owned().into());
     }

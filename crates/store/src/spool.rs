@@ -11,8 +11,8 @@ use parquet::file::metadata::RowGroupMetaDataPtr;
 use uflip_core::{Error, Result};
 use uflip_engine::{Columns, RunOutcome, Sink, Trace};
 
-use crate::groups::{ByteSource, Groups};
-use crate::stored::StoredTrace;
+use crate::row_groups::{ByteSource, RowGroups};
+use crate::stored_trace::StoredTrace;
 use crate::table::{TableWriter, trace_kinds};
 
 /// The memory limit [bytes]; a larger spool goes to a file.
@@ -96,7 +96,7 @@ impl Spool {
                 ByteSource::new(file).map_err(|error| self.failed(error))?
             }
         };
-        let mut groups = Groups::new(source);
+        let mut groups = RowGroups::new(source);
         let mut remaining: Vec<usize> =
             pattern.streams.iter().map(|stream| stream.total_ios as usize).collect();
         for (process, metadata) in written {

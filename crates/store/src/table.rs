@@ -37,12 +37,12 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnDescPtr;
-use uflip_core::{Error, ErrorKind, Result};
+use uflip_core::{Error, ErrorKind, Mode, Result};
 use uflip_engine::Columns;
 use zstd::bulk::Compressor;
 
-use crate::ROWS_PER_GROUP;
 use crate::pages::{Sizes, write_header};
+use crate::row_parts;
 
 /// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,7 +57,7 @@ pub(crate) enum ColumnKind {
     Gap,
     /// ... and a duration.
     Time,
-    /// A mode number, written as its word in [`MODES`].
+    /// A mode number, written as its name.
     Mode,
 }
 
@@ -114,10 +114,6 @@ impl ColumnData<'_> {
         }
     }
 }
-
-/// The words of the column `mode`, by number.
-pub const MODES: [&str; 8] =
-    ["read", "write", "trim", "append", "reset", "finish", "open", "close"];
 
 /// Return the columns of a trace file.
 pub(crate) fn trace_kinds(causes: &[String]) -> Vec<(String, ColumnKind)> {
@@ -222,10 +218,7 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
         columns: &[ColumnData<'_>],
         rows: usize,
     ) -> std::result::Result<(), String> {
-        for from in (0..rows).step_by(ROWS_PER_GROUP) {
-            self.group(columns, from, rows.min(from + ROWS_PER_GROUP))?;
-        }
-        Ok(())
+        row_parts(rows).try_for_each(|(from, to)| self.group(columns, from, to).map(drop))
     }
 
     /// Write the values `from` to `to` of each of `columns` as one group.
@@ -238,11 +231,17 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
         let mut write = || {
             let mut group = self.writer.next_row_group()?;
             for (_, value) in self.texts {
-                write_text(&mut group, value, to - from)?;
+                write_texts(
+                    &mut group,
+                    std::iter::repeat_n(ByteArray::from(value.as_str()), to - from),
+                )?;
             }
             for (number, (values, kind)) in columns.iter().zip(&self.kinds).enumerate() {
                 match kind {
-                    ColumnKind::Mode => write_modes(&mut group, values, from, to)?,
+                    ColumnKind::Mode => {
+                        let names = (from..to).map(|row| Mode::NAMES[values.at(row) as usize]);
+                        write_texts(&mut group, names.map(ByteArray::from))?;
+                    }
                     ColumnKind::Stream | ColumnKind::Gap | ColumnKind::Time => {
                         let (bytes, closed) = self.packer.chunk(number, values, from, to)?;
                         group.append_column(&bytes, closed)?;
@@ -314,25 +313,11 @@ fn schema(texts: &[(String, String)], kinds: &[(String, ColumnKind)]) -> String 
 
 type GroupWriter<'a, W> = SerializedRowGroupWriter<'a, W>;
 
-fn write_modes<W: Write + Send>(
+fn write_texts<W: Write + Send>(
     group: &mut GroupWriter<'_, W>,
-    modes: &ColumnData<'_>,
-    from: usize,
-    to: usize,
+    values: impl Iterator<Item = ByteArray>,
 ) -> parquet::errors::Result<()> {
-    let values: Vec<ByteArray> =
-        (from..to).map(|row| ByteArray::from(MODES[modes.at(row) as usize])).collect();
-    let mut column = group.next_column()?.expect("the row group has another column");
-    column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
-    column.close()
-}
-
-fn write_text<W: Write + Send>(
-    group: &mut GroupWriter<'_, W>,
-    value: &str,
-    rows: usize,
-) -> parquet::errors::Result<()> {
-    let values = vec![ByteArray::from(value); rows];
+    let values: Vec<ByteArray> = values.collect();
     let mut column = group.next_column()?.expect("the row group has another column");
     column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
     column.close()
@@ -380,7 +365,7 @@ pub(crate) fn gaps(submit_ns: &[u64], response_time_ns: &[u64]) -> Vec<u64> {
 }
 
 /// Turn the gaps of a row group back into submission times.
-pub(crate) fn undo(gaps: &mut [u64], response_time_ns: &[u64]) {
+pub(crate) fn undo_gaps(gaps: &mut [u64], response_time_ns: &[u64]) {
     let mut completed = 0u64;
     for (gap, time) in gaps.iter_mut().zip(response_time_ns) {
         *gap = completed.wrapping_add(*gap);
@@ -523,7 +508,7 @@ mod tests {
         let (submit, time) = ([7, 110, 205, u64::MAX], [93, 100, 1, 5]);
         let mut stored = gaps(&submit, &time);
         assert_eq!(stored[..3], [7, 10, 5u64.wrapping_neg()]);
-        undo(&mut stored, &time);
+        undo_gaps(&mut stored, &time);
         assert_eq!(stored, submit);
     }
 }

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parquet::file::metadata::KeyValue;
-use uflip_core::{Error, ErrorKind, Io, Result};
+use uflip_core::{Error, ErrorKind, Io, Mode, Result};
 use uflip_engine::{IoList, PatternWalk};
 
-use crate::stored::{StoredTrace, column_names, implausible, window};
+use crate::stored_trace::{StoredTrace, column_names, implausible, window};
 use crate::table::{
-    ColumnData, ColumnKind, LIST_COLUMNS, MODES, TableWriter, gaps, trace_kinds, write_new,
+    ColumnData, ColumnKind, LIST_COLUMNS, TableWriter, gaps, trace_kinds, write_new,
 };
-use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_PER_GROUP, TRACE_VERSION};
+use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, TRACE_VERSION, row_parts};
 
 /// Write `trace` with `run` (JSON) as metadata to the new file `path`, and sync it.
 ///
@@ -22,7 +22,7 @@ use crate::{KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_PER_GROUP, TRACE_
 /// If the file exists, or cannot be written (for instance on a full file system).
 /// [`ErrorKind::Internal`]: the trace is implausible; nothing is written.
 pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
-    if !trace.is_checked() {
+    if !trace.is_checked {
         trace
             .check_plausible(crate::allows_zero_time(run))
             .map_err(|message| implausible("not stored", message).at(path.display().to_string()))?;
@@ -38,7 +38,7 @@ pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
     let kinds = kinds_of(trace);
     write_new(path, |file| {
         let mut table = TableWriter::new(file, &[], &kinds, metadata)?;
-        match trace.groups() {
+        match &trace.groups {
             Some(groups) if replayed_list(trace).is_none() => {
                 groups.copy_to(&mut table, trace.causes().len())?;
             }
@@ -50,9 +50,8 @@ pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
 
 /// Write a trace from memory, or one with a list of I/Os.
 fn write_in_pieces(trace: &StoredTrace, table: &mut TableWriter<'_, File>) -> Result<()> {
-    let mut streams = trace.trace().stream_of_each();
-    for from in (0..trace.len()).step_by(ROWS_PER_GROUP) {
-        let to = trace.len().min(from + ROWS_PER_GROUP);
+    let mut streams = trace.trace.stream_of_each();
+    for (from, to) in row_parts(trace.len()) {
         let (submit, times) = (trace.measured(1, from, to)?, trace.measured(2, from, to)?);
         let mut columns = vec![
             ColumnData::U16(streams.by_ref().take(to - from).collect()),
@@ -115,8 +114,7 @@ pub fn write_table(
     }));
     write_new(path, |file| {
         let mut table = TableWriter::new(file, &texts, &kinds, Vec::new())?;
-        for from in (0..trace.len()).step_by(ROWS_PER_GROUP) {
-            let to = trace.len().min(from + ROWS_PER_GROUP);
+        for (from, to) in row_parts(trace.len()) {
             let columns = window(trace, &mut walk, from, to).map_err(|error| error.to_string())?;
             let mut group = vec![ColumnData::U64((from as u64..to as u64).collect())];
             group.extend(indices.iter().map(|index| match index {
@@ -163,8 +161,7 @@ pub fn append_csv(
     let file = OpenOptions::new().append(true).open(path).map_err(|error| failed(&error))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
     let mut walk = PatternWalk::new(trace.pattern());
-    for from in (0..trace.len()).step_by(ROWS_PER_GROUP) {
-        let to = trace.len().min(from + ROWS_PER_GROUP);
+    for (from, to) in row_parts(trace.len()) {
         let values = window(trace, &mut walk, from, to)?;
         let mut lines = || -> std::io::Result<()> {
             for row in 0..to - from {
@@ -175,7 +172,7 @@ pub fn append_csv(
                 for index in &indices {
                     let value = index.map_or(0, |index| values[index].at(row));
                     if index.is_some() && *index == mode {
-                        write!(out, ",{}", MODES[value as usize])?;
+                        write!(out, ",{}", Mode::NAMES[value as usize])?;
                     } else {
                         write!(out, ",{value}")?;
                     }

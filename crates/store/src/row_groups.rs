@@ -125,15 +125,15 @@ struct TraceGroup {
 }
 
 /// The row groups of a trace in the order of its rows.
-pub(crate) struct Groups {
+pub(crate) struct RowGroups {
     source: ByteSource,
     groups: Vec<TraceGroup>,
     rows: usize,
 }
 
-impl Groups {
-    pub(crate) fn new(source: ByteSource) -> Groups {
-        Groups { source, groups: Vec::new(), rows: 0 }
+impl RowGroups {
+    pub(crate) fn new(source: ByteSource) -> RowGroups {
+        RowGroups { source, groups: Vec::new(), rows: 0 }
     }
 
     /// Append a group: its first `rows` rows belong to the trace.
@@ -171,7 +171,7 @@ impl Groups {
         let unsigned = |values: Vec<i64>| values.into_iter().map(|value| value as u64).collect();
         let (mut times, response_times): (Vec<u64>, Vec<u64>) =
             (unsigned(column(SUBMIT)?), unsigned(column(SUBMIT + 1)?));
-        table::undo(&mut times, &response_times);
+        table::undo_gaps(&mut times, &response_times);
         Ok(times)
     }
 
@@ -262,7 +262,7 @@ mod tests {
         Columns { submit_ns, response_time_ns: vec![100; BLOCK], cause_ns }
     }
 
-    fn written_groups(blocks: usize) -> (Vec<u8>, Groups) {
+    fn written_groups(blocks: usize) -> (Vec<u8>, RowGroups) {
         let causes: Vec<String> = (b'a'..=b'q').map(|name| char::from(name).to_string()).collect();
         let mut table = TableWriter::new(Vec::new(), &[], &trace_kinds(&causes), Vec::new())
             .expect("begin the table");
@@ -271,7 +271,7 @@ mod tests {
             described.push(table.trace_group(0, &columns).expect("write the group"));
         }
         let bytes = table.finish().expect("finish the table");
-        let mut groups = Groups::new(ByteSource::in_memory(bytes.clone()));
+        let mut groups = RowGroups::new(ByteSource::in_memory(bytes.clone()));
         described.into_iter().for_each(|group| groups.push(group, BLOCK, 0));
         (bytes, groups)
     }
@@ -312,7 +312,7 @@ mod tests {
                 .expect("begin the table");
             let described = table.trace_group(3, &columns).expect("write the group");
             let mut groups =
-                Groups::new(ByteSource::in_memory(table.finish().expect("finish the table")));
+                RowGroups::new(ByteSource::in_memory(table.finish().expect("finish the table")));
             groups.push(described, BLOCK, 3);
             assert_eq!(groups.columns(0, BLOCK, causes), Ok(columns));
         }
@@ -327,7 +327,7 @@ mod tests {
         let sizes = Sizes { unpacked: i32::MAX as u64, packed: 9 };
         write_header(&mut bomb, sizes, BLOCK, parquet::basic::Encoding::PLAIN);
         bomb.extend_from_slice(&bytes[offset..]);
-        let mut hostile = Groups::new(ByteSource::in_memory(bomb));
+        let mut hostile = RowGroups::new(ByteSource::in_memory(bomb));
         hostile.push(groups.groups[0].metadata.clone(), BLOCK, 0);
         let error = hostile.read(SUBMIT, 0, 1).expect_err("the group is too large");
         assert!(error.contains("packed, for 16384 rows"), "{error}");

@@ -10,8 +10,8 @@ use uflip_engine::{
     HOST_CAUSES, HostGaps, PatternWalk, PlausibilityCheck, Resolved, Trace, TraceRow, wait_column,
 };
 
-use crate::ROWS_PER_GROUP;
-use crate::groups::Groups;
+use crate::row_groups::RowGroups;
+use crate::row_parts;
 use crate::table::ColumnData;
 
 /// The distance of cached walks over the pattern [I/Os].
@@ -20,13 +20,13 @@ const STEP: usize = if cfg!(test) { 100 } else { 1 << 21 };
 /// Every I/O of one run, in memory or in a file.
 pub struct StoredTrace {
     /// Its columns are empty if they are in a file.
-    trace: Trace,
-    groups: Option<Groups>,
+    pub(crate) trace: Trace,
+    pub(crate) groups: Option<RowGroups>,
     /// Cached walks by the number of their next I/O, so that repeated access to the end of a long
     /// run steps through it once.
     walks: Mutex<BTreeMap<usize, PatternWalk>>,
     /// Whether the trace is known to be plausible.
-    is_checked: bool,
+    pub(crate) is_checked: bool,
 }
 
 impl From<Trace> for StoredTrace {
@@ -40,7 +40,7 @@ impl StoredTrace {
         StoredTrace { trace, groups: None, walks: Mutex::default(), is_checked: false }
     }
 
-    pub(crate) fn in_file(trace: Trace, groups: Groups) -> StoredTrace {
+    pub(crate) fn in_file(trace: Trace, groups: RowGroups) -> StoredTrace {
         StoredTrace { trace, groups: Some(groups), walks: Mutex::default(), is_checked: false }
     }
 
@@ -71,18 +71,13 @@ impl StoredTrace {
     /// Return the number of I/Os.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.groups.as_ref().map_or(self.trace.len(), Groups::len)
+        self.groups.as_ref().map_or(self.trace.len(), RowGroups::len)
     }
 
     /// Return whether there are no I/Os.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Return the trace for everything that follows from the pattern.
-    pub(crate) fn trace(&self) -> &Trace {
-        &self.trace
     }
 
     /// Return I/Os `from` to `to`.
@@ -116,10 +111,6 @@ impl StoredTrace {
         walk
     }
 
-    pub(crate) fn groups(&self) -> Option<&Groups> {
-        self.groups.as_ref()
-    }
-
     /// Return I/Os `from` to `to` of a measured column, by its number in a file.
     pub(crate) fn measured(&self, number: usize, from: usize, to: usize) -> Result<Cow<'_, [u64]>> {
         if let Some(groups) = &self.groups {
@@ -141,14 +132,12 @@ impl StoredTrace {
     pub fn elapsed_ns(&self) -> Result<u64> {
         let Some(groups) = &self.groups else { return Ok(self.trace.elapsed_ns()) };
         let (mut first, mut last) = (u64::MAX, 0);
-        self.in_pieces(|from, to| {
-            let columns = groups.columns(from, to, 0)?;
+        for (from, to) in row_parts(self.len()) {
+            let columns = groups.columns(from, to, 0).map_err(unreadable)?;
             let ends = columns.submit_ns.iter().zip(&columns.response_time_ns).map(|(s, r)| s + r);
             last = ends.max().unwrap_or(0).max(last);
             first = columns.submit_ns.iter().min().copied().unwrap_or(0).min(first);
-            Ok(())
-        })
-        .map_err(unreadable)?;
+        }
         Ok(last.saturating_sub(first))
     }
 
@@ -163,28 +152,15 @@ impl StoredTrace {
         Ok(self)
     }
 
-    /// Return whether the trace is known to be plausible.
-    pub(crate) fn is_checked(&self) -> bool {
-        self.is_checked
-    }
-
     /// Check as [`Trace::check_plausible`].
     pub(crate) fn check_plausible(&self, allow_zero_time: bool) -> std::result::Result<(), String> {
         let Some(groups) = &self.groups else { return self.trace.check_plausible(allow_zero_time) };
         let mut check =
             PlausibilityCheck::new(&self.trace.pattern, &self.trace.causes, allow_zero_time);
-        self.in_pieces(|from, to| {
-            check.check(&groups.columns(from, to, self.trace.causes.len())?)
-        })?;
+        for (from, to) in row_parts(self.len()) {
+            check.check(&groups.columns(from, to, self.trace.causes.len())?)?;
+        }
         check.finish()
-    }
-
-    fn in_pieces(
-        &self,
-        mut check: impl FnMut(usize, usize) -> std::result::Result<(), String>,
-    ) -> std::result::Result<(), String> {
-        let starts = (0..self.len()).step_by(ROWS_PER_GROUP);
-        starts.into_iter().try_for_each(|from| check(from, self.len().min(from + ROWS_PER_GROUP)))
     }
 }
 
@@ -225,8 +201,7 @@ pub fn column_names(trace: &StoredTrace) -> impl Iterator<Item = &str> {
 fn host_gaps(trace: &StoredTrace, from: usize, to: usize) -> Result<Vec<u64>> {
     let mut gaps = HostGaps::new(trace.pattern());
     let mut values = Vec::with_capacity(to - from);
-    for begin in (0..to).step_by(ROWS_PER_GROUP) {
-        let end = to.min(begin + ROWS_PER_GROUP);
+    for (begin, end) in row_parts(to) {
         let batch = host_gaps_of(trace, &mut gaps, begin, end)?;
         values.extend(batch.into_iter().skip(from.saturating_sub(begin)));
     }
@@ -278,14 +253,14 @@ pub fn column<'a>(
         all.skip(from).take(to - from).collect()
     }
     Ok(match name {
-        "stream" => ColumnData::U16(part(trace.trace().stream_of_each(), from, to)),
+        "stream" => ColumnData::U16(part(trace.trace.stream_of_each(), from, to)),
         "submit_ns" => ColumnData::U64(trace.measured(1, from, to)?),
         "response_time_ns" => ColumnData::U64(trace.measured(2, from, to)?),
         "offset_bytes" => ColumnData::U64(ios().map(|io| io.offset.0).collect()),
         "io_size_bytes" => ColumnData::U32(ios().map(|io| io.size.0 as u32).collect()),
         "mode" => ColumnData::U8(ios().map(|io| io.mode.number()).collect()),
         "component" => ColumnData::U8(trace.rows(from, to).map(|row| row.component).collect()),
-        "ignored" => ColumnData::U8(part(trace.trace().ignored_of_each().map(u8::from), from, to)),
+        "ignored" => ColumnData::U8(part(trace.trace.ignored_of_each().map(u8::from), from, to)),
         HOST_GAP if trace.is_in_real_time() => ColumnData::U64(host_gaps(trace, from, to)?.into()),
         _ => {
             let cause = trace.causes().iter().position(|cause| cause == name);
