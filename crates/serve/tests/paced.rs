@@ -2,7 +2,7 @@
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode, Nanos};
-use uflip_serve::{CompletedIo, Model, Paced, Slowdown, Wake};
+use uflip_serve::{CompletedIo, Model, PacedDevice, Slowdown, Wake};
 use uflip_sim::{Profile, SimDevice};
 
 const DEMO: &str = include_str!("../../../python/uflip/profiles/demo.toml");
@@ -35,7 +35,7 @@ fn next_request(random: &mut Xoshiro256PlusPlus, capacity: Bytes) -> (Io, u64) {
 }
 
 /// Advance the wall clock until an I/O completes.
-fn wait(paced: &mut Paced, now: &mut u64) -> CompletedIo {
+fn wait(paced: &mut PacedDevice, now: &mut u64) -> CompletedIo {
     loop {
         paced.poll(*now);
         if let Some(completed) = paced.next_completed() {
@@ -50,7 +50,7 @@ fn check_single_requests(mut virtual_time: SimDevice, times_slower: u64) {
     let began = virtual_time.now();
     let capacity = virtual_time.info().capacity_bytes;
     let slowdown = Slowdown(times_slower * 1000);
-    let mut paced = Paced::new(Model::Sim(Box::new(virtual_time.clone())), slowdown);
+    let mut paced = PacedDevice::new(Model::Sim(Box::new(virtual_time.clone())), slowdown);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
     let mut now = 0;
     for request in 0..REQUESTS {
@@ -91,7 +91,7 @@ fn slower_clock_scales_all_times() {
 fn idle_work_precedes_trim_and_inspection() {
     let mut virtual_time = device_with_idle_reclaim();
     let (began, capacity) = (virtual_time.now(), virtual_time.info().capacity_bytes);
-    let mut paced = Paced::new(Model::Sim(Box::new(virtual_time.clone())), Slowdown(1000));
+    let mut paced = PacedDevice::new(Model::Sim(Box::new(virtual_time.clone())), Slowdown(1000));
     let mut now = 0;
     for request in 0..REQUESTS as u64 {
         // Sequential writes leave the log to the idle time, which empties it.
@@ -122,7 +122,7 @@ fn idle_work_precedes_trim_and_inspection() {
 fn host_delay_does_not_affect_the_device() {
     let mut virtual_time = device_with_idle_reclaim();
     let capacity = virtual_time.info().capacity_bytes;
-    let mut paced = Paced::new(Model::Sim(Box::new(virtual_time.clone())), Slowdown(1000));
+    let mut paced = PacedDevice::new(Model::Sim(Box::new(virtual_time.clone())), Slowdown(1000));
     let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
     let (mut now, mut late) = (0, 0);
     for request in 0..REQUESTS {
@@ -156,7 +156,7 @@ fn host_delay_does_not_affect_the_device() {
 fn concurrent_requests_complete_once_and_begin_on_arrival() {
     let device = device();
     let capacity = device.info().capacity_bytes;
-    let mut paced = Paced::new(Model::Sim(Box::new(device)), Slowdown(1000));
+    let mut paced = PacedDevice::new(Model::Sim(Box::new(device)), Slowdown(1000));
     let mut random = Xoshiro256PlusPlus::seed_from_u64(8);
     let (mut now, mut last_due) = (0, 0);
     let mut outstanding = std::collections::BTreeMap::new();
@@ -184,7 +184,7 @@ fn concurrent_requests_complete_once_and_begin_on_arrival() {
 fn without_clock_requests_complete_at_once() {
     let device = device();
     let capacity = device.info().capacity_bytes;
-    let mut paced = Paced::new(Model::Sim(Box::new(device)), Slowdown(0));
+    let mut paced = PacedDevice::new(Model::Sim(Box::new(device)), Slowdown(0));
     let mut random = Xoshiro256PlusPlus::seed_from_u64(9);
     for now in 0..REQUESTS as u64 {
         let (io, _) = next_request(&mut random, capacity);
@@ -204,7 +204,7 @@ fn flushes_and_durable_writes_match_virtual_time() {
     let mut virtual_time = SimDevice::new("demo", profile).expect("create the device");
     let capacity = virtual_time.info().capacity_bytes;
     let began = virtual_time.now();
-    let mut paced = Paced::new(Model::Sim(Box::new(virtual_time.clone())), Slowdown(1000));
+    let mut paced = PacedDevice::new(Model::Sim(Box::new(virtual_time.clone())), Slowdown(1000));
     let mut random = Xoshiro256PlusPlus::seed_from_u64(10);
     let (mut now, mut longest, durable) = (0, 0, ["cached", "fua"]);
     for request in 0..REQUESTS {

@@ -73,7 +73,7 @@ pub struct CompletedIo {
 
 /// A device in wall time, in nanoseconds since the start of the server.
 #[derive(Debug)]
-pub struct Paced {
+pub struct PacedDevice {
     model: Model,
     slowdown: Slowdown,
     /// The device's clock at wall-clock time zero.
@@ -101,15 +101,15 @@ pub enum Wake {
     Asleep(u64),
 }
 
-impl Paced {
+impl PacedDevice {
     /// Start to serve `model` from its present state.
     #[must_use]
-    pub fn new(model: Model, slowdown: Slowdown) -> Paced {
+    pub fn new(model: Model, slowdown: Slowdown) -> PacedDevice {
         let began = match &model {
             Model::Instant(_) => Nanos(0),
             Model::Sim(device) => device.now(),
         };
-        Paced {
+        PacedDevice {
             model,
             slowdown,
             began,

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use uflip_core::{Bytes, Io, Mode, Ticket};
 
-use crate::data::ExportData;
-use crate::paced::Paced;
-use crate::record::RecordedRequest;
+use crate::export_data::ExportData;
+use crate::paced_device::PacedDevice;
+use crate::request_recorder::RecordedRequest;
 use crate::session::{NbdCommand, Request};
 use crate::statistics::ExportStatistics;
 use crate::wire::{Export, errno, put_data_head, put_error, put_simple};
@@ -18,22 +18,22 @@ const STEP_BYTES: u32 = 4 << 20;
 
 /// An outstanding request.
 #[derive(Debug)]
-pub(super) struct ActiveRequest {
-    pub(super) client: u64,
-    pub(super) request: Request,
+pub(crate) struct ActiveRequest {
+    pub(crate) client: u64,
+    pub(crate) request: Request,
     /// The time of its complete arrival [ns].
-    pub(super) arrived: u64,
+    pub(crate) arrived: u64,
     /// The submitted part of its range [bytes].
-    pub(super) submitted_bytes: u32,
+    pub(crate) submitted_bytes: u32,
     /// The number of outstanding I/Os and syncs.
-    pub(super) pending_parts: u32,
+    pub(crate) pending_parts: u32,
     /// The response time of the device, on the wall clock [ns].
-    pub(super) simulated: u64,
-    pub(super) failed: bool,
+    pub(crate) simulated: u64,
+    pub(crate) failed: bool,
 }
 
 impl ActiveRequest {
-    pub(super) fn new(client: u64, request: Request, arrived: u64) -> ActiveRequest {
+    pub(crate) fn new(client: u64, request: Request, arrived: u64) -> ActiveRequest {
         ActiveRequest {
             client,
             request,
@@ -46,13 +46,13 @@ impl ActiveRequest {
     }
 
     /// Return whether its whole range is submitted.
-    pub(super) fn is_submitted(&self) -> bool {
+    pub(crate) fn is_submitted(&self) -> bool {
         self.failed || self.submitted_bytes == self.request.length
     }
 
     /// Return its record, if it is answered at `now`: reads, writes and zeroings. The format has no
     /// flushes and trims.
-    pub(super) fn record(&self, now: u64) -> Option<RecordedRequest> {
+    pub(crate) fn record(&self, now: u64) -> Option<RecordedRequest> {
         let mode = match self.request.command {
             NbdCommand::Read => Mode::Read,
             NbdCommand::Write | NbdCommand::WriteZeroes { .. } => Mode::Write,
@@ -66,13 +66,13 @@ impl ActiveRequest {
 }
 
 /// A served device and its outstanding I/Os.
-pub(super) struct ServedDevice {
-    pub(super) data: ExportData,
+pub(crate) struct ServedDevice {
+    pub(crate) data: ExportData,
     /// Whether the data outlives the process, so that it must be synced.
-    pub(super) durable: bool,
-    pub(super) paced: Paced,
-    pub(super) tickets: BTreeMap<Ticket, usize>,
-    pub(super) statistics: ExportStatistics,
+    pub(crate) durable: bool,
+    pub(crate) paced: PacedDevice,
+    pub(crate) tickets: BTreeMap<Ticket, usize>,
+    pub(crate) statistics: ExportStatistics,
     /// The step size of trims and zeroings [bytes].
     step_bytes: u32,
     /// Pages programmed before the server began.
@@ -80,7 +80,12 @@ pub(super) struct ServedDevice {
 }
 
 impl ServedDevice {
-    pub(super) fn new(data: ExportData, durable: bool, paced: Paced, sector: u32) -> ServedDevice {
+    pub(crate) fn new(
+        data: ExportData,
+        durable: bool,
+        paced: PacedDevice,
+        sector: u32,
+    ) -> ServedDevice {
         let programmed_before = paced.counters().map_or(0, |counters| counters.pages_programmed);
         let (tickets, statistics) = (BTreeMap::new(), ExportStatistics::default());
         let step_bytes = STEP_BYTES.max(sector);
@@ -88,7 +93,7 @@ impl ServedDevice {
     }
 
     /// Return the statistics until `now`, and the state of the device.
-    pub(super) fn document(&mut self, export: &Export, now: u64) -> Value {
+    pub(crate) fn document(&mut self, export: &Export, now: u64) -> Value {
         let mut document = self.statistics.document(now);
         document["name"] = json!(export.name);
         document["held_ns"] = json!(self.paced.held_ns());
@@ -107,7 +112,7 @@ impl ServedDevice {
     }
 
     /// Submit the next step of a request at `now`; its tickets map to `key`.
-    pub(super) fn step(&mut self, active: &mut ActiveRequest, key: usize, now: u64) {
+    pub(crate) fn step(&mut self, active: &mut ActiveRequest, key: usize, now: u64) {
         let Request { command, offset, length, .. } = active.request;
         let remaining = length - active.submitted_bytes;
         let step = match command {
@@ -156,7 +161,7 @@ impl ServedDevice {
     }
 
     /// Append the reply of a request to `out`, and count it as answered at `now`.
-    pub(super) fn answer(&mut self, active: &ActiveRequest, out: &mut Vec<u8>, now: u64) {
+    pub(crate) fn answer(&mut self, active: &ActiveRequest, out: &mut Vec<u8>, now: u64) {
         let Request { cookie, command, offset, length, structured, .. } = active.request;
         let before = out.len();
         let mut failed = active.failed;

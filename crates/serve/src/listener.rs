@@ -1,14 +1,15 @@
 //! Listening sockets: a UNIX socket for the present user only, or TCP.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, fchmod};
+use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, getsockname, listen,
-    socket_with, sockopt,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
+    sockopt,
 };
 use uflip_core::{Error, ErrorKind, Result};
 
@@ -39,7 +40,7 @@ impl Listener {
     /// If the path exists or is too long for a socket, or the system refuses.
     pub fn unix(path: &Path) -> Result<Listener> {
         let location = || path.display().to_string();
-        let failed = |error: rustix::io::Errno| {
+        let failed = |error: Errno| {
             Error::os("The socket cannot be created", location(), &error.into())
                 .action("name a new file in a folder that may be written")
         };
@@ -55,12 +56,10 @@ impl Listener {
         // The file inherits the socket's mode, so others can never connect.
         fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(failed)?;
         bind(&socket, &address).map_err(|error| match error {
-            rustix::io::Errno::ADDRINUSE => {
-                Error::new(ErrorKind::Refused, "The path of the socket exists")
-                    .at(location())
-                    .allowed("an unused path")
-                    .action("name another path; remove this one if its server has ended")
-            }
+            Errno::ADDRINUSE => Error::new(ErrorKind::Refused, "The path of the socket exists")
+                .at(location())
+                .allowed("an unused path")
+                .action("name another path; remove this one if its server has ended"),
             other => failed(other),
         })?;
         let metadata = std::fs::symlink_metadata(path);
@@ -79,20 +78,16 @@ impl Listener {
     /// # Errors
     /// If the port is in use, or the system refuses.
     pub fn tcp(address: SocketAddr) -> Result<Listener> {
-        let failed = |error: rustix::io::Errno| {
-            Error::os("Cannot listen at this port", address.to_string(), &error.into())
+        let listen = || {
+            let socket = TcpListener::bind(address)?;
+            socket.set_nonblocking(true)?;
+            let address = socket.local_addr()?.to_string();
+            Ok(Listener { socket: socket.into(), socket_file: None, address })
+        };
+        listen().map_err(|error: std::io::Error| {
+            Error::os("Cannot listen at this port", address.to_string(), &error)
                 .action("name another port; 0 selects a free one")
-        };
-        let family = match address {
-            SocketAddr::V4(_) => AddressFamily::INET,
-            SocketAddr::V6(_) => AddressFamily::INET6,
-        };
-        let socket = socket_with(family, SocketType::STREAM, FLAGS, None).map_err(failed)?;
-        sockopt::set_socket_reuseaddr(&socket, true).map_err(failed)?;
-        bind(&socket, &address).map_err(failed)?;
-        listen(&socket, BACKLOG).map_err(failed)?;
-        let bound = getsockname(&socket).and_then(SocketAddr::try_from).map_err(failed)?;
-        Ok(Listener { socket, socket_file: None, address: bound.to_string() })
+        })
     }
 
     /// Return the address for clients: a path, or an address and a port.
@@ -120,8 +115,7 @@ impl Listener {
                 }
                 Ok(Some(client))
             }
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::CONNABORTED) => Ok(None),
-            Err(rustix::io::Errno::INTR) => Ok(None),
+            Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
