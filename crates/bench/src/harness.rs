@@ -1,13 +1,14 @@
 //! The engine against the bare loops.
 
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io};
 use uflip_engine::{Control, PatternSpec, Resolved, Trace, enforce, run};
-use uflip_host::{Data, DirectDevice, FileOptions, NullDevice, open_file};
-
-use crate::bare;
+use uflip_host::{Data, DirectDevice, FileOptions, NullDevice, now, open_file};
 
 const ROUNDS: usize = 9;
 const NULL_IOS: usize = 1_000_000;
@@ -46,7 +47,7 @@ fn null() -> Value {
     for _ in 0..ROUNDS {
         let trace = trace(&mut device, NULL_IOS);
         ours.push(per_io(&trace.columns.submit_ns, &trace.columns.response_time_ns));
-        let times = bare::clock_pairs(NULL_IOS);
+        let times = bare_clock_pairs(NULL_IOS);
         bare.push(per_io(&times.submit, &times.response));
     }
     row(
@@ -62,14 +63,14 @@ fn cached_file() -> Vec<Value> {
     let folder = tempfile::tempdir().expect("create a temporary folder");
     let path = folder.path().join("cached.bin");
     let mut device = open_cached(&path);
-    let file = std::fs::File::open(&path).expect("open the file");
+    let file = File::open(&path).expect("open the file");
     let (mut our_median, mut bare_median) = (Vec::new(), Vec::new());
     let (mut our_gap, mut bare_gap) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let trace = trace(&mut device, FILE_IOS);
         our_gap.push(gap(&trace.columns.submit_ns, &trace.columns.response_time_ns));
         our_median.push(median_of(&trace.columns.response_time_ns));
-        let times = bare::reads(&file, FILE_BYTES / 4096, FILE_IOS);
+        let times = bare_reads(&file, FILE_BYTES / 4096, FILE_IOS);
         bare_gap.push(gap(&times.submit, &times.response));
         bare_median.push(median_of(&times.response));
     }
@@ -120,13 +121,15 @@ fn memory() -> Value {
     row("trace in memory", value, "bytes an I/O", 16.0, "<= 16 (+ 0.1 for pages)")
 }
 
-fn resident_bytes() -> f64 {
+/// Return the resident memory of this process [bytes].
+pub(crate) fn resident_bytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/statm").expect("read /proc/self/statm");
     let pages: f64 =
         status.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number of pages");
     pages * 4096.0
 }
 
+/// Return a figure with its reference.
 pub(crate) fn row(name: &str, value: f64, unit: &str, reference: f64, target: &str) -> Value {
     json!({"name": name, "value": value, "unit": unit, "reference": reference,
         "ratio": value / reference, "target": target})
@@ -139,4 +142,52 @@ fn median_of(values: &[u64]) -> f64 {
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+// Bare loops as references: minimal code for the single purpose.
+
+/// The submission and response times [ns] of a bare loop.
+struct IoTimes {
+    submit: Vec<u64>,
+    response: Vec<u64>,
+}
+
+impl IoTimes {
+    fn new(ios: usize) -> IoTimes {
+        IoTimes { submit: vec![u64::MAX; ios], response: vec![u64::MAX; ios] }
+    }
+}
+
+/// Run two clock readings, a random offset and two stores per I/O, and nothing else.
+fn bare_clock_pairs(ios: usize) -> IoTimes {
+    let mut times = IoTimes::new(ios);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    for i in 0..ios {
+        std::hint::black_box(uniform(&mut rng, 1 << 20));
+        let start = now();
+        let end = now();
+        times.submit[i] = start.0;
+        times.response[i] = (end - start).0;
+    }
+    times
+}
+
+/// Read 4 KiB blocks of `file` at random.
+fn bare_reads(file: &File, slots: u64, ios: usize) -> IoTimes {
+    let mut times = IoTimes::new(ios);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut buffer = vec![1u8; 4096];
+    for i in 0..ios {
+        let offset = uniform(&mut rng, slots) * 4096;
+        let start = now();
+        // SAFETY: the buffer is 4096 bytes long and not shared.
+        let size = unsafe {
+            libc::pread(file.as_raw_fd(), buffer.as_mut_ptr().cast(), 4096, offset as libc::off_t)
+        };
+        let end = now();
+        assert_eq!(size, 4096, "a whole read");
+        times.submit[i] = start.0;
+        times.response[i] = (end - start).0;
+    }
+    times
 }

@@ -2,7 +2,6 @@
 //! drift of the machine's speed affects both. Prints one JSON object per line: `{name, value, unit,
 //! reference, ratio, target}`; `make bench` collects them.
 
-mod bare;
 mod bare_ftl;
 mod flash;
 mod harness;

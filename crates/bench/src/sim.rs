@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use uflip_core::{Device, Mode};
 use uflip_sim::SimDevice;
 
+use crate::harness::{resident_bytes, row};
 use crate::loads::{
     CASES, COPY_BACK, CURRENT_DRIVE, ComparisonCase, IoLoad, NO_OVERRIDES, QUEUED_32, SAME_DIE,
     SINGLE_IO, best, full_cache_of, make_device, profile, random_writes, steady, timed, timed_of,
@@ -15,6 +16,9 @@ use crate::loads::{
 /// The memory for the largest case, device and bare loop one after the other, with a margin
 /// [bytes].
 const MEMORY: u64 = 4 << 30;
+
+/// The unit of rates.
+const RATE: &str = "M host writes/s";
 
 /// Return all figures of this file.
 pub(crate) fn rows() -> Vec<Value> {
@@ -40,13 +44,9 @@ fn busy() -> [Value; 2] {
         |load: IoLoad| best((0..3).map(|round| timed(&mut device, load, 500_000, round + 2)));
     let (single, at_once, large) =
         (best_of(SINGLE_IO), best_of(QUEUED_32), best_of(IoLoad { io_pages: 8, ..SINGLE_IO }));
-    let row = |name: &str, unit: &str, value: f64, target: &str| {
-        json!({"name": format!("timed, 1 GiB, {name}"), "value": value, "unit": unit,
-            "reference": single, "ratio": value / single, "target": target})
-    };
     [
-        row("32 writes at once", "M host writes/s", at_once, ">= 6"),
-        row("writes of 32 KiB", "M pages/s", large, ">= 25"),
+        row("timed, 1 GiB, 32 writes at once", at_once, RATE, single, ">= 6"),
+        row("timed, 1 GiB, writes of 32 KiB", large, "M pages/s", single, ">= 25"),
     ]
 }
 
@@ -56,20 +56,15 @@ fn busy() -> [Value; 2] {
 fn current_drive() -> [Value; 2] {
     let (mut device, mut plain) =
         (steady(&CASES[0], CURRENT_DRIVE), steady(&CASES[0], NO_OVERRIDES));
-    [("", "M host writes/s", 0), (", every eighth a read", "M I/Os/s", 8)].map(
-        |(name, unit, every)| {
-            let mode =
-                |number| if every > 0 && number % every == 0 { Mode::Read } else { Mode::Write };
-            let best_of = |device: &mut SimDevice| {
-                best((0..4).map(|round| timed_of(device, QUEUED_32, 500_000, round + 2, mode)))
-            };
-            let (value, reference) = (best_of(&mut device), best_of(&mut plain));
-            let name =
-                format!("timed, 1 GiB, SLC cache, suspend and mapping units, 32 at once{name}");
-            json!({"name": name, "value": value, "unit": unit, "reference": reference,
-            "ratio": value / reference, "target": ">= 3"})
-        },
-    )
+    [("", RATE, 0), (", every eighth a read", "M I/Os/s", 8)].map(|(name, unit, every)| {
+        let mode = |number| if every > 0 && number % every == 0 { Mode::Read } else { Mode::Write };
+        let best_of = |device: &mut SimDevice| {
+            best((0..4).map(|round| timed_of(device, QUEUED_32, 500_000, round + 2, mode)))
+        };
+        let (value, reference) = (best_of(&mut device), best_of(&mut plain));
+        let name = format!("timed, 1 GiB, SLC cache, suspend and mapping units, 32 at once{name}");
+        row(&name, value, unit, reference, ">= 3")
+    })
 }
 
 /// Measure worn flash, with every fault of a profile. The reference is the same device when new,
@@ -80,8 +75,7 @@ fn worn_flash() -> Value {
         best((0..3).map(|round| timed(&mut device, SINGLE_IO, 300_000, round + 2)))
     };
     let (value, reference) = (rate(json!({})), rate(json!({"cycles_before": 0})));
-    json!({"name": "timed, worn-mlc with all faults", "value": value, "unit": "M host writes/s",
-        "reference": reference, "ratio": value / reference, "target": ">= 3"})
+    row("timed, worn-mlc with all faults", value, RATE, reference, ">= 3")
 }
 
 /// Measure random writes of 4 KiB, 32 at once, on a device with a full write cache, so that
@@ -93,9 +87,7 @@ fn full_cache() -> Value {
         best((0..3).map(|round| timed(&mut device, QUEUED_32, 20_000, round + 2)))
     };
     let (value, reference) = (rate(json!({})), rate(json!({"write_cache_bytes": 0})));
-    json!({"name": "timed, tlc-nvme with its write cache full", "value": value,
-        "unit": "M host writes/s", "reference": reference, "ratio": value / reference,
-        "target": ">= 1"})
+    row("timed, tlc-nvme with its write cache full", value, RATE, reference, ">= 1")
 }
 
 /// Measure FAST on Myers & Sinclair's device, timed, in its steady state. The reference is a loop
@@ -106,8 +98,7 @@ fn fast() -> Value {
     let pages = device.info().capacity_bytes.0 / 4096;
     let rate = best((0..3).map(|round| timed(&mut device, SINGLE_IO, 1_000_000, round + 1)));
     let counting = best((0..3).map(|round| counting(pages, 4_000_000, round + 1)));
-    json!({"name": "timed, FAST on fast-1gb", "value": rate, "unit": "M host writes/s",
-        "reference": counting, "ratio": rate / counting, "target": ">= 2 (FlashSim 0.17)"})
+    row("timed, FAST on fast-1gb", rate, RATE, counting, ">= 2 (FlashSim 0.17)")
 }
 
 /// Measure writes that are only counted by their block [M/s].
@@ -132,36 +123,23 @@ fn case(case: &ComparisonCase) -> Vec<Value> {
     drop(device);
     let (bare_untimed, bare_timed) =
         crate::bare_ftl::rates(case.blocks, case.pages_per_block, pages, case.warm_up);
-    let row = |name: &str, value: f64, bare: f64, target: &str| {
-        json!({"name": format!("{name}, {}", case.name), "value": value,
-            "unit": "M host writes/s", "reference": bare, "ratio": value / bare, "target": target})
-    };
+    let name = |name: &str| format!("{name}, {}", case.name);
     // The two maps of the bare loop, four bytes a page each.
     let maps = (4 * (pages + u64::from(case.blocks) * u64::from(case.pages_per_block))) as f64;
-    let memory = json!({"name": format!("resident, {}", case.name), "value": resident / 1e9,
-        "unit": "GB", "reference": maps / 1e9, "ratio": resident / maps,
-        "target": if case.blocks == 1 << 20 { "<= 3" } else { "" }});
+    let target = if case.blocks == 1 << 20 { "<= 3" } else { "" };
+    let memory = row(&name("resident"), resident / 1e9, "GB", maps / 1e9, target);
     let mut rows = vec![
-        row("untimed", untimed, bare_untimed, case.untimed),
-        row("timed", rate, bare_timed, case.timed),
+        row(&name("untimed"), untimed, RATE, bare_untimed, case.untimed),
+        row(&name("timed"), rate, RATE, bare_timed, case.timed),
     ];
     if case.blocks < 1 << 20 {
-        for (name, more) in [("moved in their die", SAME_DIE), ("copied back", COPY_BACK)] {
+        for (option, more) in [("moved in their die", SAME_DIE), ("copied back", COPY_BACK)] {
             let mut device = steady(case, more);
             let rounds =
                 (0..3).map(|round| timed(&mut device, SINGLE_IO, case.measured / 4, round + 9));
-            rows.push(row(&format!("timed, {name}"), best(rounds), bare_timed, ""));
+            rows.push(row(&name(&format!("timed, {option}")), best(rounds), RATE, bare_timed, ""));
         }
     }
     rows.push(memory);
     rows
-}
-
-/// Return the resident memory of this process [bytes].
-fn resident_bytes() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("read /proc/self/status");
-    let line =
-        status.lines().find(|line| line.starts_with("VmRSS:")).expect("the status has VmRSS");
-    let kibibytes = line.split_whitespace().nth(1).expect("a number");
-    kibibytes.parse::<f64>().expect("a number") * 1024.0
 }
