@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use uflip_core::{Error, SpooledVec};
 use uflip_method::{AnalysisOptions, StopRule};
 
-use crate::error::raise;
+use crate::conversion::{json, raise};
 
 /// Copy a contiguous float64 array, so that the interpreter lock can be released.
 fn copied(py: Python<'_>, array: &PyBuffer<f64>) -> PyResult<SpooledVec<f64>> {
@@ -17,7 +17,7 @@ fn copied(py: Python<'_>, array: &PyBuffer<f64>) -> PyResult<SpooledVec<f64>> {
     let error = Error::usage("Response times are a one-dimensional array")
         .got(format!("{} dimensions", array.dimensions()))
         .action("give one series at a time");
-    Err(raise(&error))
+    Err(raise(error))
 }
 
 #[pyfunction]
@@ -30,9 +30,7 @@ pub fn analyse(
 ) -> PyResult<String> {
     let times = copied(py, &times_ns)?;
     let options = options(confidence, half_width);
-    let analysis = py.detach(|| uflip_method::analyse(&times, options));
-    let analysis = analysis.map_err(|error| raise(&error))?;
-    Ok(serde_json::to_string(&analysis).expect("serializable"))
+    py.detach(|| uflip_method::analyse(&times, options)).map(json).map_err(raise)
 }
 
 #[pyfunction]
@@ -46,7 +44,7 @@ pub fn run_length(
 ) -> PyResult<String> {
     let times = copied(py, &times_ns)?;
     let options = options(confidence, half_width);
-    options.check().and_then(|()| uflip_method::check(&times)).map_err(|error| raise(&error))?;
+    options.check().and_then(|()| uflip_method::check(&times)).map_err(raise)?;
     let verdict = py.detach(|| {
         let mut rule = StopRule::new(options, 1, min_ios);
         let mut from = 0;
@@ -60,7 +58,7 @@ pub fn run_length(
             }
         }
     });
-    Ok(serde_json::to_string(&verdict).expect("serializable"))
+    Ok(json(verdict))
 }
 
 fn options(confidence: Option<f64>, half_width: Option<f64>) -> AnalysisOptions {

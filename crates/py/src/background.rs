@@ -18,7 +18,7 @@ use uflip_core::{Error, ErrorKind, Nanos, Result};
 use uflip_engine::{Control, LiveRow};
 use uflip_host::DeviceWatch;
 
-use crate::error::raise;
+use crate::conversion::raise;
 
 /// The interval at which a wait for a device handles signals.
 const SLICE_S: f64 = 0.05;
@@ -114,13 +114,13 @@ impl Handle {
 
     fn overdue(&self, limit_ns: u64) -> PyResult<()> {
         let overdue = self.work.watch.as_ref().and_then(|watch| watch.overdue(Nanos(limit_ns)));
-        overdue.map_or(Ok(()), |error| Err(raise(&error)))
+        overdue.map_or(Ok(()), |error| Err(raise(error)))
     }
 
     fn check_target(&self, py: Python<'_>) -> PyResult<()> {
         let watch = self.work.watch.as_ref();
         let truncated = py.detach(|| watch.and_then(DeviceWatch::truncation_error));
-        truncated.map_or(Ok(()), |error| Err(raise(&error)))
+        truncated.map_or(Ok(()), |error| Err(raise(error)))
     }
 
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -220,9 +220,9 @@ impl<T: Send + 'static> BackgroundJob<T> {
             Some(Ok(result)) => Ok(result),
             Some(Err(error)) => {
                 *outcome = Some(Err(error.clone()));
-                Err(raise(&error))
+                Err(raise(error))
             }
-            None => Err(raise(&Error::new(
+            None => Err(raise(Error::new(
                 ErrorKind::Internal,
                 "The result of this run was taken already",
             ))),
@@ -286,9 +286,6 @@ impl<D> DeviceSlot<D> {
     }
 
     /// Use the device now.
-    ///
-    /// # Errors
-    /// If it is away or spent, or if `operate` panics.
     pub(crate) fn with<T>(&self, operate: impl FnOnce(&mut D) -> Result<T>) -> Result<T> {
         let mut state = self.lock();
         let SlotState::Present(device) = &mut *state else { return Err(self.missing(&state)) };
@@ -303,9 +300,6 @@ impl<D> DeviceSlot<D> {
     }
 
     /// Take the device, for work on another thread.
-    ///
-    /// # Errors
-    /// If it is away or spent.
     pub(crate) fn take(&self) -> Result<D> {
         let mut state = self.lock();
         match std::mem::replace(&mut *state, SlotState::Away) {

@@ -1,7 +1,6 @@
 //! Devices for Python. Work that takes time is a [`BackgroundJob`], whose handle Python waits for.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
@@ -15,7 +14,7 @@ use uflip_sim::Snapshot as _;
 
 use crate::any_device::AnyDevice;
 use crate::background::{BackgroundJob, DeviceSlot, Handle, interruptible};
-use crate::error::raise;
+use crate::conversion::{json, raise};
 use crate::inspect::{counted_state, read_durability};
 use crate::ios::Ios;
 use crate::trace::PyTrace;
@@ -47,15 +46,24 @@ impl PyDevice {
         &self.info
     }
 
+    /// Use the device now, without the interpreter lock.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        operate: impl FnOnce(&mut AnyDevice) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| self.slot.with(operate)).map_err(raise)
+    }
+
     /// Take the device, for work on another thread.
     fn take(&self) -> PyResult<AnyDevice> {
-        self.slot.take().map_err(|error| raise(&error))
+        self.slot.take().map_err(raise)
     }
 
     /// Take a simulated device, for an operation (`verb`) that needs one.
     fn take_simulated(&self, verb: &str) -> PyResult<AnyDevice> {
         let simulated = self.slot.with(|device| device.simulated(verb).map(|_| ()));
-        simulated.and_then(|()| self.slot.take()).map_err(|error| raise(&error))
+        simulated.and_then(|()| self.slot.take()).map_err(raise)
     }
 
     /// Do `work`, of `total` I/Os, on the device, which is away until then. `work` may be cancelled.
@@ -108,8 +116,8 @@ impl PyDevice {
         source: &str,
         overrides_json: &str,
     ) -> PyResult<Handle> {
-        let profile = uflip_sim::Profile::parse(profile_toml, source, overrides_json);
-        let profile = profile.map_err(|error| raise(&error))?;
+        let profile =
+            uflip_sim::Profile::parse(profile_toml, source, overrides_json).map_err(raise)?;
         let bytes = uflip_sim::SimDevice::state_bytes(&profile);
         Ok(create_device(bytes, move |control| {
             let is_stopped = |size: Bytes| {
@@ -220,25 +228,21 @@ impl PyDevice {
     }
 
     fn choose_completion(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
-        let completions = Completions::by_name(name).map_err(|error| raise(&error))?;
-        let choose = |device: &mut AnyDevice| device.set_completions(completions);
-        py.detach(|| self.slot.with(choose)).map_err(|error| raise(&error))
+        let completions = Completions::by_name(name).map_err(raise)?;
+        self.with(py, |device| device.set_completions(completions))
     }
 
     fn info_json(&self) -> String {
-        serde_json::to_string(&self.info).expect("serializable")
+        json(&self.info)
     }
 
     fn counters_json(&self) -> PyResult<Option<String>> {
-        let counters = self.slot.with(|device| Ok(device.counters()));
-        let counters = counters.map_err(|error| raise(&error))?;
+        let counters = self.slot.with(|device| Ok(device.counters())).map_err(raise)?;
         Ok(counters.map(|counters| counters.to_json()))
     }
 
     fn standing_json(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let status = py.detach(|| self.slot.with(|device| Ok(device.target_status())));
-        let status = status.map_err(|error| raise(&error))?;
-        Ok(status.map(|status| serde_json::to_string(&status).expect("serializable")))
+        self.with(py, |device| Ok(device.target_status())).map(|status| status.map(json))
     }
 
     fn idle(&self, pause_ns: u64) -> PyResult<Handle> {
@@ -257,7 +261,7 @@ impl PyDevice {
     }
 
     fn apply(&self, spec_json: &str) -> PyResult<Handle> {
-        let pattern = self.resolve(spec_json).map_err(|error| raise(&error))?;
+        let pattern = self.resolve(spec_json).map_err(raise)?;
         let device = self.take_simulated("used in functional mode")?;
         let total = pattern.totals.total_ios;
         let job =
@@ -275,35 +279,27 @@ impl PyDevice {
         at_once: u32,
     ) -> PyResult<Handle> {
         let durability = read_durability(durability)?;
-        let pattern = spec_json.map(|spec| self.resolve(spec)).transpose();
-        let pattern = pattern.map_err(|error| raise(&error))?;
+        let pattern = spec_json.map(|spec| self.resolve(spec)).transpose().map_err(raise)?;
         let device = self.take_simulated("cut off from its power")?;
         let total = pattern.as_ref().map_or(0, |pattern| pattern.totals.total_ios);
         let job = self.start_job(device, total, move |device, control| {
             device.survive(pattern.as_ref(), durability, at_once, Nanos(after_ns), control)
         });
-        Ok(job.handle(|py, outage| {
-            serde_json::to_string(&outage).expect("serializable").into_py_any(py)
-        }))
+        Ok(job.handle(|py, outage| json(outage).into_py_any(py)))
     }
 
     fn trim(&self, py: Python<'_>, offset_bytes: u64, size_bytes: u64) -> PyResult<()> {
-        self.check_range(offset_bytes, size_bytes).map_err(|error| raise(&error))?;
+        self.check_range(offset_bytes, size_bytes).map_err(raise)?;
         if size_bytes == 0 {
             return Ok(());
         }
         let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));
-        py.detach(|| {
-            self.slot.with(|device| device.mark_writes(true, |device| device.trim(offset, size)))
-        })
-        .map_err(|error| raise(&error))
+        self.with(py, |device| device.mark_writes(true, |device| device.trim(offset, size)))
     }
 
     /// Return all zones; `None` for a device without zones.
     fn zones_json(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let zones = py.detach(|| self.slot.with(|device| device.zones()));
-        let zones = zones.map_err(|error| raise(&error))?;
-        Ok(zones.map(|zones| serde_json::to_string(&zones).expect("serializable")))
+        self.with(py, |device| device.zones()).map(|zones| zones.map(json))
     }
 
     /// Execute one write, append, reset, finish, open or close now; return its response time [ns].
@@ -314,21 +310,18 @@ impl PyDevice {
         offset_bytes: u64,
         size_bytes: u64,
     ) -> PyResult<u64> {
-        let response_time = py.detach(|| {
-            let names: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
-            let mode = Mode::ALL.into_iter().find(|mode| mode.name() == command);
-            let mode = mode.ok_or_else(|| Error::unknown("command", command, &names))?;
-            self.check_range(offset_bytes, size_bytes)?;
-            let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));
-            let io = Io { offset, size, mode, stream: 0 };
-            self.slot.with(|device| device.mark_writes(true, |device| device.execute_now(&io)))
-        });
-        response_time.map(|time| time.0).map_err(|error| raise(&error))
+        let mode = Mode::ALL.into_iter().find(|mode| mode.name() == command);
+        let unknown = || raise(Error::unknown("command", command, &Mode::NAMES));
+        let mode = mode.ok_or_else(unknown)?;
+        self.check_range(offset_bytes, size_bytes).map_err(raise)?;
+        let io = Io { offset: Bytes(offset_bytes), size: Bytes(size_bytes), mode, stream: 0 };
+        self.with(py, |device| device.mark_writes(true, |device| device.execute_now(&io)))
+            .map(|time| time.0)
     }
 
     /// Set the zones that a pattern uses to the required states.
     fn prepare_zones(&self, spec_json: &str) -> PyResult<Handle> {
-        let pattern = self.resolve(spec_json).map_err(|error| raise(&error))?;
+        let pattern = self.resolve(spec_json).map_err(raise)?;
         let job = self.start_job(self.take()?, 1, move |device, control| {
             device.mark_writes(true, |device| device.prepare_zones(&pattern, control))
         });
@@ -351,9 +344,9 @@ impl PyDevice {
         live_ns: Option<u64>,
     ) -> PyResult<Handle> {
         let durability = read_durability(durability)?;
-        let mut pattern = self.resolve(spec_json).map_err(|error| raise(&error))?;
+        let mut pattern = self.resolve(spec_json).map_err(raise)?;
         if let Some(ios) = ios {
-            pattern = pattern.with_list(&ios.list).map_err(|error| raise(&error))?;
+            pattern = pattern.with_list(&ios.list).map_err(raise)?;
         }
         pattern.verified = verify;
         let mut device = self.take()?;
@@ -386,8 +379,7 @@ impl PyDevice {
         };
         let job = BackgroundJob::start(device, self.slot.clone(), control, total, work);
         Ok(job.handle(|py, (trace, counters, inside, verified)| {
-            let (trace, metadata) = (Arc::new(trace), String::new());
-            PyTrace { trace, metadata, counters, inside, verified }.into_py_any(py)
+            PyTrace { inside, verified, ..PyTrace::new(trace, counters) }.into_py_any(py)
         }))
     }
 
@@ -396,8 +388,11 @@ impl PyDevice {
     #[pyo3(signature = (specs_json, durability = "cached"))]
     fn start_series(&self, specs_json: Vec<String>, durability: &str) -> PyResult<Handle> {
         let durability = read_durability(durability)?;
-        let patterns = specs_json.iter().map(|spec| self.resolve(spec)).collect::<Result<Vec<_>>>();
-        let patterns = patterns.map_err(|error| raise(&error))?;
+        let patterns = specs_json
+            .iter()
+            .map(|spec| self.resolve(spec))
+            .collect::<Result<Vec<_>>>()
+            .map_err(raise)?;
         let processes = patterns.iter().map(|pattern| pattern.streams.len()).max().unwrap_or(1);
         let total = patterns.iter().map(|pattern| pattern.totals.total_ios).sum();
         let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
@@ -409,8 +404,7 @@ impl PyDevice {
         let job = BackgroundJob::start(self.take()?, self.slot.clone(), control, total, work);
         Ok(job.handle(|py, parts| {
             let traces = parts.into_iter().map(|SeriesPart { trace, began, counters }| {
-                let (trace, metadata) = (Arc::new(trace.into()), String::new());
-                (began.0, PyTrace { trace, metadata, counters, inside: None, verified: None })
+                (began.0, PyTrace::new(trace.into(), counters))
             });
             traces.collect::<Vec<_>>().into_py_any(py)
         }))

@@ -12,7 +12,7 @@ use uflip_store::Inside;
 
 use crate::background::{BackgroundJob, DeviceSlot, Handle, Watchable};
 use crate::columns::Column;
-use crate::error::raise;
+use crate::conversion::{json, raise};
 use crate::inside::{self, InsideRecorder, RecordingDevice};
 
 /// Simulated: nothing can hang.
@@ -36,12 +36,11 @@ impl FlashDevice {
     }
 
     fn with<T>(&self, operate: impl FnOnce(&mut OpenChannelDevice) -> Result<T>) -> PyResult<T> {
-        self.slot.with(operate).map_err(|error| raise(&error))
+        self.slot.with(operate).map_err(raise)
     }
 
     fn job(&self, job_json: &str) -> PyResult<FlashJob> {
-        let job = FlashSpec::parse(job_json).and_then(|spec| spec.resolve(self.geometry));
-        job.map_err(|error| raise(&error))
+        FlashSpec::parse(job_json).and_then(|spec| spec.resolve(self.geometry)).map_err(raise)
     }
 }
 
@@ -73,8 +72,8 @@ impl FlashDevice {
         source: &str,
         overrides_json: &str,
     ) -> PyResult<Handle> {
-        let profile = OpenChannelProfile::parse(profile_toml, source, overrides_json);
-        let profile = profile.map_err(|error| raise(&error))?;
+        let profile =
+            OpenChannelProfile::parse(profile_toml, source, overrides_json).map_err(raise)?;
         let create = move |_: &Control| OpenChannelDevice::new(&name, &profile);
         let job = BackgroundJob::make(Control::new(1), 1, None, create);
         Ok(job.handle(|py, device| FlashDevice::new(device).into_py_any(py)))
@@ -88,7 +87,7 @@ impl FlashDevice {
     }
 
     fn save(&self, path: PathBuf) -> PyResult<Handle> {
-        let device = self.slot.take().map_err(|error| raise(&error))?;
+        let device = self.slot.take().map_err(raise)?;
         let save = move |device: &mut OpenChannelDevice, control: &Control| {
             device.save_unless(&path, &|| control.is_cancelled())
         };
@@ -98,12 +97,12 @@ impl FlashDevice {
 
     fn counters_json(&self) -> PyResult<String> {
         let counters = self.with(|device| Ok(device.counters()))?;
-        Ok(serde_json::to_string(&counters).expect("serializable"))
+        Ok(json(counters))
     }
 
     fn clone(&self) -> PyResult<Handle> {
         let copy = |device: &mut OpenChannelDevice, _: &Control| Ok(device.clone());
-        let device = self.slot.take().map_err(|error| raise(&error))?;
+        let device = self.slot.take().map_err(raise)?;
         let job = BackgroundJob::start(device, self.slot.clone(), Control::new(1), 1, copy);
         Ok(job.handle(|py, device| FlashDevice::new(device).into_py_any(py)))
     }
@@ -161,7 +160,7 @@ impl FlashDevice {
     #[pyo3(signature = (job_json, prepare, inside = false, verify = false))]
     fn start(&self, job_json: &str, prepare: bool, inside: bool, verify: bool) -> PyResult<Handle> {
         let job = self.job(job_json)?;
-        let device = self.slot.take().map_err(|error| raise(&error))?;
+        let device = self.slot.take().map_err(raise)?;
         let control = Control::new(job.threads() as usize);
         let total = job.totals().total_ios;
         let work = move |device: &mut OpenChannelDevice, control: &Control| {
@@ -237,8 +236,7 @@ impl PyFlashTrace {
     }
 
     fn column(&self, name: &str) -> PyResult<Column> {
-        let column = uflip_store::flash_column(&self.outcome, name);
-        column.map(Column::owned).map_err(|error| raise(&error))
+        uflip_store::flash_column(&self.outcome, name).map(Column::owned).map_err(raise)
     }
 
     fn elapsed_ns(&self) -> u64 {
@@ -253,7 +251,7 @@ impl PyFlashTrace {
 
     fn write_parquet(&self, py: Python<'_>, path: &str, run_json: &str) -> PyResult<()> {
         py.detach(|| uflip_store::write_flash_table(&self.outcome, Path::new(path), run_json))
-            .map_err(|error| raise(&error))
+            .map_err(raise)
     }
 
     /// Return whether the inside of the device was recorded.
@@ -269,7 +267,7 @@ impl PyFlashTrace {
 
     fn write_csv(&self, py: Python<'_>, path: &str, sector_bytes: u64) -> PyResult<()> {
         py.detach(|| uflip_store::write_flash_csv(&self.outcome, Path::new(path), sector_bytes))
-            .map_err(|error| raise(&error))
+            .map_err(raise)
     }
 
     /// Return the names of the statuses, by their numbers in the column `status`.
@@ -287,8 +285,9 @@ pub fn read_flash_trace(
     path: &str,
     expected: Option<(u64, String)>,
 ) -> PyResult<PyFlashTrace> {
-    let read = py.detach(|| uflip_store::read_flash_table(Path::new(path), expected.as_ref()));
-    let (outcome, metadata) = read.map_err(|error| raise(&error))?;
+    let (outcome, metadata) = py
+        .detach(|| uflip_store::read_flash_table(Path::new(path), expected.as_ref()))
+        .map_err(raise)?;
     Ok(PyFlashTrace { outcome, metadata, inside: None })
 }
 
@@ -300,8 +299,7 @@ pub fn inspect_flash(
     source: &str,
     overrides_json: &str,
 ) -> PyResult<String> {
-    let profile = OpenChannelProfile::parse(profile_toml, source, overrides_json)
-        .map_err(|error| raise(&error))?;
+    let profile = OpenChannelProfile::parse(profile_toml, source, overrides_json).map_err(raise)?;
     let info = OpenChannelDevice::inspect(name, &profile);
-    Ok(serde_json::to_string(&info).expect("serializable"))
+    Ok(json(info))
 }

@@ -20,7 +20,7 @@ use uflip_core::{
 use uflip_sim::{OpenChannelDevice, Operation, Operations, SimDevice, Wait};
 use uflip_store::Inside;
 
-use crate::error::raise_to_user;
+use crate::conversion::raise_to_user;
 
 /// The largest number of samples; a long run has at least half as many.
 const SAMPLES: usize = 512;
@@ -47,37 +47,44 @@ pub(crate) trait InspectableDevice: Device {
     fn channels_and_clocks(&self) -> [Vec<u32>; 2];
 }
 
+/// Implement the methods that both kinds of devices have in the same form.
+macro_rules! shared_methods {
+    () => {
+        fn begin(&mut self) {
+            self.record_operations();
+        }
+
+        fn record_completion(&mut self, begin: u64, end: u64) {
+            self.note_completion(begin, end);
+        }
+
+        fn end(&mut self) -> Operations {
+            self.recorded_operations()
+        }
+
+        fn erases(&self) -> Vec<u32> {
+            Self::erases(self)
+        }
+
+        fn erased_blocks(&self) -> Vec<u32> {
+            Self::erased_blocks(self)
+        }
+
+        fn shape(&self) -> [u32; 4] {
+            Self::shape(self)
+        }
+    };
+}
+
 impl InspectableDevice for SimDevice {
-    fn begin(&mut self) {
-        self.record_operations();
-    }
-
-    fn record_completion(&mut self, begin: u64, end: u64) {
-        self.note_completion(begin, end);
-    }
-
-    fn end(&mut self) -> Operations {
-        self.recorded_operations()
-    }
+    shared_methods!();
 
     fn written_bytes(&self, request: &Io) -> u64 {
         if request.mode == Mode::Write { request.size.0 } else { 0 }
     }
 
-    fn erases(&self) -> Vec<u32> {
-        SimDevice::erases(self)
-    }
-
-    fn erased_blocks(&self) -> Vec<u32> {
-        SimDevice::erased_blocks(self)
-    }
-
     fn valid_pages(&self) -> Option<Vec<Option<u16>>> {
         SimDevice::valid_pages(self)
-    }
-
-    fn shape(&self) -> [u32; 4] {
-        SimDevice::shape(self)
     }
 
     fn channels_and_clocks(&self) -> [Vec<u32>; 2] {
@@ -86,37 +93,15 @@ impl InspectableDevice for SimDevice {
 }
 
 impl InspectableDevice for OpenChannelDevice {
-    fn begin(&mut self) {
-        self.record_operations();
-    }
-
-    fn record_completion(&mut self, begin: u64, end: u64) {
-        self.note_completion(begin, end);
-    }
-
-    fn end(&mut self) -> Operations {
-        self.recorded_operations()
-    }
+    shared_methods!();
 
     fn written_bytes(&self, request: &FlashIo) -> u64 {
         let sectors = if request.op() == FlashOp::Write { request.ppas().len() } else { 0 };
         sectors as u64 * u64::from(self.geometry().sector_bytes)
     }
 
-    fn erases(&self) -> Vec<u32> {
-        OpenChannelDevice::erases(self)
-    }
-
-    fn erased_blocks(&self) -> Vec<u32> {
-        OpenChannelDevice::erased_blocks(self)
-    }
-
     fn valid_pages(&self) -> Option<Vec<Option<u16>>> {
         None // Only the host knows which data is valid.
-    }
-
-    fn shape(&self) -> [u32; 4] {
-        OpenChannelDevice::shape(self)
     }
 
     fn channels_and_clocks(&self) -> [Vec<u32>; 2] {
@@ -287,7 +272,7 @@ pub(crate) fn write(
     let empty = Inside::new();
     let inside = inside.unwrap_or(&empty);
     py.detach(|| uflip_store::write_inside(inside, Path::new(path), about_json))
-        .map_err(|error| raise_to_user(&error))
+        .map_err(raise_to_user)
 }
 
 /// A device with a recorder.

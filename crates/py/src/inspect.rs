@@ -12,7 +12,7 @@ use uflip_engine::{PatternSpec, ResolvedState, StateSpec, StateTotals};
 use uflip_host::{Data, DriveQuery};
 
 use crate::background::interruptible;
-use crate::error::raise;
+use crate::conversion::{json, raise};
 
 /// Check that `text` names a durability.
 #[pyfunction]
@@ -36,7 +36,7 @@ pub fn registry_json() -> String {
 /// Return the location functions of patterns, as JSON: name, properties and parameters of each.
 #[pyfunction]
 pub fn locations_json() -> String {
-    serde_json::to_string(uflip_engine::LOCATIONS).expect("serializable")
+    json(uflip_engine::LOCATIONS)
 }
 
 /// Return the causes of response times by kind of device, as JSON: column, label, colour and
@@ -56,13 +56,12 @@ pub fn causes_json() -> String {
 /// allowed values and meaning.
 #[pyfunction]
 pub fn profile_keys_json(interface: &str) -> String {
-    serde_json::to_string(uflip_sim::key_tables(interface)).expect("serializable")
+    json(uflip_sim::key_tables(interface))
 }
 
 #[pyfunction]
 pub fn inspect_file(py: Python<'_>, path: String, buffered: bool) -> PyResult<String> {
-    let info = interruptible(py, move |_| uflip_host::inspect_file(&path, buffered))?;
-    Ok(serde_json::to_string(&info).expect("serializable"))
+    interruptible(py, move |_| uflip_host::inspect_file(&path, buffered)).map(json)
 }
 
 #[pyfunction]
@@ -72,30 +71,25 @@ pub fn inspect_sim(
     source: &str,
     overrides_json: &str,
 ) -> PyResult<String> {
-    let profile = uflip_sim::Profile::parse(profile_toml, source, overrides_json)
-        .map_err(|error| raise(&error))?;
+    let profile = uflip_sim::Profile::parse(profile_toml, source, overrides_json).map_err(raise)?;
     let info = uflip_sim::SimDevice::inspect(name, &profile);
-    Ok(serde_json::to_string(&info).expect("serializable"))
+    Ok(json(info))
 }
 
 #[pyfunction]
 #[pyo3(signature = (path, interface=None))]
 pub fn inspect_snapshot(path: &str, interface: Option<&str>) -> PyResult<String> {
-    let info = uflip_sim::inspect_snapshot(Path::new(path), interface);
-    let info = info.map_err(|error| raise(&error))?;
-    Ok(serde_json::to_string(&info).expect("serializable"))
+    uflip_sim::inspect_snapshot(Path::new(path), interface).map(json).map_err(raise)
 }
 
 #[pyfunction]
 pub fn inspect_block(py: Python<'_>, path: String) -> PyResult<String> {
-    let info = interruptible(py, move |_| uflip_host::inspect_block(&path))?;
-    Ok(serde_json::to_string(&info).expect("serializable"))
+    interruptible(py, move |_| uflip_host::inspect_block(&path)).map(json)
 }
 
 #[pyfunction]
 pub fn inspect_nvme(py: Python<'_>, path: String) -> PyResult<String> {
-    let info = interruptible(py, move |_| uflip_host::inspect_nvme(&path))?;
-    Ok(serde_json::to_string(&info).expect("serializable"))
+    interruptible(py, move |_| uflip_host::inspect_nvme(&path)).map(json)
 }
 
 #[pyfunction]
@@ -115,21 +109,18 @@ pub fn check_polled(py: Python<'_>, path: String, buffered: bool) -> PyResult<()
 
 #[pyfunction]
 pub fn report_block(py: Python<'_>, path: String) -> PyResult<String> {
-    let report = interruptible(py, move |_| uflip_host::report_block(&path))?;
-    Ok(report_json(&report))
+    interruptible(py, move |_| uflip_host::report_block(&path)).map(report_json)
 }
 
 /// Return the properties of each block device, and its report (JSON).
 #[pyfunction]
 pub fn known_blocks(py: Python<'_>, paths: Vec<String>) -> PyResult<Vec<(String, String)>> {
     let reports = interruptible(py, move |_| Ok(uflip_host::report_blocks(&paths)))?.into_iter();
-    let documents = reports.map(|(info, report)| {
-        (serde_json::to_string(&info).expect("serializable"), report_json(&report))
-    });
+    let documents = reports.map(|(info, report)| (json(info), report_json(report)));
     Ok(documents.collect())
 }
 
-fn report_json(report: &uflip_host::BlockReport) -> String {
+fn report_json(report: uflip_host::BlockReport) -> String {
     let holds: Vec<_> = report.signatures.iter().map(|signature| &signature.name).collect();
     serde_json::json!({
         "in_use": uflip_host::format_uses(&report.uses),
@@ -182,7 +173,7 @@ pub fn resolve_pattern(
     let resolved = PatternSpec::parse(spec_json)
         .and_then(|spec| spec.resolve(Bytes(capacity_bytes), Bytes(sector_bytes)))
         .and_then(|resolved| resolved.check_on(kind).map(|()| resolved))
-        .map_err(|error| raise(&error))?;
+        .map_err(raise)?;
     let mut canonical = resolved.canonical;
     canonical["totals"] = serde_json::to_value(resolved.totals).unwrap_or(Value::Null);
     Ok(canonical.to_string())
@@ -214,37 +205,35 @@ pub fn read_quantity(thing: &str, text: &str) -> PyResult<i128> {
     let quantity = quantities.into_iter().find(|quantity| quantity.name() == thing);
     let quantity =
         quantity.ok_or_else(|| Error::unknown("quantity", thing, &quantities.map(Quantity::name)));
-    quantity.and_then(|quantity| quantity.read(text)).map_err(|error| raise(&error))
+    quantity.and_then(|quantity| quantity.read(text)).map_err(raise)
 }
 
 /// Return all faults of a profile, as JSON: line, key, got, allowed.
 #[pyfunction]
 pub fn profile_faults(profile_toml: &str, source: &str) -> PyResult<String> {
-    let faults = uflip_sim::profile_faults(profile_toml, source).map_err(|error| raise(&error))?;
-    Ok(serde_json::to_string(&faults).expect("serializable"))
+    uflip_sim::profile_faults(profile_toml, source).map(json).map_err(raise)
 }
 
 /// Return the interface of a profile: `block` or `open_channel`.
 #[pyfunction]
 pub fn profile_interface(profile_toml: &str, source: &str) -> PyResult<&'static str> {
-    uflip_sim::interface_of(profile_toml, source).map_err(|error| raise(&error))
+    uflip_sim::interface_of(profile_toml, source).map_err(raise)
 }
 
 /// Convert TOML of plain values to JSON.
 #[pyfunction]
 pub fn toml_to_json(text: &str) -> PyResult<String> {
-    uflip_sim::toml_to_json(text).map_err(|error| raise(&error))
+    uflip_sim::toml_to_json(text).map_err(raise)
 }
 
 /// Return the source of each constant of a profile, as JSON: key → kind, detail, values.
 #[pyfunction]
 pub fn profile_sources(profile_toml: &str, source: &str) -> PyResult<String> {
-    let sources = uflip_sim::sources(profile_toml, source).map_err(|error| raise(&error))?;
-    Ok(serde_json::to_string(&sources).expect("serializable"))
+    uflip_sim::sources(profile_toml, source).map(json).map_err(raise)
 }
 
 pub(crate) fn read_durability(text: &str) -> PyResult<Durability> {
-    text.parse().map_err(|error| raise(&error))
+    text.parse().map_err(raise)
 }
 
 /// Resolve a state and count its writes, which takes seconds for a large device.
@@ -254,7 +243,7 @@ pub(crate) fn counted_state(
     capacity: Bytes,
     sector: Bytes,
 ) -> PyResult<(ResolvedState, StateTotals)> {
-    let spec = StateSpec::parse(json).map_err(|error| raise(&error))?;
+    let spec = StateSpec::parse(json).map_err(raise)?;
     interruptible(py, move |stop| {
         let state = spec.resolve(capacity, sector)?;
         Ok((state, state.totals(stop)?))

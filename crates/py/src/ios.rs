@@ -14,7 +14,7 @@ use uflip_foreign::{Fit, Fitted, MeasuredRun, Placement, ReadOptions, RecordedTr
 use uflip_store::{Spool, StoredTrace};
 
 use crate::columns::Column;
-use crate::error::raise;
+use crate::conversion::raise;
 use crate::trace::PyTrace;
 
 /// The I/Os of a block of a spooled trace.
@@ -104,9 +104,8 @@ impl Recording {
             })?;
             into_trace(run)
         });
-        let (trace, about) = run.map_err(|error| raise(&error))?;
-        let (trace, metadata) = (Arc::new(trace), String::new());
-        Ok((PyTrace { trace, metadata, counters: None, inside: None, verified: None }, about))
+        let (trace, about) = run.map_err(raise)?;
+        Ok((PyTrace::new(trace, None), about))
     }
 
     fn without_trims(&self) -> Recording {
@@ -128,8 +127,7 @@ impl Recording {
             let placement = Placement { rule: Fit::by_name(how)?, scale_ppm, offset };
             uflip_foreign::fit(&self.recorded, (capacity_bytes, sector_bytes), placement, speed_ppm)
         });
-        let Fitted { list, widened, moved, split, sorted } =
-            fitted.map_err(|error| raise(&error))?;
+        let Fitted { list, widened, moved, split, sorted } = fitted.map_err(raise)?;
         Ok(Ios { list: Arc::new(list), widened, moved, split, sorted })
     }
 }
@@ -181,8 +179,7 @@ pub fn read_recording(
     limit: Option<usize>,
 ) -> PyResult<Recording> {
     let options = ReadOptions { format: kind, columns, unit, limit };
-    let recorded = py.detach(|| read_any(&paths, &options));
-    recorded.map(|recorded| Recording { recorded }).map_err(|error| raise(&error))
+    py.detach(|| read_any(&paths, &options)).map(|recorded| Recording { recorded }).map_err(raise)
 }
 
 fn read_any(paths: &[PathBuf], options: &ReadOptions) -> Result<RecordedTrace> {
@@ -210,7 +207,7 @@ pub fn recognised_format(py: Python<'_>, path: PathBuf) -> PyResult<Option<&'sta
     if begins_as_parquet(&path) {
         return Ok(Some(UFLIP_FORMAT));
     }
-    py.detach(|| uflip_foreign::recognised_format(&path)).map_err(|error| raise(&error))
+    py.detach(|| uflip_foreign::recognised_format(&path)).map_err(raise)
 }
 
 /// Read one column of a table as response times: float64 values [ns], and their properties (JSON).
@@ -223,7 +220,7 @@ pub fn read_series(
     unit: Option<String>,
 ) -> PyResult<(Column, String)> {
     let read = py.detach(|| uflip_foreign::read_series(&path, column.as_deref(), unit.as_deref()));
-    let series = read.map_err(|error| raise(&error))?;
+    let series = read.map_err(raise)?;
     let comma = "numbers have a decimal comma";
     let notes: Vec<&str> = series.has_decimal_comma.then_some(comma).into_iter().collect();
     let about = serde_json::json!({
@@ -247,7 +244,7 @@ pub fn read_rates<'py>(
     py: Python<'py>,
     path: PathBuf,
 ) -> PyResult<Option<(Vec<Bound<'py, PyBytes>>, String)>> {
-    let log = py.detach(|| uflip_foreign::read_rates(&path)).map_err(|error| raise(&error))?;
+    let log = py.detach(|| uflip_foreign::read_rates(&path)).map_err(raise)?;
     let Some(log) = log else { return Ok(None) };
     let columns = [
         &log.time_ms,
@@ -279,8 +276,7 @@ pub fn unit_of_name(name: &str) -> Option<u64> {
 /// Read a column of whole numbers.
 #[pyfunction]
 pub fn read_numbers(py: Python<'_>, path: PathBuf, column: &str) -> PyResult<Column> {
-    let numbers = py.detach(|| uflip_foreign::read_numbers(&path, column));
-    let numbers = numbers.map_err(|error| raise(&error))?;
+    let numbers = py.detach(|| uflip_foreign::read_numbers(&path, column)).map_err(raise)?;
     Ok(Column::of_floats(numbers.iter().map(|number| *number as f64).collect()))
 }
 

@@ -8,8 +8,8 @@ mod analysis;
 mod any_device;
 mod background;
 mod columns;
+mod conversion;
 mod device;
-mod error;
 mod flash;
 mod inside;
 mod inspect;
@@ -29,9 +29,9 @@ mod _native {
     #[pymodule_export]
     use crate::columns::Column;
     #[pymodule_export]
-    use crate::device::PyDevice;
+    use crate::conversion::NativeError;
     #[pymodule_export]
-    use crate::error::NativeError;
+    use crate::device::PyDevice;
     #[pymodule_export]
     use crate::flash::{FlashDevice, PyFlashTrace, inspect_flash, read_flash_trace};
     #[pymodule_export]

@@ -9,12 +9,12 @@ use pyo3::prelude::*;
 use uflip_core::{Bytes, Error, Result};
 use uflip_engine::Control;
 use uflip_host::DataOptions;
-use uflip_serve::{Endpoints, Export, ExportData, Model, Paced, RequestRecorder, Slowdown};
+use uflip_serve::{Endpoints, Export, ExportData, Model, PacedDevice, RequestRecorder, Slowdown};
 
 use crate::any_device::AnyDevice;
 use crate::background::{BackgroundJob, Handle};
+use crate::conversion::raise;
 use crate::device::{AnySlot, PyDevice};
-use crate::error::raise;
 
 /// A listening socket, until it is passed to `serve` or released.
 #[pyclass(name = "Listener", frozen)]
@@ -26,7 +26,7 @@ pub struct PyListener {
 
 impl PyListener {
     fn new(listener: Result<uflip_serve::Listener>) -> PyResult<PyListener> {
-        let listener = listener.map_err(|error| raise(&error))?;
+        let listener = listener.map_err(raise)?;
         let (address, is_unix) = (listener.address().to_owned(), listener.is_unix());
         Ok(PyListener { listener: Mutex::new(Some(listener)), address, is_unix })
     }
@@ -80,7 +80,7 @@ pub fn check_data_file(
     destroy: Option<&str>,
 ) -> PyResult<()> {
     let options = DataOptions { size: Bytes(size_bytes), read_only, destroy };
-    py.detach(|| uflip_host::check_data_file(&path, options)).map_err(|error| raise(&error))
+    py.detach(|| uflip_host::check_data_file(&path, options)).map_err(raise)
 }
 
 /// Serve devices, given as (device, name, data file or None, read-only, `--destroy` text), until
@@ -98,18 +98,18 @@ pub fn serve(
     let prepared = exports.iter().map(|(device, name, data, read_only, destroy)| {
         prepare_export(device, name, data.as_deref(), *read_only, destroy.as_deref())
     });
-    let devices = prepared.collect::<Result<Vec<_>>>().map_err(|error| raise(&error))?;
+    let devices = prepared.collect::<Result<Vec<_>>>().map_err(raise)?;
     let names = exports.iter().map(|(_, name, ..)| name.clone()).collect();
     let recorder = record.map(|path| RequestRecorder::start(&path, names)).transpose();
     let endpoints = Endpoints {
         clients: listeners.iter().filter_map(|listener| listener.take_socket()).collect(),
         statistics: statistics.and_then(|listener| listener.take_socket()),
-        recorder: recorder.map_err(|error| raise(&error))?,
+        recorder: recorder.map_err(raise)?,
     };
     let slowdown = Slowdown(slowdown_permille);
     let work = move |control: &Control| run_server(endpoints, devices, slowdown, control);
     Ok(BackgroundJob::make(Control::new(1), 1, None, work).handle(|py, (document, recorded)| {
-        let recording_error = recorded.err().map(|error| raise(&error).into_value(py));
+        let recording_error = recorded.err().map(|error| raise(error).into_value(py));
         (document, recording_error).into_py_any(py)
     }))
 }
@@ -151,7 +151,7 @@ fn run_server(
     let mut slots = Vec::new();
     let mut devices = Vec::new();
     for (slot, export, data) in prepared {
-        let paced = Paced::new(model(slot.take()?)?, slowdown);
+        let paced = PacedDevice::new(model(slot.take()?)?, slowdown);
         devices.push(uflip_serve::ExportedDevice { export, data, paced });
         slots.push(slot);
     }

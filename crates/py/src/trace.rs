@@ -9,7 +9,7 @@ use uflip_core::Counters;
 use uflip_store::{ColumnData, Inside, StoredTrace};
 
 use crate::columns::Column;
-use crate::error::{raise, raise_to_user};
+use crate::conversion::{raise, raise_to_user};
 use crate::inside;
 
 /// Every I/O of one run.
@@ -22,6 +22,14 @@ pub struct PyTrace {
     pub(crate) inside: Option<Inside>,
     /// The number of sectors that were compared, if the run was verified.
     pub(crate) verified: Option<u64>,
+}
+
+impl PyTrace {
+    /// Create the trace of a new run, without what only some runs have.
+    pub(crate) fn new(trace: StoredTrace, counters: Option<Counters>) -> PyTrace {
+        let (trace, metadata) = (Arc::new(trace), String::new());
+        PyTrace { trace, metadata, counters, inside: None, verified: None }
+    }
 }
 
 #[pymethods]
@@ -155,8 +163,7 @@ impl PyTrace {
         let number = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
         let stop = stop.map_or(self.trace.len(), number);
         let start = number(start);
-        py.detach(|| Column::new(&self.trace, name, start, stop))
-            .map_err(|error| raise_to_user(&error))
+        py.detach(|| Column::new(&self.trace, name, start, stop)).map_err(raise_to_user)
     }
 
     /// Bytes read by the host, including the start-up.
@@ -201,7 +208,7 @@ impl PyTrace {
 
     /// Return the time from the first submission to the last completion [ns].
     fn elapsed_ns(&self, py: Python<'_>) -> PyResult<u64> {
-        py.detach(|| self.trace.elapsed_ns()).map_err(|error| raise_to_user(&error))
+        py.detach(|| self.trace.elapsed_ns()).map_err(raise_to_user)
     }
 
     /// Write submissions, response times and causes to a new file, and sync it.
@@ -214,7 +221,7 @@ impl PyTrace {
     ///     The metadata to store with it.
     fn write_parquet(&self, py: Python<'_>, path: &str, metadata_json: &str) -> PyResult<()> {
         py.detach(|| uflip_store::write_trace(&self.trace, Path::new(path), metadata_json))
-            .map_err(|error| raise_to_user(&error))
+            .map_err(raise_to_user)
     }
 
     /// Return whether the inside of the device was recorded.
@@ -253,7 +260,7 @@ impl PyTrace {
         columns: Vec<String>,
     ) -> PyResult<()> {
         py.detach(|| uflip_store::append_csv(&self.trace, Path::new(path), prefix, &columns))
-            .map_err(|error| raise_to_user(&error))
+            .map_err(raise_to_user)
     }
 
     /// Write columns to a new Parquet file for other programs, and sync it: modes are words.
@@ -275,7 +282,7 @@ impl PyTrace {
     ) -> PyResult<()> {
         let path = Path::new(path);
         py.detach(|| uflip_store::write_table(&self.trace, path, constants_json, &columns))
-            .map_err(|error| raise_to_user(&error))
+            .map_err(raise_to_user)
     }
 }
 
@@ -287,9 +294,9 @@ pub fn read_trace(
     path: &str,
     expected: Option<(u64, String)>,
 ) -> PyResult<PyTrace> {
-    let read = py.detach(|| uflip_store::read_trace(Path::new(path), expected.as_ref()));
-    let (trace, metadata) = read.map_err(|error| raise(&error))?;
-    Ok(PyTrace { trace: Arc::new(trace), metadata, counters: None, inside: None, verified: None })
+    let (trace, metadata) =
+        py.detach(|| uflip_store::read_trace(Path::new(path), expected.as_ref())).map_err(raise)?;
+    Ok(PyTrace { metadata, ..PyTrace::new(trace, None) })
 }
 
 /// Return the columns and metadata of a file of `write_inside`.
@@ -300,8 +307,9 @@ pub fn read_inside(
     path: &str,
     expected: Option<(u64, String)>,
 ) -> PyResult<(Vec<(String, Column)>, String)> {
-    let read = py.detach(|| uflip_store::read_inside(Path::new(path), expected.as_ref()));
-    let (columns, about) = read.map_err(|error| raise(&error))?;
+    let (columns, about) = py
+        .detach(|| uflip_store::read_inside(Path::new(path), expected.as_ref()))
+        .map_err(raise)?;
     let columns = columns
         .into_iter()
         .map(|(name, values)| (name, Column::owned(ColumnData::U64(values.into()))));

@@ -51,9 +51,6 @@ impl ReadBack for NbdData<'_> {
 
 impl Verification {
     /// Prepare the verification of a run of `pattern` on `device`.
-    ///
-    /// # Errors
-    /// A pattern or a device that cannot be verified.
     pub(crate) fn begin(device: &AnyDevice, pattern: &Resolved) -> Result<Verification> {
         let written = WrittenUnits::of_pattern(pattern)?;
         match device {
@@ -71,9 +68,6 @@ impl Verification {
     }
 
     /// Compare; return the number of sectors of 512 bytes.
-    ///
-    /// # Errors
-    /// A sector differs; any error of the device.
     pub(crate) fn compare(self, device: &mut AnyDevice, control: &Control) -> Result<u64> {
         match (self, device) {
             (Verification::Data(written), AnyDevice::Direct(device)) => {
