@@ -424,6 +424,8 @@ impl Hasher for PageHasher {
 
 #[cfg(test)]
 mod tests {
+    use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+
     use super::*;
 
     const ALL: Sectors = 0xff;
@@ -514,6 +516,58 @@ mod tests {
         assert_eq!(cache.volatile(), 1, "its slot is free when it is on flash");
         cache.flushed(Lpn(1), 0);
         assert_eq!(cache.volatile(), 0);
+    }
+
+    /// Return the share of `writes` to pages with these weights that a full cache absorbs.
+    fn absorbed_share(weights: &[f64], capacity: usize, writes: u32) -> f64 {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+        let sums: Vec<f64> = weights
+            .iter()
+            .scan(0.0, |sum, weight| {
+                *sum += weight;
+                Some(*sum)
+            })
+            .collect();
+        let mut cache = WriteCache::new(capacity, 8, FlushPolicy::WhenNeeded, 1);
+        let mut before = 0;
+        for number in 0..2 * writes {
+            if number == writes {
+                before = cache.absorbed;
+            }
+            let drawn = uniform(&mut rng, 1 << 53) as f64 / (1u64 << 53) as f64;
+            let page = sums.partition_point(|sum| *sum <= drawn * sums[sums.len() - 1]) as u32;
+            if !offer(&mut cache, page, ALL) {
+                let Flushed { page, epoch, .. } = cache.next_flush().expect("the cache is full");
+                cache.flushed(page, epoch);
+                cache.admit().expect("a slot is free");
+            }
+        }
+        (cache.absorbed - before) as f64 / f64::from(writes)
+    }
+
+    /// All pages equally likely: B of N. Under Zipf's law the share is Σ p h with h = p T / (1 + p T), where T
+    /// makes Σ h = B: a FIFO cache hits like one with random replacement (Gelenbe 1973), and T is the
+    /// characteristic time (Martina, Garetto & Leonardi 2014).
+    #[test]
+    fn rewrites_are_absorbed_as_in_theory() {
+        let (pages, capacity) = (1_000, 100);
+        for theta in [0.0, 0.6, 1.0] {
+            let weights: Vec<f64> = (1..=pages).map(|rank| f64::from(rank).powf(-theta)).collect();
+            let sum: f64 = weights.iter().sum();
+            let held = |time: f64| weights.iter().map(move |weight| weight / sum * time);
+            let held = |time: f64| held(time).map(|expected| expected / (1.0 + expected));
+            let (mut low, mut high) = (0.0f64, 1e9f64);
+            for _ in 0..200 {
+                let time = low.midpoint(high);
+                if held(time).sum::<f64>() < capacity as f64 { low = time } else { high = time }
+            }
+            let each = weights.iter().zip(held(low));
+            let expected: f64 = each.map(|(weight, held)| weight / sum * held).sum();
+            let absorbed = absorbed_share(&weights, capacity, 200_000);
+            println!("theta {theta}: {absorbed:.4} absorbed, {expected:.4} in theory");
+            assert!((absorbed - expected).abs() < 0.005, "{absorbed} against {expected}");
+            assert!(theta > 0.0 || (expected - 0.1).abs() < 1e-6);
+        }
     }
 
     #[test]

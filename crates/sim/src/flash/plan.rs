@@ -43,7 +43,7 @@ pub(crate) enum Cmd {
     },
     /// Move pages of a unit to their offsets in another, in order, each like [`Cmd::Copy`].
     CopyRow(RowIdx),
-    /// Move pages one after the other, reading ahead.
+    /// Move pages one after the other, reading ahead. A page without a source is the parity of those before it.
     CopyStream(PlanSpan),
     /// Erase a block; a worn one takes `extra_ns` longer than a new one.
     Erase {
@@ -69,13 +69,16 @@ pub(crate) enum Cmd {
     /// Like a barrier, and also waits for all programs requested before, if the content of the flash is
     /// tracked.
     Settle,
+    /// Program the parity of pages that lie on other dies. It begins together with the host's page before it,
+    /// and nothing waits for it.
+    Parity(PageAddress),
 }
 
 impl Cmd {
     /// Return whether it serves the host, and not the firmware.
     #[inline]
     pub(crate) fn is_of_host(&self) -> bool {
-        matches!(self, Cmd::Read(_) | Cmd::Program { .. })
+        matches!(self, Cmd::Read(_) | Cmd::Program { .. } | Cmd::Parity(_))
     }
 }
 
@@ -211,6 +214,11 @@ impl FlashPlan {
         self.set_host_command(Cmd::Program { to, merge_from });
     }
 
+    /// Program the parity of preceding pages at `to`.
+    pub(crate) fn parity(&mut self, to: PageAddress) {
+        self.set_host_command(Cmd::Parity(to));
+    }
+
     /// Move the page `from` to `to`.
     #[inline]
     pub(crate) fn copy(&mut self, from: PageAddress, to: PageAddress) {
@@ -242,15 +250,8 @@ impl FlashPlan {
         self.merge(Cmd::CopyRow(RowIdx(self.rows.len() as u32 - 1)));
     }
 
-    /// [`FlashPlan::copy`] several pages, each from its first address to its second, as one stream.
-    pub(crate) fn copy_stream(&mut self, pages: &[(PageAddress, PageAddress)]) {
-        let moves = pages.iter().map(|(from, to)| Move { from: Some(*from), to: *to });
-        let stream = self.store_moves(moves);
-        self.merge(Cmd::CopyStream(stream));
-    }
-
-    /// Like [`FlashPlan::copy_stream`], with pages in the form of a plan.
-    pub(crate) fn copy_stream_of(&mut self, pages: &[Move]) {
+    /// [`FlashPlan::copy`] several pages as one stream; those without a source hold parity.
+    pub(crate) fn copy_stream(&mut self, pages: &[Move]) {
         let stream = self.store_moves(pages.iter().copied());
         self.merge(Cmd::CopyStream(stream));
     }
@@ -358,6 +359,7 @@ impl FlashPlan {
         for command in self.commands() {
             match *command {
                 Cmd::Read(at)
+                | Cmd::Parity(at)
                 | Cmd::LoadMap(at)
                 | Cmd::ProgramMap(at)
                 | Cmd::FailedRead(at)

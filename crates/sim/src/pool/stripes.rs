@@ -3,6 +3,10 @@
 //! ```text
 //! stripe 0: block 0 of planes 0 … w − 1       page i of a stripe: plane i mod w of it, then in order
 //! stripe 1: block 1 of the same planes        stripes of the next planes follow those of these planes
+//!
+//! with parity, w = 4      plane 0   1   2   3
+//! row 0                         P   0   1   2      the last page of a row is the parity of the others;
+//! row 1                         5   P   3   4      each row begins one plane later than the row before
 //! ```
 
 use crate::collections::bits;
@@ -15,6 +19,15 @@ pub(crate) enum StripeContent {
     Nothing,
     Data,
     Map,
+    /// Data of other stripes that collection moved.
+    Relocated,
+}
+
+impl StripeContent {
+    /// Return whether a stripe of it can be collected for `content`.
+    fn is_collected_for(self, content: StripeContent) -> bool {
+        self == content || (self, content) == (StripeContent::Relocated, StripeContent::Data)
+    }
 }
 
 /// All stripes of a device, and the valid pages in them.
@@ -31,9 +44,12 @@ pub(crate) struct Stripes {
     valid: Vec<u64>,
     /// Erased stripes, the one erased longest ago first.
     free: FreePool,
-    /// The stripes being filled, with data and with the map.
+    /// The stripes being filled, with data of the host, the map, and moved data.
     data: OpenStripe,
     map: OpenStripe,
+    relocated: OpenStripe,
+    /// The last page of each row of a stripe of data is parity.
+    parity: bool,
 }
 
 /// A stripe that is being filled.
@@ -47,8 +63,9 @@ struct OpenStripe {
 }
 
 impl Stripes {
-    /// Create erased stripes over `width` planes each, which divides the number of planes.
-    pub(crate) fn new(geometry: Geometry, width: u32) -> Stripes {
+    /// Create erased stripes over `width` planes each, which divides the number of planes. `parity`: the last
+    /// page of each row of data is parity.
+    pub(crate) fn new(geometry: Geometry, width: u32, parity: bool) -> Stripes {
         let stripes = Stripes::count(&geometry, width);
         let none = OpenStripe { stripe: None, next: 0, stripes: 0 };
         Stripes {
@@ -61,6 +78,8 @@ impl Stripes {
             free: FreePool::full(1, stripes),
             data: none,
             map: none,
+            relocated: none,
+            parity,
         }
     }
 
@@ -86,31 +105,44 @@ impl Stripes {
 
     /// Return the number of stripes with this content.
     pub(crate) fn stripes_with(&self, content: StripeContent) -> u32 {
-        if content == StripeContent::Data { self.data.stripes } else { self.map.stripes }
+        self.open_stripe(content).stripes
     }
 
-    fn open_stripe(&mut self, content: StripeContent) -> &mut OpenStripe {
-        if content == StripeContent::Data { &mut self.data } else { &mut self.map }
+    #[inline]
+    fn open_stripe(&self, content: StripeContent) -> &OpenStripe {
+        match content {
+            StripeContent::Data => &self.data,
+            StripeContent::Relocated => &self.relocated,
+            StripeContent::Map | StripeContent::Nothing => &self.map,
+        }
+    }
+
+    #[inline]
+    fn open_stripe_mut(&mut self, content: StripeContent) -> &mut OpenStripe {
+        match content {
+            StripeContent::Data => &mut self.data,
+            StripeContent::Relocated => &mut self.relocated,
+            StripeContent::Map | StripeContent::Nothing => &mut self.map,
+        }
     }
 
     /// Return whether the next page needs another stripe.
     #[inline]
     pub(crate) fn is_filled(&self, content: StripeContent) -> bool {
-        let open_stripe = if content == StripeContent::Data { &self.data } else { &self.map };
+        let open_stripe = self.open_stripe(content);
         open_stripe.stripe.is_none() || open_stripe.next == self.pages
     }
 
     /// Return the pages left in the stripe that is being filled with this content.
     pub(crate) fn pages_left(&self, content: StripeContent) -> usize {
-        let open_stripe = if content == StripeContent::Data { &self.data } else { &self.map };
-        (self.pages - open_stripe.next) as usize
+        (self.pages - self.open_stripe(content).next) as usize
     }
 
     /// Open an erased stripe for this content.
     pub(crate) fn open(&mut self, content: StripeContent) {
         let stripe = self.free.take(0).expect("a valid profile leaves an erased stripe");
         self.contents[stripe as usize] = content;
-        let open_stripe = self.open_stripe(content);
+        let open_stripe = self.open_stripe_mut(content);
         (open_stripe.stripe, open_stripe.next) = (Some(stripe), 0);
         open_stripe.stripes += 1;
     }
@@ -118,13 +150,28 @@ impl Stripes {
     /// Allocate the next page of the open stripe; it counts as valid.
     #[inline]
     pub(crate) fn take_page(&mut self, content: StripeContent) -> PageAddress {
-        let open_stripe = self.open_stripe(content);
-        let (stripe, offset) = (open_stripe.stripe.expect("a stripe is open"), open_stripe.next);
-        open_stripe.next += 1;
-        let address = self.address_of(stripe, offset);
+        let address = self.next_address(content);
+        let stripe = self.stripe_of(address);
         bits::insert(&mut self.valid, address.page.0 as usize);
         self.counts[stripe as usize] += 1;
         address
+    }
+
+    /// Allocate the page for the parity of a row of data that the last page filled, if there is one.
+    #[inline]
+    pub(crate) fn take_parity(&mut self, content: StripeContent) -> Option<PageAddress> {
+        let is_due = self.parity
+            && content != StripeContent::Map
+            && self.open_stripe(content).next % self.width == self.width - 1;
+        is_due.then(|| self.next_address(content))
+    }
+
+    #[inline]
+    fn next_address(&mut self, content: StripeContent) -> PageAddress {
+        let open_stripe = self.open_stripe_mut(content);
+        let (stripe, offset) = (open_stripe.stripe.expect("a stripe is open"), open_stripe.next);
+        open_stripe.next += 1;
+        self.address_of(stripe, offset)
     }
 
     /// Mark the page at `at` as invalid.
@@ -137,10 +184,10 @@ impl Stripes {
 
     /// Return the full stripe with the fewest valid pages.
     pub(crate) fn emptiest(&self, content: StripeContent) -> Option<u32> {
-        let open = if content == StripeContent::Data { self.data.stripe } else { self.map.stripe };
         let of_kind = self.contents.iter().zip(&self.counts).zip(0u32..);
         let full = of_kind.filter(|((stripe_content, _), stripe)| {
-            **stripe_content == content && Some(*stripe) != open
+            stripe_content.is_collected_for(content)
+                && Some(*stripe) != self.open_stripe(**stripe_content).stripe
         });
         full.min_by_key(|((_, count), _)| **count).map(|(_, stripe)| stripe)
     }
@@ -163,7 +210,7 @@ impl Stripes {
     pub(crate) fn release(&mut self, stripe: u32) {
         let content =
             std::mem::replace(&mut self.contents[stripe as usize], StripeContent::Nothing);
-        self.open_stripe(content).stripes -= 1;
+        self.open_stripe_mut(content).stripes -= 1;
         self.free.put(0, stripe);
     }
 
@@ -171,7 +218,9 @@ impl Stripes {
     fn address_of(&self, stripe: u32, offset: u32) -> PageAddress {
         let shape = self.geometry.shape();
         let (group, block) = (stripe / shape.blocks_per_plane, stripe % shape.blocks_per_plane);
-        let (row, column) = (offset / self.width, offset % self.width);
+        let row = offset / self.width;
+        let shift = if self.parity { row + 1 } else { 0 };
+        let column = (offset + shift) % self.width;
         let plane = group * self.width + column;
         let block = BlockIdx(plane * shape.blocks_per_plane + block);
         let page = Ppn(block.0 * shape.pages_per_block + row);
@@ -189,7 +238,7 @@ impl Stripes {
     pub(crate) fn set_filled(&mut self, stripe: u32, content: StripeContent) {
         self.free.retain(|free| free != stripe);
         self.contents[stripe as usize] = content;
-        self.open_stripe(content).stripes += 1;
+        self.open_stripe_mut(content).stripes += 1;
     }
 
     /// Return the stripe of a page.

@@ -251,6 +251,11 @@ impl PhaseLayout<'_, '_> {
                     self.record(step);
                 }
             }
+            Cmd::Parity(to) => {
+                let (kind, program_ns) = (StepKind::Program, self.site.program_ns(to));
+                let step = self.push_at(kind, Purpose::Metadata, to, program_ns, false);
+                self.record(step);
+            }
             Cmd::Copy { from, to } => self.copy(from, to),
             Cmd::CopySet { from, to, set } => self.copy_set(from, to, plan.words(set)),
             Cmd::CopyRow(row) => plan.row(row).moves().for_each(|(from, to)| self.copy(from, to)),

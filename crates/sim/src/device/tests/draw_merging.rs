@@ -186,9 +186,11 @@ fn stripes(rng: &mut Xoshiro256PlusPlus, shape: DrawnShape, keys: &mut Map<Strin
     };
     let widths: Vec<u64> = (1..=dies).filter(|width| dies.is_multiple_of(*width)).collect();
     set("stripe_dies", json!(widths[below(widths.len() as u64) as usize]));
-    let memory = [1, 2, 3][below(3) as usize];
+    let memory = [0, 1, 2, 3][below(4) as usize];
     set("map_memory_bytes", json!(2048 * memory));
-    set("map_changed_bytes", json!(2048 * (1 + below(memory))));
+    set("map_changed_bytes", json!(2048 * memory.min(1 + below(memory.max(1)))));
+    set("separate_stripes", json!(below(2) == 0));
+    set("stripe_parity", json!(below(2) == 0));
 }
 
 /// Draw banks, units and clusters.

@@ -610,17 +610,18 @@ pub(crate) fn notes_of(plan: &FlashPlan) -> Vec<Note> {
             Cmd::CopyRow(row) => {
                 notes.extend(plan.row(row).moves().map(|(from, to)| copy(from, to)));
             }
-            Cmd::CopyStream(pages) => notes.extend(
-                plan.moves(pages)
-                    .iter()
-                    .map(|moved| copy(moved.from.expect("a moved page has a source"), moved.to)),
-            ),
+            Cmd::CopyStream(pages) => {
+                notes.extend(plan.moves(pages).iter().map(|moved| match moved.from {
+                    Some(from) => copy(from, moved.to),
+                    None => program(moved.to, PageContent::Nothing),
+                }));
+            }
             Cmd::StoreMap(pages) => {
                 notes.extend(
                     plan.moves(pages).iter().map(|moved| program(moved.to, PageContent::Map)),
                 );
             }
-            Cmd::ProgramMap(to) => notes.push(program(to, PageContent::Nothing)),
+            Cmd::ProgramMap(to) | Cmd::Parity(to) => notes.push(program(to, PageContent::Nothing)),
             Cmd::Erase { block, .. } => {
                 notes.push(Note::Erase { logical: Some(block), block, fails: false });
             }

@@ -494,13 +494,16 @@ impl Flash {
             }
             Cmd::CopyStream(pages) => {
                 for Move { from, to } in plan.moves(pages) {
-                    self.relocate(from.expect("a moved page has a source"), *to);
+                    match from {
+                        Some(from) => self.relocate(*from, *to),
+                        None => self.program_metadata(*to),
+                    };
                 }
             }
             Cmd::Erase { block, .. } => {
                 self.erase(block);
             }
-            Cmd::ProgramMap(to) => {
+            Cmd::ProgramMap(to) | Cmd::Parity(to) => {
                 self.program_metadata(to);
             }
             Cmd::LoadMap(from) => self.read_mapping(from),

@@ -118,6 +118,16 @@ impl PlanExecutor<'_> {
                     executor.flash.program_metadata(to)
                 });
             }
+            Cmd::Parity(to) => {
+                self.attempt(to, PageContent::Nothing, |executor, to| {
+                    let programmed = executor.flash.program_metadata(to);
+                    match programmed {
+                        true => executor.executed.parity(to),
+                        false => executor.executed.add_failed_program(to),
+                    }
+                    programmed
+                });
+            }
             Cmd::LoadMap(_) if self.should_stop() => {}
             Cmd::LoadMap(from) => {
                 let from = self.flash.physical_address(from);
@@ -257,15 +267,17 @@ impl PlanExecutor<'_> {
     fn stream(&mut self, pages: &[Move], of_map: bool) {
         let mut moved: Vec<Move> = Vec::with_capacity(pages.len());
         for Move { from, to } in pages {
-            let holds = from
-                .filter(|_| !of_map)
-                .map_or(PageContent::Map, |from| PageContent::Page(from.page));
+            let holds = match from {
+                _ if of_map => PageContent::Map,
+                Some(from) => PageContent::Page(from.page),
+                None => PageContent::Nothing,
+            };
             self.attempt(*to, holds, |executor, to| {
                 let from = from.map(|from| executor.flash.physical_address(from));
-                let programmed = if of_map {
-                    executor.flash.program_mapping(to, from)
-                } else {
-                    executor.flash.relocate(from.expect("a moved page has a source"), to)
+                let programmed = match from {
+                    _ if of_map => executor.flash.program_mapping(to, from),
+                    Some(from) => executor.flash.relocate(from, to),
+                    None => executor.flash.program_metadata(to),
                 };
                 from.into_iter().for_each(|from| executor.record_internal_retries(from));
                 moved.push(Move { from, to });
@@ -283,7 +295,7 @@ impl PlanExecutor<'_> {
         match of_map {
             _ if moved.is_empty() => {}
             true => self.executed.store_map_of(moved),
-            false => self.executed.copy_stream_of(moved),
+            false => self.executed.copy_stream(moved),
         }
         moved.clear();
     }

@@ -142,13 +142,16 @@ impl Shadow {
                 }
                 Cmd::CopyStream(pages) => {
                     for Move { from, to } in plan.moves(pages) {
-                        self.relocate(from.expect("a moved page has a source"), *to);
+                        match from {
+                            Some(from) => self.relocate(*from, *to),
+                            None => self.program_metadata(*to),
+                        };
                     }
                 }
                 Cmd::Erase { block, .. } => {
                     self.erase(block);
                 }
-                Cmd::ProgramMap(to) => {
+                Cmd::ProgramMap(to) | Cmd::Parity(to) => {
                     self.program_metadata(to);
                 }
                 Cmd::LoadMap(from) => {

@@ -4,15 +4,25 @@
 use uflip_core::Counters;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 
-use super::large;
 use super::merging::write_whole;
+use super::{large, plain, steady_for, write_amplification};
 use crate::flash::geometry::{Geometry, Lpn, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
 use crate::ftl::stripe_map::StripesPart;
-use crate::ftl::{Merging, MergingOptions, Tables};
+use crate::ftl::{Merging, MergingOptions, PageMap, PageMapOptions, Tables};
 
-/// Return the counters of `writes` random writes, after `settle` of them and a sequential fill.
+/// Lines over four dies, with the map in memory.
+const LINES: StripesPart = StripesPart {
+    stripe_dies: 4,
+    map_memory_bytes: 0,
+    map_changed_bytes: 0,
+    separate_stripes: None,
+    stripe_parity: None,
+};
+
+/// Return the counters of `writes` random writes, after `settle` of them and a sequential fill; without random
+/// writes those of the fill.
 fn measure_counters(geometry: Geometry, part: &StripesPart, settle: u64, writes: u64) -> Counters {
     let tables = Tables { stripes: Some(part.clone()), ..Tables::default() };
     let options = MergingOptions::with_tables("stripe_map", geometry, tables);
@@ -52,6 +62,7 @@ fn map_page_changes_match_coupon_collector() {
         stripe_dies: 4,
         map_memory_bytes: memory * page,
         map_changed_bytes: changed * page,
+        ..LINES
     };
     // Few enough that only the map's own stripes are collected, whose moves are not counted as map writes.
     let writes = 40_000;
@@ -74,8 +85,8 @@ fn map_page_changes_match_coupon_collector() {
 fn stripe_write_amplification_matches_closed_form() {
     for spare in [0.2, 0.3] {
         let geometry = large(spare, 64);
-        let part =
-            StripesPart { stripe_dies: 4, map_memory_bytes: 1 << 20, map_changed_bytes: 1 << 20 };
+        let memory = 1 << 20;
+        let part = StripesPart { map_memory_bytes: memory, map_changed_bytes: memory, ..LINES };
         let pages = u64::from(geometry.shape().logical_pages);
         let counters = measure_counters(geometry, &part, 4 * pages, 4 * pages);
         let relocated = counters.pages_relocated as f64 / counters.host_pages_written as f64;
@@ -93,4 +104,55 @@ fn stripe_write_amplification_matches_closed_form() {
         );
         assert!((-0.04..0.01).contains(&deviation), "{relocated} against {expected}");
     }
+}
+
+/// Lines hide the dies: a page map over one die whose blocks are the lines moves as many pages.
+#[test]
+fn lines_amplify_like_blocks_of_one_die() {
+    let geometry = large(0.2, 64);
+    let shape = *geometry.shape();
+    let one_die = Geometry::from(Shape {
+        channels: 1,
+        planes: 1,
+        pages_per_block: 4 * shape.pages_per_block,
+        ..shape
+    });
+    let pages = u64::from(shape.logical_pages);
+    for separate in [false, true] {
+        let part = StripesPart { separate_stripes: Some(separate), ..LINES };
+        let lines = write_amplification(&measure_counters(geometry, &part, 4 * pages, 4 * pages));
+        let options = PageMapOptions {
+            reserved_blocks: 1 + usize::from(separate),
+            separate,
+            ..plain(one_die, "greedy", "round_robin")
+        };
+        let draw = |rng: &mut Xoshiro256PlusPlus| uniform(rng, pages);
+        let blocks = write_amplification(&steady_for(9, &mut PageMap::new(options), one_die, draw));
+        println!("separate {separate}: {lines:.3} by lines, {blocks:.3} by blocks");
+        assert!((lines / blocks - 1.0).abs() < 0.01, "{lines} against {blocks}");
+    }
+}
+
+/// Of the n dies of a stripe, n - 1 hold data: sequential writes program n / (n - 1) pages each. Random writes
+/// amplify as if the parity was no flash at all, times the same factor.
+#[test]
+fn parity_takes_one_page_of_each_row() {
+    let geometry = large(0.4, 64);
+    let pages = u64::from(geometry.shape().logical_pages);
+    let part = StripesPart { stripe_parity: Some(true), separate_stripes: Some(true), ..LINES };
+    let sequential = write_amplification(&measure_counters(geometry, &part, 0, 0));
+    assert!((sequential - 4.0 / 3.0).abs() < 0.001, "{sequential}");
+    let random = measure_counters(geometry, &part, 4 * pages, 4 * pages);
+    let data = random.host_pages_written + random.pages_relocated;
+    let rows = random.pages_programmed as f64 / data as f64;
+    assert!((rows - 4.0 / 3.0).abs() < 0.001, "{rows}");
+    assert_eq!(random.metadata_pages_programmed, random.pages_programmed - data);
+    // The same data on three dies without parity.
+    let shape = *geometry.shape();
+    let three = Geometry::from(Shape { channels: 3, planes: 3, ..shape });
+    let without = StripesPart { stripe_dies: 3, stripe_parity: None, ..part };
+    let expected = measure_counters(three, &without, 4 * pages, 4 * pages).pages_relocated;
+    let deviation = random.pages_relocated as f64 / expected as f64 - 1.0;
+    println!("moved with parity, against three dies: {deviation:+.4}");
+    assert!(deviation.abs() < 0.01, "{deviation}");
 }

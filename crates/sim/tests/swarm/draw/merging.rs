@@ -126,9 +126,11 @@ pub(super) fn stripes(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     let page = number("page_bytes");
     let divisors: Vec<u64> = (1..=dies).filter(|width| dies.is_multiple_of(*width)).collect();
     set(overrides, "stripe_dies", draw.choose(&divisors));
-    let memory = draw.choose(&[1, 1, 2, 3, 100]);
+    let memory = draw.choose(&[0, 1, 1, 2, 3, 100]);
     set(overrides, "map_memory_bytes", memory * page);
-    set(overrides, "map_changed_bytes", (1 + draw.below(memory)) * page);
+    set(overrides, "map_changed_bytes", (1 + draw.below(memory.max(1))).min(memory) * page);
+    set(overrides, "separate_stripes", draw.chance(50));
+    set(overrides, "stripe_parity", draw.chance(50));
 }
 
 /// Draw flash that wears out, with additional reserve blocks.

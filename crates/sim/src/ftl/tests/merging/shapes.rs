@@ -90,20 +90,26 @@ prop_compose! {
     /// Small devices of stripes, with the minimum space that they need.
     pub(super) fn stripes()(
         groups in 1u32..4, stripe_dies in 1u32..4, pages_per_block in 1u32..20, entries in 4u32..40,
-        data in 1u32..12, more in 0u32..4, short in 0u32..20, memory in 1u64..12, changed in 1u64..12,
+        data in 1u32..12, more in 0u32..4, short in 0u32..20, memory in 0u64..12, changed in 1u64..12,
+        separate in any::<bool>(), parity in any::<bool>(),
     ) -> (Geometry, StripesPart) {
         let stripe_pages = stripe_dies * pages_per_block;
-        let logical_pages = (data * stripe_pages).saturating_sub(short % stripe_pages).max(1);
+        let parity = parity && stripe_dies > 1;
+        let data_pages = stripe_pages - if parity { pages_per_block } else { 0 };
+        let logical_pages = (data * data_pages).saturating_sub(short % stripe_pages).max(1);
         let map = 4 * logical_pages.div_ceil(entries).div_ceil(stripe_pages) + 1;
+        let map = if memory == 0 { 0 } else { map };
+        let least = data + map + if separate { 5 } else { 3 };
         let page_bytes = 4 * entries;
         let geometry = Geometry::from(Shape {
             channels: 1, planes: groups * stripe_dies,
-            blocks_per_plane: (data + map + 3).div_ceil(groups) + more, pages_per_block,
+            blocks_per_plane: least.div_ceil(groups) + more, pages_per_block,
             metadata_pages: 0, page_bytes, logical_pages,
         });
         let page = u64::from(page_bytes);
         let part = StripesPart {
             stripe_dies, map_memory_bytes: memory * page, map_changed_bytes: changed.min(memory) * page,
+            separate_stripes: Some(separate), stripe_parity: Some(parity),
         };
         (geometry, part)
     }
@@ -158,8 +164,13 @@ pub(super) fn one_for_all() -> (Geometry, Tables) {
         switch_map_pages: 1,
         merge_map_pages: 1,
     };
-    let stripes =
-        StripesPart { stripe_dies: 2, map_memory_bytes: 2 * PAGE, map_changed_bytes: PAGE };
+    let stripes = StripesPart {
+        stripe_dies: 2,
+        map_memory_bytes: 2 * PAGE,
+        map_changed_bytes: PAGE,
+        separate_stripes: None,
+        stripe_parity: None,
+    };
     let part =
         LogPart { log_blocks: 40, superblock_blocks: 4, compat: Compat::None, log_per_die: false };
     let tables = Tables {
