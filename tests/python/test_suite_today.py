@@ -189,14 +189,10 @@ def test_run_fits_device_or_is_skipped_with_reason(
         assert all(skip.reason for skip in fitted.skipped)
 
 
-def test_device_without_queue_skips_depths_above_1() -> None:
-    info = device(64 * GIB, kind="nbd")
-    for experiment in lay_out("queue_depth", info=info):
-        assert [run.value for run in experiment.runs] == [1]
-        assert {skip.value for skip in experiment.skipped} == {2**k for k in range(1, 9)}
-        assert all("of which the device takes 1" in skip.reason for skip in experiment.skipped)
-    (mixed,) = lay_out("read_under_write", info=info)
-    assert not mixed.runs
+def test_export_over_nbd_is_measured_at_every_depth() -> None:
+    for experiment in lay_out("queue_depth", info=device(64 * GIB, kind="nbd")):
+        assert [run.value for run in experiment.runs] == [2**k for k in range(9)]
+        assert not experiment.skipped
 
 
 def test_burst_above_a_quarter_of_device_is_skipped() -> None:
