@@ -488,7 +488,10 @@ fn check(options: &FtlOptions<'_, StripesPart>) -> Result<()> {
     if needed > u64::from(stripes) {
         return Err(Error::usage("The device has too few stripes for its FTL")
             .got(format!("{stripes} stripes, of which the host's data takes {data}"))
-            .allowed(format!("{needed} or more: {map} for the map, {} to collect with", reserve + 1))
+            .allowed(format!(
+                "{needed} or more: {map} for the map, {} to collect with",
+                reserve + 1
+            ))
             .action("raise spare_factor or blocks_per_die, or lower stripe_dies"));
     }
     Ok(())
