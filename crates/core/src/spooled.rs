@@ -101,7 +101,8 @@ impl<T: Copy> MappedFile<T> {
 
 impl<T> Drop for MappedFile<T> {
     fn drop(&mut self) {
-        unmap_bytes(self.start.as_ptr().cast());
+        // SAFETY: the only reference to the mapping ends here.
+        unsafe { unmap_bytes(self.start.as_ptr().cast()) };
     }
 }
 
@@ -158,12 +159,15 @@ pub fn mapped_bytes(start: *const libc::c_void) -> Option<usize> {
     mappings().all.get(&(start as usize)).copied()
 }
 
-/// Release the mapping that begins at `start`, to which no reference exists; false if there is none.
-pub fn unmap_bytes(start: *mut libc::c_void) -> bool {
+/// Release the mapping that begins at `start`; false if there is none.
+///
+/// # Safety
+/// No reference to the mapping exists any more.
+pub unsafe fn unmap_bytes(start: *mut libc::c_void) -> bool {
     let mut mappings = mappings();
     let bytes = mappings.all.remove(&(start as usize));
     if let Some(bytes) = bytes {
-        // SAFETY: one of our mappings, to which no reference exists any more.
+        // SAFETY: one of our mappings, to which the caller has no reference.
         unsafe { libc::munmap(start, bytes) };
     }
     bytes.is_some()

@@ -122,13 +122,15 @@ unsafe extern "C" fn realloc(context: *mut c_void, old: *mut c_void, bytes: usiz
         unsafe {
             std::ptr::copy_nonoverlapping(old.cast::<u8>(), new.cast(), bytes.min(old_bytes))
         };
-        unmap_bytes(old);
+        // SAFETY: numpy gives up the old memory.
+        unsafe { unmap_bytes(old) };
     }
     new
 }
 
 unsafe extern "C" fn free(context: *mut c_void, start: *mut c_void, bytes: usize) {
-    if !unmap_bytes(start) {
+    // SAFETY: numpy gives up the memory.
+    if !unsafe { unmap_bytes(start) } {
         // SAFETY: numpy's own function, with its context and its memory.
         unsafe { (inner(context).free)(inner(context).context, start, bytes) };
     }

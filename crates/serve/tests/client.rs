@@ -39,7 +39,7 @@ impl Server {
     }
 
     fn option_reply(&mut self, kind: u32, data: &[u8]) {
-        let mut reply = 0x3e88_9045_565a9_u64.to_be_bytes().to_vec();
+        let mut reply = 0x0003_e889_0455_65a9_u64.to_be_bytes().to_vec();
         reply.extend(7_u32.to_be_bytes());
         reply.extend(kind.to_be_bytes());
         reply.extend((data.len() as u32).to_be_bytes());
