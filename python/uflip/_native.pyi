@@ -68,6 +68,7 @@ __all__ = [
     "resolve_state",
     "run_length",
     "serve",
+    "set_array_memory",
     "student_quantile",
     "toml_to_json",
     "unit_of_name",
