@@ -51,14 +51,14 @@ fn derived_columns_match_the_pattern() {
 }
 
 #[test]
-fn queue_depth_above_the_device_limit_is_refused_before_any_io() {
-    let pattern = r#"{"kind": "basic", "mode": "read", "location": "random", "queue_depth": 4}"#;
+fn queued_trims_of_a_file_are_refused_before_any_io() {
+    let pattern = r#"{"kind": "basic", "mode": "trim", "location": "random", "queue_depth": 4}"#;
     let pattern = PatternSpec::parse(pattern).unwrap().resolve(Bytes(1 << 30), Bytes(512)).unwrap();
     let mut device = OneServer { fail_after: 0, ..OneServer::new() };
-    device.info.kind = DeviceKind::Nbd;
+    device.info.kind = DeviceKind::File;
     let error = run(&mut device, pattern, &Control::new(1)).unwrap_err();
     assert_eq!(error.kind(), uflip_core::ErrorKind::Usage);
-    assert!(error.to_string().contains("parallel_degree 4"), "{error}");
+    assert!(error.to_string().contains("queue_depth"), "{error}");
 }
 
 #[test]
