@@ -68,7 +68,6 @@ __all__ = [
     "resolve_state",
     "run_length",
     "serve",
-    "set_array_memory",
     "student_quantile",
     "toml_to_json",
     "unit_of_name",
@@ -519,9 +518,6 @@ def digest_files(paths: list[str]) -> list[tuple[int, str, str]]:
 
 def clock_ns() -> float:
     """Return the cost of reading the clock once [ns]."""
-
-def set_array_memory(handler: object | None = None) -> object:
-    """Let a numpy memory handler provide new arrays; None: mapped files. Return the one before."""
 
 def analyse(
     times_ns: NDArray[np.float64], *, confidence: float | None, half_width: float | None

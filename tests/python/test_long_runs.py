@@ -298,32 +298,3 @@ def test_full_disk_ends_a_long_replay_that_can_be_resumed(workdir: Path) -> None
     resumed = uflip("replay", "trace.iolog", "--resume", "r", "-q")
     assert resumed.code == 0, resumed.err
     assert [len(run.trace()) for run in Results.load("r").runs] == [LONG]
-
-
-ARRAYS = """
-import numpy as np
-from uflip.results.columns import mapped_arrays
-def files():
-    return sum("(deleted)" in line for line in open("/proc/self/maps"))
-count = 15_000_000
-with mapped_arrays():
-    with mapped_arrays():
-        up = np.arange(count)
-    down = up[::-1].copy()
-    ordered, order = np.sort(down), np.argsort(down, kind="stable")
-    total = up + down
-    assert (ordered == up).all() and (order == down).all() and (total == count - 1).all()
-    total.resize(count + 1_000_000, refcheck=False)
-    assert total[count - 1] == count - 1 and not total[count:].any()
-    print(files())
-del up, down, ordered, order, total
-large = np.zeros(count)
-print(files())
-"""
-
-
-def test_large_arrays_are_in_files_that_go_with_them() -> None:
-    process = subprocess.run(
-        [sys.executable, "-c", ARRAYS], capture_output=True, text=True, check=True
-    )
-    assert process.stdout.split() == ["5", "0"]

@@ -16,10 +16,10 @@ from uflip.benchmark.run_lengths import MARGIN, adapt_spec, next_length
 from uflip.device.catalogue import inspect_device
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
+from uflip.flash_waits import Writes, is_buffered, writes_of
 from uflip.footprint import written_sequentially
 from uflip.microbench.experiment import PlannedRun
 from uflip.results import Results
-from uflip.results.flash_waits import Writes, is_buffered, writes_of
 from uflip.results.startup_check import (
     StartupInput,
     check_runs,
@@ -422,9 +422,6 @@ def test_response_times_reveal_cached_writes_without_causes() -> None:
 def writes_of_times(times: np.ndarray) -> Writes:
     class Log:
         causes: tuple[str, ...] = ()
-
-        def __len__(self) -> int:
-            return len(times)
 
         def column(self, name: str) -> np.ndarray:
             return times if name == "response_time_ns" else np.zeros(len(times), dtype=np.uint8)

@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "analysis": {"_native", "data", "errors", "extras", "stats", "units"},
     "explain": {
-        "_native", "analysis", "data", "device", "errors", "profiles", "report",
+        "_native", "analysis", "data", "device", "errors", "flash_waits", "profiles", "report",
         "results", "table", "units",
     },
     "units": {"_native", "errors"},
@@ -46,6 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spec": {"data", "errors", "units"},
     "pattern_options": {"benchmark_options", "data", "errors", "options", "spec", "units"},
     "startup": {"data"},
+    "flash_waits": {"_native", "data", "startup"},
     "executors": {"_native", "device", "signals", "errors", "extras"},
     "safe_files": set(),
     "signals": set(),
@@ -70,7 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "results": {
         "_native", "analysis", "arrow_table", "data", "device", "durability",
-        "errors", "footprint", "safe_files", "signals", "spec", "startup", "stats",
+        "errors", "flash_waits", "footprint", "safe_files", "signals", "spec", "startup", "stats",
         "units",
     },
     "report": {
@@ -107,7 +108,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "benchmark": {
         "_native", "analysis", "benchmark_options", "data", "device", "durability", "errors",
         "extras",
-        "executors", "footprint", "microbench", "native_wait", "oc", "profiles",
+        "executors", "flash_waits", "footprint", "microbench", "native_wait", "oc", "profiles",
         "results", "safe_files", "signals", "spec", "startup", "stats", "units",
     },
     "reproduce": {

@@ -31,6 +31,6 @@ pub use io::{Io, Mode};
 pub use memory::available_bytes;
 pub use preconditioning::{StateOptions, StateWrites};
 pub use quantity::Quantity;
-pub use spooled::{SpooledVec, map_bytes, mapped_bytes, spool_folder, unmap_bytes};
+pub use spooled::{SpooledVec, spool_folder};
 pub use units::{Bytes, Nanos, SECTOR_BYTES_MIN, format_bytes, format_nanos};
 pub use zone::{Zone, ZoneLimits, ZoneReport, ZoneState, ZoneStatus};

@@ -6,7 +6,7 @@
 //! or the file. If no file can be made, or the disk is full, the values stay in memory.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::fs::{File, read_to_string};
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -50,15 +50,21 @@ unsafe impl<T: Sync> Sync for MappedFile<T> {}
 
 /// All mappings of the process, and whether a thread drops their pages.
 struct Mappings {
-    /// The length of each, by its address.
-    all: BTreeMap<usize, usize>,
+    /// The address and length of each.
+    all: Vec<(usize, usize)>,
     has_thread: bool,
 }
 
-static MAPPINGS: Mutex<Mappings> = Mutex::new(Mappings { all: BTreeMap::new(), has_thread: false });
+static MAPPINGS: Mutex<Mappings> = Mutex::new(Mappings { all: Vec::new(), has_thread: false });
 
 fn mappings() -> MutexGuard<'static, Mappings> {
     MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Mappings {
+    fn remove(&mut self, address: usize) {
+        self.all.retain(|(each, _)| *each != address);
+    }
 }
 
 /// Return the folder for large temporary files: TMPDIR, or /var/tmp, because /tmp is often in memory.
@@ -82,7 +88,37 @@ impl<T: Copy> MappedFile<T> {
 
     /// Extend the file to `bytes`, and map all of it.
     fn map(&mut self, bytes: usize) -> io::Result<()> {
-        self.start = map_file(&self.file, (self.start.cast(), self.bytes), bytes)?.cast();
+        // Blocks are allocated here: a store to a mapped hole would kill the process on a full disk.
+        // SAFETY: the descriptor is open.
+        let failed = unsafe {
+            let (from, more) = (self.bytes as i64, (bytes - self.bytes) as i64);
+            libc::posix_fallocate(self.file.as_raw_fd(), from, more)
+        };
+        if failed != 0 {
+            return Err(io::Error::from_raw_os_error(failed));
+        }
+        let mut mappings = mappings();
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let old = self.start.as_ptr().cast::<libc::c_void>();
+        // SAFETY: a new mapping of an open file, or ours of `self.bytes`, to which no reference exists.
+        let start = unsafe {
+            if self.bytes == 0 {
+                let descriptor = self.file.as_raw_fd();
+                libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, descriptor, 0)
+            } else {
+                libc::mremap(old, self.bytes, bytes, libc::MREMAP_MAYMOVE)
+            }
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        mappings.remove(old as usize);
+        mappings.all.push((start as usize, bytes));
+        if !mappings.has_thread {
+            let thread = std::thread::Builder::new().name("spool".to_owned());
+            mappings.has_thread = thread.spawn(drop_pages).is_ok();
+        }
+        self.start = NonNull::new(start.cast()).expect("a mapping is not at address 0");
         self.bytes = bytes;
         Ok(())
     }
@@ -101,76 +137,13 @@ impl<T: Copy> MappedFile<T> {
 
 impl<T> Drop for MappedFile<T> {
     fn drop(&mut self) {
-        // SAFETY: the only reference to the mapping ends here.
-        unsafe { unmap_bytes(self.start.as_ptr().cast()) };
-    }
-}
-
-/// Extend a file to `bytes`, and map all of it; `old` is its mapping of fewer bytes, or of none.
-fn map_file(
-    file: &File,
-    old: (NonNull<libc::c_void>, usize),
-    bytes: usize,
-) -> io::Result<NonNull<libc::c_void>> {
-    let (old, old_bytes) = (old.0.as_ptr(), old.1);
-    // Blocks are allocated here: a store to a mapped hole would kill the process on a full disk.
-    // SAFETY: the descriptor is open.
-    let failed = unsafe {
-        let (from, more) = (old_bytes as i64, (bytes - old_bytes) as i64);
-        libc::posix_fallocate(file.as_raw_fd(), from, more)
-    };
-    if failed != 0 {
-        return Err(io::Error::from_raw_os_error(failed));
-    }
-    let mut mappings = mappings();
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping of an open file, or ours of `old_bytes`, to which no reference exists.
-    let start = unsafe {
-        if old_bytes == 0 {
-            let descriptor = file.as_raw_fd();
-            libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, descriptor, 0)
-        } else {
-            libc::mremap(old, old_bytes, bytes, libc::MREMAP_MAYMOVE)
+        let mut mappings = mappings();
+        mappings.remove(self.start.as_ptr() as usize);
+        if self.bytes > 0 {
+            // SAFETY: our mapping, to which no reference exists any more.
+            unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
         }
-    };
-    if start == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
     }
-    mappings.all.remove(&(old as usize));
-    mappings.all.insert(start as usize, bytes);
-    if !mappings.has_thread {
-        let thread = std::thread::Builder::new().name("spool".to_owned());
-        mappings.has_thread = thread.spawn(drop_pages).is_ok();
-    }
-    Ok(NonNull::new(start).expect("a mapping is not at address 0"))
-}
-
-/// Return memory that is a temporary file, all zeros.
-///
-/// # Errors
-/// If no file can be made, or the disk is full.
-pub fn map_bytes(bytes: usize) -> io::Result<NonNull<libc::c_void>> {
-    map_file(&tempfile::tempfile_in(spool_folder())?, (NonNull::dangling(), 0), bytes)
-}
-
-/// Return the length of the mapping that begins at `start`, if there is one [bytes].
-#[must_use]
-pub fn mapped_bytes(start: *const libc::c_void) -> Option<usize> {
-    mappings().all.get(&(start as usize)).copied()
-}
-
-/// Release the mapping that begins at `start`; false if there is none.
-///
-/// # Safety
-/// No reference to the mapping exists any more.
-pub unsafe fn unmap_bytes(start: *mut libc::c_void) -> bool {
-    let mut mappings = mappings();
-    let bytes = mappings.all.remove(&(start as usize));
-    if let Some(bytes) = bytes {
-        // SAFETY: one of our mappings, to which the caller has no reference.
-        unsafe { libc::munmap(start, bytes) };
-    }
-    bytes.is_some()
 }
 
 /// Drop the mapped pages when they are too many, until there is no mapping.

@@ -14,7 +14,6 @@ mod flash;
 mod inside;
 mod inspect;
 mod ios;
-mod numpy_memory;
 mod serve;
 mod trace;
 mod verification;
@@ -48,8 +47,6 @@ mod _native {
         Ios, Recording, read_numbers, read_rates, read_recording, read_series, recognised_format,
         recording_formats, unit_of_name,
     };
-    #[pymodule_export]
-    use crate::numpy_memory::set_array_memory;
     #[pymodule_export]
     use crate::serve::{PyListener, check_data_file, serve};
     #[pymodule_export]

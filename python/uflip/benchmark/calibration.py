@@ -21,11 +21,11 @@ from uflip.data.manifest import Interference, Phases
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import native_errors
+from uflip.flash_waits import quickest_ns
 from uflip.microbench import BASELINE, has_own_length
 from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.layout import LABELS
 from uflip.results import ResultsWriter
-from uflip.results.flash_waits import quickest_ns
 from uflip.spec import Spec, baseline
 
 RESPONSE = "response_time_ns"

@@ -347,7 +347,6 @@ def _make(
                 spec,
                 on_progress,
                 spool=spool,
-                in_pieces=True,
                 samples=has_rounds(run),
                 durability=own_durability(run),
                 on_live=on_live,

@@ -33,7 +33,7 @@ from uflip.analysis import analyse
 from uflip.benchmark.replay import default_queue_depth
 from uflip.device.handle import Device
 from uflip.errors import UsageError
-from uflip.results.flash_waits import PROGRAM_NS
+from uflip.flash_waits import PROGRAM_NS
 from uflip.spec import OPEN_TIMES, Basic
 from uflip.startup import SPARE_SHARE
 from uflip.units import format_size

@@ -3,9 +3,9 @@
 The baselines come first. They show start-up and period of the device, which bound the length of all
 other runs. A current drive writes into a cache, then into an SLC cache or blocks that it collected
 while idle, and only then at its long-term rate; a baseline of 10,240 writes ends before that. If
-its writes were answered from a buffer (`uflip.results.flash_waits`), the device idles as before any
-run and the baseline is made again, up to eight times as long, as often as the budget of bytes and
-of time allows twice the length:
+its writes were answered from a buffer (`uflip.flash_waits`), the device idles as before any run and
+the baseline is made again, up to eight times as long, as often as the budget of bytes and of time
+allows twice the length:
 
     laid out   ▁▁▁▃▃▃▃▃▃▃                       320 MiB: write cache, blocks that were ready
     goes on    ▁▁▁▃▃▃▃▃▃▃▃▃▃▃█████████████████  2.5 GiB: and the cost of garbage collection
@@ -51,10 +51,10 @@ from uflip.analysis import analyse
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import Phases, PhasesOfPattern
 from uflip.errors import UsageError
+from uflip.flash_waits import is_buffered, writes_of
 from uflip.microbench import BASELINE
 from uflip.microbench.experiment import PlannedRun
 from uflip.microbench.layout import ROUNDS
-from uflip.results.flash_waits import is_buffered, writes_of
 from uflip.spec import Basic, Mix, Spec, Stop, read_spec, until_converged
 from uflip.startup import SPARE_SHARE, Startup, in_rows, startup_of
 

@@ -20,7 +20,7 @@ import numpy as np
 from uflip.explain.finding import ABSENT, FOUND, Finding, undecided
 from uflip.explain.io_log import WRITE, Floats, Integers, IoLog
 from uflip.explain.levels import are_apart
-from uflip.results.flash_waits import PROGRAM_NS
+from uflip.flash_waits import PROGRAM_NS
 from uflip.units import format_duration_ns, format_size
 
 TOPIC = "cache"

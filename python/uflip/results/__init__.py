@@ -18,7 +18,6 @@
 `pyramid`               response times, aggregated at every scale
 `statistics/`           the interval of a run and of an experiment, the verdict between two
 `steady_state`          steady state of random writes (SNIA)
-`flash_waits`           which writes waited for flash
 `startup_check`         runs that measured the start-up, or never left the write cache
 `consistency`           whether repeats of a baseline agree within a benchmark
 `key_characteristics`   the ten numbers of the paper's Table 3

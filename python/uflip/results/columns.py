@@ -1,11 +1,9 @@
 """Columns of a native trace as numpy arrays: views of the native memory, no copies.
 
-A trace may be larger than memory: `pieces` reads it one part at a time, and within `mapped_arrays`
-whole columns and all arrays made from them are in mapped files.
+A trace may be larger than memory: `pieces` reads it one part at a time.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,30 +11,15 @@ from numpy.typing import NDArray
 
 from uflip import _native
 
-PIECE_IOS = 1 << 19
-"""Number of I/Os in memory at once."""
-
-
-@contextmanager
-def mapped_arrays() -> Iterator[None]:
-    """Put arrays above 64 MiB into mapped temporary files, so that a long run fits into memory."""
-    before = _native.set_array_memory()
-    try:
-        yield
-    finally:
-        _native.set_array_memory(before)
-
 
 def as_array(trace: _native.Trace, name: str) -> NDArray[Any]:
     """Return one column (n,) of a trace; see `Trace.columns` for names and types."""
-    if len(trace) <= PIECE_IOS:
-        return np.asarray(trace.column(name))
-    whole = np.empty(len(trace), np.asarray(trace.column(name, 0, 0)).dtype)
-    start = 0
-    for (piece,) in pieces(trace, [name]):
-        whole[start : start + len(piece)] = piece
-        start += len(piece)
-    return whole
+    array: NDArray[Any] = np.asarray(trace.column(name))
+    return array
+
+
+PIECE_IOS = 1 << 19
+"""Number of I/Os in memory at once."""
 
 
 def pieces(trace: _native.Trace, names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:

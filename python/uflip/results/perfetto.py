@@ -24,7 +24,6 @@ from pathlib import Path
 import numpy as np
 
 from uflip.data.spec import MODES
-from uflip.results.columns import as_array, mapped_arrays
 from uflip.results.device_log import OPERATION_NAMES, WAITS, read_device_log
 from uflip.results.die_lanes import Lanes, Whole
 from uflip.results.reader import StoredRun
@@ -37,7 +36,6 @@ Wait = tuple[int, int, str, int, int]
 """Begin, end [ns], name, I/O or −1, and the operation that it waited for or −1."""
 
 
-@mapped_arrays()
 def write_perfetto(run: StoredRun, path: Path) -> None:
     """Write a run to a new file, compressed, event by event; equal runs give equal files."""
     with (
@@ -56,7 +54,7 @@ def events_of(run: StoredRun) -> Iterator[Event]:
     """Yield the events of a run: metadata, I/Os, and with a device log everything inside."""
     trace = run.trace()
     submitted, took, size, offset, mode, stream = (
-        as_array(trace, name).astype(np.int64)
+        np.asarray(trace.column(name)).astype(np.int64)
         for name in (
             "submit_ns", "response_time_ns", "io_size_bytes", "offset_bytes", "mode", "stream",
         )
@@ -68,7 +66,7 @@ def events_of(run: StoredRun) -> Iterator[Event]:
         yield {**_metadata("process_sort_index", process, 0, ""), "args": {"sort_index": process}}
     io_tracks = tracks_of(submitted, submitted + took)
     yield from _names(HOST, [f"I/O slot {track}" for track in range(_count(io_tracks))])
-    for number in map(int, np.argsort(submitted, kind="stable")):
+    for number in np.argsort(submitted, kind="stable").tolist():
         yield _slice(
             HOST, int(io_tracks[number]), int(submitted[number]), int(took[number]),
             MODES[mode[number]], io=number, offset=int(offset[number]), size=int(size[number]),
@@ -95,7 +93,7 @@ def tracks_of(begin: Whole, end: Whole) -> Whole:
     free: list[int] = []
     busy: list[tuple[int, int]] = []
     count = 0
-    for row in map(int, np.lexsort((end, begin))):
+    for row in np.lexsort((end, begin)).tolist():
         while busy and busy[0][0] <= begin[row]:
             heapq.heappush(free, heapq.heappop(busy)[1])
         if free:

@@ -29,7 +29,7 @@ from uflip.data.summary import WarningSummary
 from uflip.errors import ResultsError, UflipError, UsageError, native_errors
 from uflip.results import result_dir
 from uflip.results.benchmark_warnings import benchmark_warnings, file_warnings
-from uflip.results.columns import as_array, mapped_arrays, measured_column
+from uflip.results.columns import as_array, measured_column
 from uflip.results.integrity import FolderVerification, examine, read_log
 from uflip.results.pyramid import Pyramid, pyramid_of
 from uflip.results.result_dir import run_file
@@ -134,7 +134,6 @@ class Results:
         ]
         return cls(folder, content, runs, verification)
 
-    @mapped_arrays()
     def summary_of(self, runs: Sequence[StoredRun]) -> RunSummary:
         """Summarise the repetitions of a run: from the cache, or from their I/Os."""
         cached = self._summary_cache.find([(run.id, run.expected) for run in runs])
@@ -186,7 +185,6 @@ class Results:
         document: list[WarningSummary] = msgspec.to_builtins(all_warnings)
         return document
 
-    @mapped_arrays()
     def _unfinished_warnings(self) -> list[StoredWarning]:
         content = self.manifest
         examiner = examiner_of(content)

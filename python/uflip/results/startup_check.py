@@ -60,9 +60,7 @@ from uflip._native import Trace
 from uflip.data.manifest import Phases, PhasesOfPattern, PlanEntry
 from uflip.data.spec import Basic, Mix, MixPart, Spec
 from uflip.data.summary import MeanSummary, Repetitions, WarningSummary
-from uflip.footprint import NEARLY_ALL
-from uflip.results.columns import measured_column
-from uflip.results.flash_waits import (
+from uflip.flash_waits import (
     BINS_PER_OCTAVE,
     BUFFER_SPEEDUP,
     DurationHistogram,
@@ -70,6 +68,8 @@ from uflip.results.flash_waits import (
     is_buffered,
     quickest_ns,
 )
+from uflip.footprint import NEARLY_ALL
+from uflip.results.columns import measured_column
 from uflip.results.statistics import AGREEMENT, MARKS, Mark
 from uflip.startup import (
     LABELS_OF_WRITES,

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.errors import UsageError
-from uflip.results.columns import as_array, mapped_arrays
 from uflip.results.run_statistics import write_amplification
 
 MAX_ROWS = 1_000_000
@@ -86,11 +85,10 @@ def _live_row(numbers: list[int], pages: int | None, page_bytes: int | None) -> 
 COLUMNS = TimeRow.__struct_fields__
 
 
-@mapped_arrays()
 def time_rows(trace: _native.Trace, interval_ns: int) -> list[TimeRow]:
     """Return a row for each interval of a run."""
     begins, took, sizes = (
-        as_array(trace, name).astype(np.int64)
+        np.asarray(trace.column(name)).astype(np.int64)
         for name in ("submit_ns", "response_time_ns", "io_size_bytes")
     )
     begins -= begins.min()

@@ -21,6 +21,7 @@ from uflip.data.manifest import Phases, PlanEntry, StoredWarning
 from uflip.data.run import About, metadata_of
 from uflip.data.spec import read_spec
 from uflip.data.summary import MeanSummary, WarningSummary
+from uflip.flash_waits import writes_of
 from uflip.results.columns import as_array, measured_column
 from uflip.results.consistency import (
     BaselineKey,
@@ -31,7 +32,6 @@ from uflip.results.consistency import (
     inconsistent_results,
     repeatability,
 )
-from uflip.results.flash_waits import writes_of
 from uflip.results.rate_limit import RunRate, Trend, find_rate_limit, find_trend, steady_rate
 from uflip.results.run_warnings import CHECKS, Numbers, RunArrays, RunCheck
 from uflip.results.slow_traits import summarise_host

@@ -37,7 +37,6 @@ from uflip.data.summary import Certainty, WarningSummary
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import device_log, result_dir
 from uflip.results.benchmark_warnings import benchmark_warnings, plan_warnings
-from uflip.results.columns import mapped_arrays
 from uflip.results.initial_manifest import utc_now
 from uflip.results.integrity import FolderVerification, examine, read_log
 from uflip.results.reader import examiner_of
@@ -219,7 +218,6 @@ class ResultsWriter:
         """The current manifest."""
         return self._manifest
 
-    @mapped_arrays()
     def commit(self, run: PlannedRunLike, trace: Log, extra: About | None = None) -> Path:
         """Store a finished run durably, before the next one starts."""
         entry = self._entry(run.id)
@@ -250,7 +248,6 @@ class ResultsWriter:
         self._examiner.examine(entry, trace, about)
         return path
 
-    @mapped_arrays()
     def finish(self, status: str, warnings: Sequence[WarningSummary] = ()) -> None:
         """Write the last manifest, with the final status and all warnings."""
         content = self._manifest

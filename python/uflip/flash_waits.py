@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from uflip._native import Trace
 from uflip.data.spec import Basic, Mix, MixPart, Spec
-from uflip.results.columns import as_array
 from uflip.startup import label_of
 
 # The fastest NAND on sale (XL-Flash, Z-NAND: 75 to 100 µs); all others take longer.
@@ -100,14 +99,14 @@ def writes_of(trace: Trace, spec: Spec) -> tuple[Writes, ...]:
     parts = spec.parts
     if not isinstance(spec, Basic | Mix) or not any(part.is_write for part in parts):
         return ()
-    response = as_array(trace, "response_time_ns").astype(np.int64)
-    measured = as_array(trace, "ignored") == 0
+    response = column(trace, "response_time_ns").astype(np.int64)
+    measured = column(trace, "ignored") == 0
     quick = np.zeros(len(response), dtype=np.int64)
     for cause in NON_FLASH_CAUSES:
         if cause in trace.causes:
-            quick += as_array(trace, cause).astype(np.int64)
+            quick += column(trace, cause).astype(np.int64)
     waits = response > quick if trace.causes else None
-    of_part = as_array(trace, "component") if isinstance(spec, Mix) else None
+    of_part = column(trace, "component") if isinstance(spec, Mix) else None
     writes = []
     for number, part in enumerate(parts):
         if not part.is_write:
@@ -166,3 +165,9 @@ def is_buffered(writes: Writes, read_ns: float | None) -> bool:
     if writes.buffered is not None:
         return writes.buffered
     return read_ns is not None and BUFFER_SPEEDUP * writes.quickest_ns < read_ns
+
+
+def column(trace: Trace, name: str) -> NDArray[Any]:
+    """View one column of a trace (n,)."""
+    values: NDArray[Any] = np.asarray(trace.column(name))
+    return values
