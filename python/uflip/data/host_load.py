@@ -1,12 +1,17 @@
 """Disturbances by the host during a run on a real device, as counters of Linux show them."""
 
-from collections.abc import Mapping
+from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from uflip.data.document import Count, Name
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 CPU_WAIT, INTERRUPTS = "cpu_wait_ns", "interrupts"
 DISTURBANCES: Mapping[str, str] = {
@@ -33,10 +38,14 @@ class HostRecord(Struct, frozen=True, omit_defaults=True):
     @property
     def window_ns(self) -> int:
         """Median length of a window [ns]."""
+        import numpy as np  # a list of devices does not wait for it
+
         return int(np.median(np.diff(self.ends_ns, prepend=0)))
 
     def disturbed(self) -> dict[str, NDArray[np.bool_]]:
         """Return for each counter which windows (n,) are disturbed; those without are missing."""
+        import numpy as np
+
         lengths = np.diff(np.asarray(self.ends_ns, np.float64), prepend=0.0)
         found = {}
         for name in DISTURBANCES.keys() & self.changes.keys():
@@ -57,11 +66,14 @@ class HostRecord(Struct, frozen=True, omit_defaults=True):
 
         Examples
         --------
+        >>> import numpy as np
         >>> record = HostRecord([10, 20, 30], {"steal_ticks": [0, 1, 0]})
         >>> stolen = record.disturbed()["steal_ticks"]
         >>> record.touched(stolen, np.array([0, 5, 12, 21]), np.array([4, 15, 19, 25])).tolist()
         [False, True, True, False]
         """
+        import numpy as np
+
         until = np.concatenate([[0], np.cumsum(windows)])
         first = np.searchsorted(self.ends_ns, begin_ns)
         last = np.minimum(np.searchsorted(self.ends_ns, end_ns) + 1, len(windows))
