@@ -49,10 +49,11 @@ def test_logs_of_fio_have_its_totals(averages: str, workdir: Path) -> None:
             if kind == "bw":
                 assert row.bytes_per_s == pytest.approx(fio[direction]["bw_bytes"], rel=0.06)
                 continue
-            assert row.ios_per_s == pytest.approx(fio[direction]["iops"], rel=0.06)
+            # The histograms end with the last whole interval, one of ten.
+            share = 0.12 if kind == "clat_hist" else 0.06
+            assert row.ios_per_s == pytest.approx(fio[direction]["iops"], rel=share)
             if kind == "clat_hist":
                 p50 = fio[direction]["clat_ns"]["percentile"]["50.000000"]
-                # The histograms end with the last whole interval.
                 assert row.p50_ns == pytest.approx(p50, rel=0.5)
 
 
