@@ -11,7 +11,7 @@ import pytest
 import stored
 from command_line import uflip
 
-from uflip.results import Results
+from uflip.results import Results, slow_traits
 from uflip.spec import baseline, parallel
 from uflip.web import open_run, slow_ios, window
 from uflip.web.open_run import OpenRun
@@ -41,7 +41,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenRun]:
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_run, "BLOCKS", 128)
-    monkeypatch.setattr(slow_ios, "PIECE_IOS", 400)
+    monkeypatch.setattr(slow_traits, "PIECE_IOS", 400)
     monkeypatch.setattr(open_run, "PART", 300)
 
 
@@ -78,7 +78,7 @@ def test_traits_count_the_same_idle_times(runs: dict[str, OpenRun], name: str) -
     run = runs[name]
     expected = naive(run)
     counted = {
-        value: sum(int(has.sum()) for low, high in slow_ios._pieces(0, run.io_count)
+        value: sum(int(has.sum()) for low, high in slow_traits.piece_ranges(0, run.io_count)
                    for (trait, each), has in slow_ios._marks(run, low, high, 0, run.io_count)
                    if (trait, each) == ("idle before", value))
         for value in ("none", "more than 100 µs")

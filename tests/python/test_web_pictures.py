@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import stored
 
+from uflip.results import slow_traits
 from uflip.results.pyramid import Pyramid
 from uflip.spec import baseline, parallel
 from uflip.web import open_run, slow_ios, window
@@ -44,7 +45,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Reduce blocks and buffers, so that three thousand I/Os are drawn like ten million."""
     monkeypatch.setattr(open_run, "BLOCKS", 128)
     monkeypatch.setattr(open_run, "PIECE_IOS", 500)
-    monkeypatch.setattr(slow_ios, "PIECE_IOS", 500)
+    monkeypatch.setattr(slow_traits, "PIECE_IOS", 500)
     monkeypatch.setattr(open_run, "PART", 300)
     monkeypatch.setattr(open_run, "PARTS", 5)
     monkeypatch.setattr(window, "POINTS", 200)
@@ -201,7 +202,7 @@ def test_slowest_ios_are_listed(runs: dict[str, OpenRun], stretch: tuple[int, in
     assert [io["number"] for io in answer["ios"]] == expected.tolist()
     for io in answer["ios"]:
         assert sum(each["ns"] for each in io["causes"]) == io["response_time_ns"]
-    assert answer["slow"] == min(max(len(part) // 100, slow_ios.MIN_SLOW), len(part))
+    assert answer["slow"] == min(max(len(part) // 100, slow_traits.MIN_SLOW), len(part))
 
 
 def test_traits_of_slow_ios_are_counted(runs: dict[str, OpenRun]) -> None:
