@@ -81,6 +81,7 @@ pub struct NbdDevice {
 #[derive(Debug)]
 struct Outstanding {
     submitted: Nanos,
+    /// The deadline of the command.
     deadline: Deadline,
     /// The command that the server executes for it; a request may take several.
     command: Command,
@@ -406,7 +407,7 @@ impl NbdDevice {
                 receive(&self.socket, &mut self.sink[..command.bytes as usize], deadline)?;
             }
             if let Some(next) = command.successor() {
-                request.command = next;
+                (request.command, request.deadline) = (next, Deadline::after(self.timeout));
                 self.unsent.push_back((handle, next));
                 return Ok(true);
             }
