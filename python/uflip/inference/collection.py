@@ -57,7 +57,7 @@ UNSTEADY = ("random", "d_choices")
 # A policy is as good as the best if its mean error of several seeds is below that of the best by
 # this; a number of blocks, if its error is below the largest one. With an error of the best one
 # above the limit only policies are excluded that are worse by the last factor.
-POLICY_FACTOR, POLICY_DIFFERENCE = 1.2, 0.003
+POLICY_FACTOR, POLICY_DIFFERENCE = 1.1, 0.003
 BLOCKS_FACTOR, BLOCKS_DIFFERENCE = 1.2, 0.005
 SEEDS = (1, 2, 3)
 # Pages of a block of data sheets, how much worse others must fit, and the fewest blocks of a die;
