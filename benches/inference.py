@@ -14,7 +14,7 @@ drawn properties, and the twin with the device, on patterns that no probe uses. 
 the same patterns from the same probes, with all other drawn devices as their examples.
 
 The thresholds of `uflip.inference` were chosen on devices of the seeds 0 to 999 and 2026. Other
-seeds are unseen; docs/explanation/inverse.md has reports of 6206, 6311 and 6312.
+seeds are unseen; docs/explanation/inverse.md has reports of 6321 to 6324.
 """
 
 import argparse
@@ -303,16 +303,16 @@ def rival_errors(devices: list[Graded]) -> dict[str, dict[str, np.ndarray]]:
 
 
 def rows(devices: list[Graded], tier: int) -> Iterator[str]:
-    """Yield the printed report."""
-    yield f"{'property':22}{'exact':>8}{'wrong':>7}{'abstained':>11}"
+    """Yield the printed report, in Markdown."""
+    yield from _head("property", "exact", "wrong", "abstained")
     for key in EXACT + (EXACT_2 if tier == 2 else ()):
         found = [(each.inference.estimate(key), each.true_value(key)) for each in devices]
         known = [estimate.value == true for estimate, true in found if estimate.is_identified]
         n = len(found)
         hits, wrong = sum(known) / n, (len(known) - sum(known)) / n
-        yield f"{key:22}{hits:8.1%}{wrong:7.1%}{1 - len(known) / n:11.1%}"
+        yield f"| `{key}` | {hits:.1%} | {wrong:.1%} | {1 - len(known) / n:.1%} |"
     yield ""
-    yield f"{'property':22}{'median error':>13}{'90 %':>8}{'coverage':>10}{'abstained':>11}"
+    yield from _head("property", "median error", "90 % of errors below", "coverage", "abstained")
     covered: list[bool] = []
     for key in NUMBERS + (NUMBERS_2 if tier == 2 else ()):
         errors, inside, asked = [], [], 0
@@ -330,10 +330,10 @@ def rows(devices: list[Graded], tier: int) -> Iterator[str]:
         covered += inside
         if errors:
             yield (
-                f"{key:22}{np.median(errors):13.2%}{np.quantile(errors, 0.9):8.1%}"
-                f"{np.mean(inside):10.1%}{1 - len(errors) / asked:11.1%}"
+                f"| `{key}` | {np.median(errors):.2%} | {np.quantile(errors, 0.9):.1%} | "
+                f"{np.mean(inside):.1%} | {1 - len(errors) / asked:.1%} |"
             )
-    yield f"{'all intervals':22}{'':13}{'':8}{np.mean(covered):10.1%}"
+    yield f"| all intervals | | | {np.mean(covered):.1%} | |"
     yield ""
     yield from _pattern_rows(devices)
     written = [
@@ -346,14 +346,18 @@ def rows(devices: list[Graded], tier: int) -> Iterator[str]:
     yield (
         f"{len(devices)} devices, {len(refused)} without a twin; written "
         f"{np.median(written):.2f} capacities (at most {max(written):.2f}); processor time "
-        f"{np.median(seconds):.1f} s (at most {max(seconds):.1f} s)"
+        f"{np.median(seconds):.1f} s (at most {max(seconds):.1f} s)."
     )
+
+
+def _head(*names: str) -> Iterator[str]:
+    yield f"| {' | '.join(names)} |"
+    yield "|---" * len(names) + "|"
 
 
 def _pattern_rows(devices: list[Graded]) -> Iterator[str]:
     rivals = rival_errors(devices) if len(devices) > 3 else {}
-    head = "".join(f"{name:>24}" for name in ("twin", *rivals))
-    yield f"{'median error of mean, p99':48}{head}"
+    yield from _head("median error of mean, p99", "twin", *rivals)
     for n, name in enumerate(devices[0].measured):
         twins = [each.patterns[n] for each in devices if each.patterns]
         if not twins:
@@ -364,7 +368,7 @@ def _pattern_rows(devices: list[Graded]) -> Iterator[str]:
         )
         medians = [(mean, p99), *(np.median(each[name], axis=0) for each in rivals.values())]
         cells = [f"{first:.1%}, {second:.1%}" for first, second in medians]
-        yield f"{name:48}" + "".join(f"{cell:>24}" for cell in cells)
+        yield f"| {name} | {' | '.join(cells)} |"
 
 
 def document(devices: list[Graded]) -> list[dict[str, Any]]:
