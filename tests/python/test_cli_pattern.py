@@ -11,7 +11,9 @@ import stored
 from command_line import uflip, unchanged
 
 import uflip as package
+from uflip.cli.pattern import spool_folder
 from uflip.data.device import ZoneLimits
+from uflip.device.catalogue import inspect_device
 from uflip.device.resolve import resolve
 from uflip.errors import EXIT_CODES, UsageError
 from uflip.spec import basic
@@ -75,6 +77,13 @@ def test_mix_has_statistics_of_both_patterns() -> None:
     assert "4 × sequential read of 32 KiB / 1 × random write of 32 KiB" in outcome.out
     assert "  read: response time" in outcome.out
     assert "  write: response time" in outcome.out
+
+
+def test_spool_needs_no_output_folder(tmp_path: Path) -> None:
+    """The folder of the output may be created at the end of the run only."""
+    info = inspect_device("sim:demo")
+    assert spool_folder(info, tmp_path / "new" / "newer" / "trace.csv") == tmp_path
+    assert spool_folder(info, tmp_path / "trace.csv") == tmp_path
 
 
 def test_printed_spec_can_be_run_again(workdir: Path) -> None:

@@ -341,14 +341,14 @@ def _warn_about_seed(spec: "Spec", info: DeviceInfo) -> None:
 def spool_folder(info: DeviceInfo, output: Path | None) -> Path | None:
     """Return the folder for the I/Os of a long run while it lasts.
 
-    That is the folder of the requested output, if there is one, and otherwise the folder for
-    large temporary files: TMPDIR, or /var/tmp, since /tmp is often in memory. The null device is
-    faster than any file: its I/Os stay in memory.
+    That is the folder of the requested output, or the nearest one above it that exists; without
+    an output, the folder for large temporary files: TMPDIR, or /var/tmp, since /tmp is often in
+    memory. The null device is faster than any file: its I/Os stay in memory.
     """
     if info.null:
         return None
     if output is not None:
-        return output.parent
+        return next(folder for folder in output.absolute().parents if folder.is_dir())
     if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK | os.X_OK):
         return Path("/var/tmp")
     return Path(tempfile.gettempdir())
