@@ -170,7 +170,7 @@ _seed = partial(parse_count, most=2**63 - 1)
 _repetitions = partial(parse_count, least=1, most=MAX_REPETITIONS)
 
 SIZE = Option(
-    "size", "SIZE", "file: only: create the file, or enlarge it, to this size.", parse_size
+    "size", "SIZE", "file: only: size of the file; a run creates or enlarges it.", parse_size
 )
 BUFFERED = Option(
     "buffered",

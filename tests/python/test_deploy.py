@@ -1,4 +1,4 @@
-"""Do the files in deploy/ name existing things, and do the programs that read them accept them?"""
+"""Do the files in deploy/ name existing things, do programs accept them, and is a server logged?"""
 
 import json
 import re
@@ -187,3 +187,18 @@ def test_metrics_describe_the_site(tmp_path: Path) -> None:
     assert values["uflip_examiners_busy"] == values["uflip_examiners_waiting"] == 0
     assert values["uflip_unfinished_uploads"] == 0
     assert 0 < values["uflip_database_seconds"] < 60
+
+
+def test_access_log_has_a_line_per_request(tmp_path: Path) -> None:
+    with site_server(tmp_path / "site", None, "--access-log") as server:
+        httpx.get(f"{server.url}/devices/a%0Ab")
+        httpx.get(f"{server.url}/devices", headers={"Host": "elsewhere"})
+        assert server.process is not None
+        server.process.terminate()
+        _, err = server.process.communicate(timeout=30)
+    assert server.process.returncode == 0
+    asked = [line.split() for line in err.splitlines() if " /devices" in line]
+    assert [words[1:5] for words in asked] == [
+        ["127.0.0.1", "GET", "/devices/a\\x0ab", "404"],
+        ["127.0.0.1", "GET", "/devices", "421"],
+    ]

@@ -12,9 +12,17 @@ from uflip.units import format_size
 LARGE_BYTES = 100 << 20
 # A row of CSV takes 90 to 165 bytes.
 CSV_ROW_BYTES = 125
+LISTED_FILES = 4
+
+EPILOG = """\b
+Examples:
+  uflip export results/demo
+  uflip export results/demo --format parquet -o tables
+  uflip export results/demo --format fio-job
+"""
 
 
-@click.command("export")
+@click.command("export", epilog=EPILOG)
 @click.argument("results", type=ANY_PATH)
 @click.option(
     "--format",
@@ -60,8 +68,13 @@ def command(results: Path, file_format: str, out: Path | None, quiet: bool, as_j
         echo_json({"folder": str(folder), "files": [path.name for path in files]})
     elif not quiet:
         sizes = {path.name: _size(path) for path in files}
-        listed = ", ".join(f"{name} ({format_size(size)})" for name, size in sizes.items())
-        echo(f"{folder}: {listed}")
+        listed = [f"{name} ({format_size(size)})" for name, size in sizes.items()]
+        if len(sizes) > LISTED_FILES:
+            listed[1:-1] = ["..."]
+        echo(
+            f"{folder}: {len(sizes)} files, {format_size(sum(sizes.values()))}: "
+            + ", ".join(listed)
+        )
 
 
 def _size(path: Path) -> int:

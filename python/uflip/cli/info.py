@@ -25,8 +25,15 @@ from uflip.profiles import ConstantSource, profile_names, profile_sources
 from uflip.report.drive_counters import counters_tables
 from uflip.units import format_duration_ns, format_size
 
+EPILOG = """\b
+Examples:
+  uflip info sim:mtron --sources
+  uflip info file:scratch.bin --size 1GiB
+  uflip info /dev/nvme0n1 --json
+"""
 
-@click.command("info")
+
+@click.command("info", epilog=EPILOG)
 @device_argument
 @add_options(SIZE, BUFFERED)
 @click.option(

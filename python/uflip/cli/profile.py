@@ -58,7 +58,7 @@ def command() -> None:
 @command.command("export")
 @device_argument
 def export(device: str) -> None:
-    """Print the simulated DEVICE as a profile: every key, and the source of each number."""
+    """Print DEVICE as a profile: every key, every source."""
     echo(profile_text(device), newline=False)
 
 
@@ -67,7 +67,7 @@ def export(device: str) -> None:
 @click.argument("path", metavar="FILE.toml", type=ANY_PATH)
 @force_option
 def new(device: str, path: Path, force: bool) -> None:
-    """Write a profile to start from: that of the simulated DEVICE, with a comment on every key."""
+    """Write the profile of DEVICE, with a comment on every key."""
     from uflip.results import outputs
 
     outputs.check_ending(path, "profile", "FILE", (TOML,))

@@ -8,8 +8,13 @@ from uflip.cli.options import ANY_PATH, force_option, json_option, quiet_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.units import format_size
 
+EPILOG = """\b
+Examples:
+  uflip report results/demo -o report.html
+"""
 
-@click.command("report")
+
+@click.command("report", epilog=EPILOG)
 @click.argument("results", type=ANY_PATH)
 @click.option(
     "-o",

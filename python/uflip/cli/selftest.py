@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 EXIT_CODE = 1
 
 
-@click.command("selftest")
+EPILOG = """\b
+Examples:
+  uflip selftest
+  uflip selftest --json
+"""
+
+
+@click.command("selftest", epilog=EPILOG)
 @executor_options
 @quiet_option
 @json_option

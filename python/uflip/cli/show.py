@@ -12,8 +12,15 @@ from uflip.cli.time_rows import RowOptions, echo_time_rows
 from uflip.errors import UsageError
 from uflip.escape import plain
 
+EPILOG = """\b
+Examples:
+  uflip show results/demo
+  uflip show results/demo --full
+  uflip show results/demo --every 1s --csv
+"""
 
-@click.command("show")
+
+@click.command("show", epilog=EPILOG)
 @click.argument("results", type=ANY_PATH)
 @click.argument("others", metavar="[FILE]...", nargs=-1, type=ANY_PATH)
 @click.option("--full", is_flag=True, help="Print a row per run, not per experiment.")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip import signals
 from uflip.cli.options import ANY_PATH, FOLDER_PATH, int_parser, json_option, quiet_option
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.errors import DeviceError, UsageError
@@ -110,6 +109,11 @@ def command() -> None:
     callback=int_parser(1, 10**9),
     help="Requests that one client may make per minute.",
 )
+@click.option(
+    "--access-log",
+    is_flag=True,
+    help="Print a line per request on standard error: time, client, path, status, duration.",
+)
 def serve(
     *,
     folder: Path,
@@ -120,8 +124,12 @@ def serve(
     base_url: str,
     behind_proxy: bool,
     per_minute: int,
+    access_log: bool,
 ) -> None:
-    """Serve the site in FOLDER, which is created if missing, until Ctrl-C."""
+    """Serve the site in FOLDER until Ctrl-C.
+
+    A missing FOLDER is created.
+    """
     from uflip.site import blob_refs
     from uflip.site.app import serve
     from uflip.web.connections import bind_listener
@@ -139,8 +147,13 @@ def serve(
                 )
             echo(public_url)
             echo("Ctrl-C ends it")
-            serve(site, listener, any_host=behind_proxy, per_minute=per_minute)
-            signals.check()
+            serve(
+                site,
+                listener,
+                any_host=behind_proxy,
+                per_minute=per_minute,
+                access_log=access_log,
+            )
         finally:
             site.close()
 
@@ -177,7 +190,7 @@ def token(
     revoke: bool,
     as_json: bool,
 ) -> None:
-    """Create a token for the account NAME on the site in FOLDER, and print it once.
+    """Create a token for the account NAME, and print it once.
 
     If FOLDER contains no site, one is created, with a note.
     """
@@ -222,7 +235,7 @@ def token(
 @database_option
 @json_option
 def list_accounts(*, folder: Path, database: str | None, as_json: bool) -> None:
-    """List the accounts of the site in FOLDER, with their role, and the state of their token."""
+    """List the accounts: role, state of the token, dates."""
     from sqlalchemy import select
 
     from uflip.site.accounts import status_of
@@ -279,7 +292,7 @@ def seed(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Measure all built-in simulated devices and a file; publish them on the site in FOLDER.
+    """Measure all simulated devices and a file; publish them.
 
     A device that fails is reported, and does not stop the others. After Ctrl-C, or a kill, the same
     command continues.
@@ -321,7 +334,7 @@ def seed(
 @database_option
 @store_option
 def backup(folder: Path, out: Path, database: str | None, store: str | None) -> None:
-    """Copy a consistent state of the site in FOLDER into the new folder OUT."""
+    """Copy a consistent state of the site into the new OUT."""
     from uflip.site.backup import back_up
 
     site = _open_site(folder, database, store, make=False)
@@ -338,7 +351,7 @@ def backup(folder: Path, out: Path, database: str | None, store: str | None) -> 
 @database_option
 @store_option
 def restore(backup_folder: Path, folder: Path, database: str | None, store: str | None) -> None:
-    """Restore the site from a BACKUP into the new FOLDER; every file is checked."""
+    """Restore a BACKUP into the new FOLDER, and check every file."""
     from uflip.site.backup import restore_from
 
     counted = restore_from(backup_folder, folder, database, store)

@@ -14,10 +14,12 @@ metrics are requested.
 import errno
 import os
 import socket
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
@@ -35,6 +37,7 @@ from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from uflip._native import __version__
 from uflip.errors import UflipError, UnavailableError
+from uflip.escape import escape_line
 from uflip.site import api, pages
 from uflip.site.folders import EXAMINERS, PublishedFolders
 from uflip.site.site import Site
@@ -165,13 +168,21 @@ class RequestLimits:
 
     `app`: the application behind it. `hosts`: accepted host names; empty: any, for a proxy in front
     that checks them. `per_minute`: requests a minute of one address. `counts`: records the answers.
+    `access_log`: print a line per answer.
     """
 
     def __init__(
-        self, app: "ASGIApp", hosts: frozenset[str], per_minute: int, counts: SiteMetrics
+        self,
+        app: "ASGIApp",
+        hosts: frozenset[str],
+        per_minute: int,
+        counts: SiteMetrics,
+        *,
+        access_log: bool,
     ) -> None:
         self._app = app
         self._counts = counts
+        self._access_log = access_log
         self._hosts = hosts
         self._rate = RequestRateLimit(per_minute)
 
@@ -182,7 +193,7 @@ class RequestLimits:
             return
         refusal = self._refusal(scope)
         if refusal is not None:
-            self._counts.record(scope["method"], refusal[0], 0.0)
+            self._record(scope, refusal[0], 0.0)
             answer = _json(refusal[0], {"what": refusal[1]}, HEADERS)
             await answer(scope, receive, send)
             return
@@ -204,13 +215,20 @@ class RequestLimits:
         async def with_headers(message: "Message") -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *_ENCODED_HEADERS]
-                took = time.perf_counter() - begun
-                self._counts.record(scope["method"], message["status"], took)
+                self._record(scope, message["status"], time.perf_counter() - begun)
             await send(message)
 
         # A HEAD request is handled as GET; the server drops the body of the answer.
         routed = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
         await self._app(routed, limited, with_headers)
+
+    def _record(self, scope: "Scope", status: int, seconds: float) -> None:
+        self._counts.record(scope["method"], status, seconds)
+        if self._access_log:
+            client, now = (scope.get("client") or ("-",))[0], datetime.now(UTC)
+            line = f"{now:%Y-%m-%dT%H:%M:%SZ} {client} {scope['method']} {scope['path']} {status}"
+            with suppress(OSError, ValueError):  # nobody reads the log any more
+                print(escape_line(f"{line} {seconds * 1000:.1f} ms"), file=sys.stderr, flush=True)
 
     def _refusal(self, scope: "Scope") -> tuple[int, str] | None:
         headers = {
@@ -250,12 +268,16 @@ class RequestRateLimit:
 
 
 def application(
-    site: Site, hosts: frozenset[str] = frozenset(), per_minute: int = PER_MINUTE
+    site: Site,
+    hosts: frozenset[str] = frozenset(),
+    per_minute: int = PER_MINUTE,
+    *,
+    access_log: bool = False,
 ) -> "ASGIApp":
     """Return the ASGI application of a site.
 
     `site`: open. `hosts`: accepted host names (with port); empty: any. `per_minute`: requests a
-    minute of one caller.
+    minute of one caller. `access_log`: print a line per answer on standard error.
     """
     app = FastAPI(
         title="uflip results",
@@ -292,7 +314,7 @@ def application(
     app.include_router(api.router)
     app.include_router(pages.router)
     _explain(app)
-    return RequestLimits(app, hosts, per_minute, counts)
+    return RequestLimits(app, hosts, per_minute, counts, access_log=access_log)
 
 
 def _explain(app: FastAPI) -> None:
@@ -359,12 +381,14 @@ def _json(
     return JSONResponse({"error": parts}, status_code=status, headers=headers)
 
 
-def serve(site: Site, listener: socket.socket, *, any_host: bool, per_minute: int) -> None:
-    """Serve requests until a signal arrives.
+def serve(
+    site: Site, listener: socket.socket, *, any_host: bool, per_minute: int, access_log: bool
+) -> None:
+    """Serve requests until a signal arrives, which is the normal end of a server.
 
     `site`: an open site. `listener`: a bound socket. `any_host`: accept any host name: only a proxy
     reaches this server, checks host names, and passes client addresses on (`X-Forwarded-For`).
-    `per_minute`: requests a minute of one caller.
+    `per_minute`: requests a minute of one caller. `access_log`: print a line per answer.
     """
     import uvicorn
 
@@ -374,7 +398,7 @@ def serve(site: Site, listener: socket.socket, *, any_host: bool, per_minute: in
         names.add(urlsplit(site.base_url).netloc)
     hosts = frozenset() if any_host else frozenset(names)
     config = uvicorn.Config(
-        application(site, hosts, per_minute),
+        application(site, hosts, per_minute, access_log=access_log),
         proxy_headers=any_host,
         forwarded_allow_ips="*" if any_host else None,
         log_config=None,
@@ -386,4 +410,5 @@ def serve(site: Site, listener: socket.socket, *, any_host: bool, per_minute: in
         server_header=False,
         timeout_graceful_shutdown=5,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listener])
