@@ -168,6 +168,11 @@ EXIT_CODES: dict[str, tuple[int, str]] = {
 }
 """Name of the kind -> (exit code, meaning)."""
 
+ANY_NAME = "use one of the allowed names"
+"""What to do about an unknown name that resembles no known one."""
+
+MAX_SUGGESTIONS = 3
+
 _KINDS: dict[str, type[UflipError]] = {
     cls.kind: cls
     for cls in (
@@ -192,7 +197,10 @@ def from_native(error: _native.NativeError) -> UflipError:
     of an unknown kind becomes a plain `UflipError` (internal).
     """
     kind, *parts = (str(part) for part in error.args) if error.args else ("internal", str(error))
-    return _KINDS.get(kind, UflipError)(*parts[:5])
+    converted = _KINDS.get(kind, UflipError)(*parts[:5])
+    if converted.action == ANY_NAME:
+        converted.action = suggested(converted.got.strip("'"), converted.allowed.split(", "))
+    return converted
 
 
 def interrupted_by(signal_number: int | None, error: UflipError) -> UflipError:
@@ -237,6 +245,22 @@ def wrong_argument(what: str, where: str, got: object, makers: str) -> UsageErro
     return UsageError(what, where, repr(got), f"a pattern made by {makers}", action=action)
 
 
+def suggested(got: str, known: Iterable[str]) -> str:
+    """Return what to do about an unknown name: the known ones that it begins, or the nearest.
+
+    Examples
+    --------
+    >>> suggested("rw", ["SR", "RW"]), suggested("spare", ["gc", "spare_factor", "spare_bytes"])
+    ('did you mean RW?', 'did you mean spare_factor or spare_bytes?')
+    """
+    folded = {name.casefold(): name for name in known}
+    word = got.casefold()
+    close = [folded[name] for name in folded if word and name.startswith(word)]
+    if not 0 < len(close) <= MAX_SUGGESTIONS:
+        close = [folded[name] for name in difflib.get_close_matches(word, folded, n=1)]
+    return f"did you mean {' or '.join(close)}?" if close else ANY_NAME
+
+
 def unknown_name(
     kind_of_thing: str, got: str, known: Iterable[str], where: str = "", suggestion: str = ""
 ) -> UsageError:
@@ -256,14 +280,11 @@ def unknown_name(
       do       did you mean RW?
     """
     names = list(known)
-    close = (
-        [suggestion] if suggestion else difflib.get_close_matches(str(got), names, n=1, cutoff=0.6)
-    )
     return UsageError(
         f"Unknown {kind_of_thing}",
         where=where,
         # From Python the value can be of any type.
         got=f"'{got}'" if isinstance(got, str) else repr(got),
         allowed=", ".join(names) if names else "(no names exist)",
-        action=f"did you mean {close[0]}?" if close else "use one of the allowed names",
+        action=f"did you mean {suggestion}?" if suggestion else suggested(str(got), names),
     )

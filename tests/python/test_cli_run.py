@@ -584,6 +584,34 @@ def test_plan_refuses_what_run_refuses(workdir: Path) -> None:
                 assert uflip("plan", *arguments).code == EXIT_CODES[kind][0], arguments
 
 
+@pytest.mark.parametrize(
+    ("option", "ours"), [("--rw=randwrite", "--pattern"), ("--bs=4k", "--io-size")]
+)
+def test_options_of_fio_are_translated(option: str, ours: str) -> None:
+    outcome = uflip("pattern", "sim:demo", option)
+    assert outcome.code == 2
+    assert f"do       use {ours}" in outcome.err
+    assert "Did you mean" not in outcome.err
+
+
+def test_missing_results_suggest_those_that_exist(workdir: Path) -> None:
+    for name in ("demo", "disk"):
+        (workdir / "results" / name).mkdir(parents=True)
+        (workdir / "results" / name / "manifest.json").write_text("{}")
+    for wrong, near in (
+        ("results", "results/demo or results/disk"),
+        ("resluts/demo", "results/demo"),
+        (str(workdir / "results/dmo"), str(workdir / "results/demo")),
+    ):
+        assert f"did you mean {near}?" in uflip("show", wrong).err
+    assert "passed to `uflip run --out`" in uflip("show", "nothing/alike").err
+
+
+def test_profile_keys_are_suggested() -> None:
+    outcome = uflip("info", "sim:demo?spare=0.3")
+    assert "did you mean spare_factor or spare_bytes?" in outcome.err
+
+
 def test_devices_lists_known_devices() -> None:
     listed = uflip("devices")
     assert listed.code == 0

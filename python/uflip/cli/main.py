@@ -122,6 +122,21 @@ SUGGESTIONS = {
     "plot": "report",
 }
 
+# fio's names of our options.
+FIO_OPTIONS = {
+    "--rw": "--pattern SR, RR, SW or RW, or --mode and --location",
+    "--bs": "--io-size",
+    "--iodepth": "--queue-depth",
+    "--numjobs": "--parallel-degree",
+    "--offset": "--target-offset",
+    "--number_ios": "--io-count",
+    "--thinktime": "--pause",
+    "--randseed": "--seed",
+    "--runtime": "--until-converged and --max-time",
+    "--rwmixread": "--mix and --ratio",
+    "--filename": "DEVICE, as in file:PATH",
+}
+
 
 class LazyGroup(click.Group):
     """A group of commands that are imported on first use."""
@@ -252,11 +267,11 @@ def _explain(error: BaseException) -> UflipError:
     if isinstance(error, click.ClickException):
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "uflip"
-        return UsageError(
-            error.format_message().rstrip("."),
-            where=path,
-            action=f"see `{path} --help`",
-        )
+        what, action = error.format_message(), f"see `{path} --help`"
+        if isinstance(error, click.NoSuchOption) and (ours := FIO_OPTIONS.get(error.option_name)):
+            what = error.message  # without names that only look alike
+            action = f"use {ours}; `uflip pattern --fio-job FILE` runs a job of fio"
+        return UsageError(what.rstrip("."), where=path, action=action)
     if isinstance(error, (KeyboardInterrupt, click.Abort)) or signals.is_caused_by_signal(error):
         interrupted = InterruptedRun("Interrupted", action="start the command again")
         return interrupted_by(signals.received_signal(), interrupted)

@@ -530,14 +530,15 @@ class BlockReport(TypedDict):
 
 
 class KnownDevice(TypedDict):
-    """An available device; the fields after `description` only for block devices."""
+    """An available device; `capacity_bytes` not for null, the fields after it for block devices."""
 
     url: Text
     kind: Text
     description: Text
+    verb: NotRequired[Text]
+    capacity_bytes: NotRequired[Count]
     model: NotRequired[Text]
     serial: NotRequired[Text]
-    capacity_bytes: NotRequired[Count]
     in_use: NotRequired[Text]
     holds: NotRequired[list[Text]]
     token: NotRequired[Text]

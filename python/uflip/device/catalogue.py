@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from uflip import _native
 from uflip.data.device import BlockReport, DeviceDetails, DeviceInfo, KnownDevice, read_info
+from uflip.device.disk import virtual_disk_of
 from uflip.device.guard import SMALLEST_SECTOR, check_options
 from uflip.device.handle import Device
 from uflip.device.opener import check_medium, inspect_sim, open_null
@@ -219,8 +220,9 @@ def known_devices() -> list[KnownDevice]:
     Returns
     -------
     list of dict
-        Each with url, kind, description; block devices also with model, serial, capacity_bytes,
-        in_use (the user, "" if free), holds and token (for --destroy).
+        Each with url, kind, description. Simulated devices also with capacity_bytes and verb,
+        which measures them; block devices with capacity_bytes, model, serial, in_use (the user, ""
+        if free), holds and token (for --destroy).
 
     Raises
     ------
@@ -232,10 +234,7 @@ def known_devices() -> list[KnownDevice]:
     >>> [each["url"] for each in known_devices() if each["kind"] == "null"]
     ['null']
     """
-    devices: list[KnownDevice] = [
-        {"url": f"sim:{name}", "kind": "sim", "description": _profile_title(name)}
-        for name in profile_names()
-    ]
+    devices = [_describe_sim(f"sim:{name}") for name in profile_names()]
     devices.append(
         {"url": "null", "kind": "null", "description": "does nothing: measures the harness"}
     )
@@ -254,11 +253,20 @@ def report_block(path: str) -> BlockReport:
     return report
 
 
-def _profile_title(name: str) -> str:
-    """Return the one-line description of a profile."""
+def _describe_sim(url: str) -> KnownDevice:
+    """Describe a simulated device and how to measure it; nothing is created."""
+    info = inspect_device(url, any_interface=True)
     with native_errors():
-        title: str = json.loads(_native.toml_to_json(read_profile(name)[1]))["description"]
-    return title
+        profile = json.loads(_native.toml_to_json(read_profile(parse_url(url).name)[1]))
+    return {
+        "url": url,
+        "kind": "sim",
+        "description": profile["description"],
+        "capacity_bytes": info.capacity_bytes,
+        "verb": "oc"
+        if info.addresses == "physical"
+        else f"run{' --suite zones' if info.zoned else ''}",
+    }
 
 
 def _block_names() -> list[str]:
@@ -274,6 +282,7 @@ def _describe_block(info_json: str, report_json: str) -> KnownDevice:
     """Describe a block device from kernel data; nothing is opened."""
     info, report = read_info(info_json), json.loads(report_json)
     rotating = info.details.rotational == "1"
+    medium = "rotating disk" if rotating else "solid-state or virtual"
     return {
         "url": info.url,
         "kind": info.kind,
@@ -283,7 +292,7 @@ def _describe_block(info_json: str, report_json: str) -> KnownDevice:
         "in_use": report["in_use"],
         "holds": report["holds"],
         "token": report["token"],
-        "description": "rotating disk" if rotating else "solid-state or virtual",
+        "description": virtual_disk_of(info) or medium,
     }
 
 

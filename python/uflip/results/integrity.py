@@ -6,6 +6,7 @@ against its digest; one without is read. Either may belong to another run or fol
 metadata show.
 """
 
+import difflib
 import errno
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -177,6 +178,7 @@ def _manifest_bytes(folder: Path) -> bytes:
     content = read_if_exists(folder / manifest.FILE_NAME, manifest.KIND) if is_folder else None
     if content is not None:
         return content
+    near = _results_near(folder)
     raise ResultsError(
         what="This folder holds no results" if is_folder else "There are no results here",
         where=str(folder),
@@ -184,8 +186,27 @@ def _manifest_bytes(folder: Path) -> bytes:
         if is_folder
         else ("a file" if folder.exists() else "nothing of this name"),
         allowed=f"a folder made by `uflip run`, with a {manifest.FILE_NAME} in it",
-        action="give the folder that was passed to `uflip run --out`",
+        action=f"did you mean {' or '.join(near)}?"
+        if near
+        else "give the folder that was passed to `uflip run --out`",
     )
+
+
+def _results_near(folder: Path) -> list[str]:
+    """Return the results in a folder, or the one whose path is nearest to a missing folder."""
+    try:
+        if folder.is_dir():
+            return sorted(str(file.parent) for file in folder.glob(f"*/{manifest.FILE_NAME}"))[:3]
+        near = Path()
+        for part in folder.parts:
+            names = [each.name for each in near.iterdir() if each.is_dir()]
+            (name,) = (
+                [part] if (near / part).is_dir() else difflib.get_close_matches(part, names, 1)
+            )
+            near /= name
+    except (OSError, ValueError):  # not readable; nothing resembles it
+        return []
+    return [str(near)] if (near / manifest.FILE_NAME).is_file() else []
 
 
 def _document_verdict(
