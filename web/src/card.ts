@@ -31,7 +31,7 @@ function flash(work: Flash): HTMLElement {
   const list = (operations: Share[]) => h("ul", {}, operations.slice(0, 8).map((each) => h("li", {}, operationText(each))), operations.length > 8 ? h("li", { class: "quiet" }, `and ${operations.length - 8} more`) : null);
   return h("div", { class: "flash" }, h("h3", {}, "Flash operations"), list(work.did),
     work.waits.length || work.waited_for.length ? h("h3", {}, "Waits") : null,
-    work.waits.map((each) => [h("p", {}, wait(each)), list(each.waited_for)]), work.waited_for.length ? list(work.waited_for) : null);
+    work.waits.map((each) => [h("p", {}, wait(each)), list(each.waited_for)]), work.waited_for.length ? [h("p", {}, "Its operations waited for their dies, which were busy with:"), list(work.waited_for)] : null);
 }
 
 // A wait for the write cache or for a free page; the operations of its die during the wait follow.

@@ -8,7 +8,7 @@ import { heat } from "./heat";
 import { onLeave } from "./route";
 import { Plot } from "./plot";
 import { saveCsv } from "./save";
-import { count, linearTicks, threeDigits } from "./format";
+import { count, linearTicks, threeDigits, tickNumber } from "./format";
 
 const READ = 0;
 const WRITE = 1;
@@ -35,7 +35,7 @@ function bands(title: string, words: string, mixes: ResponseBands[]): HTMLElemen
     const plot = removedOnLeave(new Plot({
       title: `${title}: ${mix.mix}`, name: `bands-${mix.mix}`, height: 240,
       x: { range: { low: 0, high: Math.max(mix.ios, 1) }, label: "number of the I/O", ticks: (low, high, about) => linearTicks(low, high, about).filter(Number.isInteger), tick: () => count },
-      y: { range: { low: 0, high: top }, label: "response time [ms]", ticks: linearTicks, tick: () => threeDigits },
+      y: { range: { low: 0, high: top }, label: "response time [ms]", ticks: linearTicks, tick: () => tickNumber },
       paint: (pen, plane) => {
         for (const [op, hue] of [[WRITE, color("sw")], [READ, color("rr")]] as [number, string][])
           for (let i = 0; i < mix.at.length; i++) if (mix.op[i] === op && mix.ms[i]! <= top) pen.dot(plane.x(mix.at[i]!), plane.y(mix.ms[i]!), 1.1, hue);
@@ -71,7 +71,7 @@ function wear(findings: BlockWear): HTMLElement {
   const plot = removedOnLeave(new Plot({
     title: `Wear of block ${findings.block}`, name: "wear", height: 300,
     x: { range: { low: 0, high: Math.max(findings.cycles, 1) }, label: "erases of the block", ticks: linearTicks, tick: () => count },
-    y: { range: { low: 0, high: most }, label: "response time [ms]", ticks: linearTicks, tick: () => threeDigits },
+    y: { range: { low: 0, high: most }, label: "response time [ms]", ticks: linearTicks, tick: () => tickNumber },
     right: { range: { low: 0, high: share }, label: "reads that fail", ticks: linearTicks, tick: () => (value) => `${threeDigits(value * 100)} %` },
     paint: (pen, plane, right) => {
       const line = (values: number[], y: (value: number) => number) => values.map((value, i): [number, number] => [plane.x(findings.at[i]!), y(value)]);
@@ -97,7 +97,7 @@ function scaling(lines: ScalingCurve[]): HTMLElement {
     const plot = removedOnLeave(new Plot({
       title: `Throughput: ${word}`, name: `scaling-${word}`, height: 240,
       x: { range: { low: Math.log2(degrees[0]!) - 0.2, high: Math.log2(degrees.at(-1)!) + 0.2 }, label: [...new Set(lines.map((each) => each.over))].join(" or "), ticks: () => degrees.map(Math.log2), tick: () => (value) => count(2 ** value) },
-      y: { range: { low: 0, high: most }, label: "MB/s", ticks: linearTicks, tick: () => threeDigits },
+      y: { range: { low: 0, high: most }, label: "MB/s", ticks: linearTicks, tick: () => tickNumber },
       paint: (pen, plane) => lines.forEach((each, i) => {
         const points = each.degrees.map((degree: number, j: number): [number, number] => [plane.x(Math.log2(degree)), plane.y(each.mb_per_s[j]!)]);
         pen.line(points, color(hue), 1.6, dashes[i % dashes.length]);

@@ -20,6 +20,11 @@ export function ms(ns: number | null | undefined): string {
   return threeDigits(ns / 1e6);
 }
 
+/** A number on an axis, without digits that are zero. */
+export function tickNumber(value: number): string {
+  return value.toLocaleString("en", { maximumSignificantDigits: 6 });
+}
+
 export function threeDigits(value: number): string {
   if (value === 0) return "0";
   const size = Math.abs(value);

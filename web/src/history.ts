@@ -4,7 +4,7 @@ import type { ExportNow } from "./api_types";
 import { color, fill, h } from "./dom";
 import { Plot } from "./plot";
 import { saveCsv } from "./save";
-import { count, linearTicks, threeDigits, tickDuration } from "./format";
+import { count, linearTicks, tickDuration, tickNumber } from "./format";
 
 const SPAN_S = 300;
 
@@ -14,7 +14,7 @@ interface Chart { title: string; label: string; hue: string; tick: (value: numbe
 const CHARTS: Chart[] = [
   { title: "IOPS", label: "I/Os per second", hue: "rr", tick: count },
   { title: "p99", label: "response time", hue: "rw", tick: tickDuration },
-  { title: "Write amplification", label: "bytes programmed per byte written", hue: "sw", tick: threeDigits },
+  { title: "Write amplification", label: "write amplification", hue: "sw", tick: tickNumber },
   { title: "Free blocks", label: "erased blocks", hue: "sr", tick: count },
 ];
 

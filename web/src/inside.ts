@@ -8,7 +8,7 @@ import { heat, HEAT } from "./heat";
 import type { Axis } from "./paint";
 import { Plot, type Range, type Scale } from "./plot";
 import { saveCsv } from "./save";
-import { count, linearTicks, threeDigits, tickOf } from "./format";
+import { count, linearTicks, tickNumber, tickOf } from "./format";
 
 export class Inside {
   readonly node: HTMLDetailsElement;
@@ -44,7 +44,7 @@ export class Inside {
     fill(this.body,
       h("div", { class: "multiples" },
         this.over("Free blocks", "blocks", [["free blocks of all dies", data.erased_blocks, "sr"]], "Blocks that are erased and can be filled. A die with no more than its reserve collects first."),
-        this.over("Write amplification", "bytes programmed per byte written", [["between one sample and the next", data.write_amplification, "rw"]], "Bytes programmed over bytes that the host wrote."),
+        this.over("Write amplification", "write amplification", [["between one sample and the next", data.write_amplification, "rw"]], "Bytes programmed over bytes that the host wrote."),
         this.erases(), data.valid ? this.valid() : null));
     this.follow(this.visible, this.axis);
   }
@@ -66,7 +66,7 @@ export class Inside {
     };
     const plot = new Plot({
       title: `${title}: ${this.name}`, name: `${this.name}-${title.toLowerCase().replaceAll(" ", "-")}`, height: 200, x,
-      y: { range: { low: 0, high: most * 1.08 }, label, ticks: linearTicks, tick: () => threeDigits },
+      y: { range: { low: 0, high: most * 1.08 }, label, ticks: linearTicks, tick: () => tickNumber },
       paint: (pen, plane) => {
         const positions = this.positions();
         for (const [, values, hue] of lines) pen.line(values.map((value, i) => [plane.x(positions[i]!), value === null ? NaN : plane.y(value)]), color(hue), 1.6);
@@ -85,7 +85,7 @@ export class Inside {
     const firstBlock = (i: number) => (i / columns) * data!.blocks_per_die;
     const map = heat({
       title: `Erases during ${this.name}`, name: `${this.name}-erases`, rows, values: data!.erases, x: { low: 0, high: data!.blocks_per_die }, at: firstBlock,
-      xLabel: "block of the die", yLabel: "channel/die", words: (value) => `${count(value)} erases`,
+      xLabel: "block of the die", yLabel: "channel/die", words: (value) => `${count(value)} erase${value === 1 ? "" : "s"}`,
     });
     this.plots.push(map.plot);
     return h("article", {}, h("h3", {}, "Erases of blocks"), h("p", { class: "quiet" }, `${count(data!.erased)} during this run; a column shows its most erased block.`), map.node);

@@ -31,5 +31,6 @@ export function help(): HTMLElement {
     const writes = target instanceof HTMLInputElement && !["checkbox", "radio", "range"].includes(target.type);
     if (event.key === "?" && !writes && !event.ctrlKey && !event.metaKey && !event.altKey) show();
   });
+  addEventListener("hashchange", () => dialog.close());
   return h("button", { type: "button", class: "help", "aria-label": "Keys", title: "Keys (?)", onclick: show }, "?");
 }

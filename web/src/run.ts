@@ -394,6 +394,7 @@ class RunView {
     await this.select(number);
     if (this.selected?.number !== number) return;
     this.plot.node.scrollIntoView({ block: "nearest" });
+    this.plot.node.parentElement!.focus({ preventScroll: true }); // + and n act on the picture
     if (this.axis === "number") this.setRange({ low: number - 60, high: number + 60 }, stepping);
     else {
       const at = this.selected.submit_ns! - this.selected.begin_ns;

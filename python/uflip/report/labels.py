@@ -63,7 +63,7 @@ def axis_words(parameter: str | None, unit: str | None) -> str:
     """
     name = parameter_name(parameter)
     if parameter == "ratio":
-        return f"{name} (I/Os of the first pattern per I/O of the second)"
+        return f"{name} (I/Os of the first : second pattern)"
     if parameter == "first_percent":
         return "share of the first pattern [%]"
     if words := WORDS.get(parameter or ""):
