@@ -19,6 +19,7 @@ from uflip.data.summary import NamedExperiment, Summary, WarningSummary
 from uflip.errors import unknown_name
 from uflip.result_views import summary
 from uflip.results import Results, StoredRun, comparison
+from uflip.results.causes import CAUSES, cause_name
 from uflip.results.pyramid import Pyramid
 from uflip.results.summary_document import describe_device, experiments_of
 from uflip.trace import Trace
@@ -116,8 +117,13 @@ class Result:
         """Every experiment of the summary, the baselines first, with its `micro_benchmark`."""
         return [{"micro_benchmark": name, **run} for name, run in experiments_of(self._document)]
 
-    def frame(self) -> "Table":
+    def frame(self, *, labels: bool = False) -> "Table":
         """Return one row per experiment: varied value, mean with interval, statistics, causes.
+
+        Parameters
+        ----------
+        labels : bool
+            Name columns as figures and pages do, "mean GC stall [ns]" for `mean_free_page_wait_ns`.
 
         Returns
         -------
@@ -128,7 +134,10 @@ class Result:
         """
         rows = [_row(each) for each in self.experiments]
         causes = dict.fromkeys((name for row in rows for name in row if name not in COLUMNS), float)
-        return frame(rows, {**COLUMNS, **causes})
+        table = frame(rows, {**COLUMNS, **causes})
+        return (
+            table.rename_columns([_label(name) for name in table.column_names]) if labels else table
+        )
 
     def trace(self, run: str) -> Trace:
         """Read every I/O of a run.
@@ -288,3 +297,10 @@ def _row(run: NamedExperiment) -> Mapping[str, object]:
     row |= {name: statistics.get(name) for name in NUMBERS}
     row["write_amplification"] = run.get("write_amplification")
     return row | {f"mean_{cause}": ns for cause, ns in run.get("time_spent_ns", {}).items()}
+
+
+def _label(column: str) -> str:
+    """Return the label of a column of the frame, with its unit."""
+    cause = CAUSES.get(column.removeprefix("mean_"))
+    words = f"mean {cause.label}" if cause else cause_name(column.replace("p99_9", "p99.9"))
+    return f"{words} [ns]" if column.endswith("_ns") else words

@@ -184,6 +184,11 @@ def test_frame_matches_show_and_loads_in_other_libraries(result: uflip.Result) -
     assert pa.table(table).column("mean_ns").to_pylist() == means
     assert duckdb.sql('select mean_ns from "table"').fetchall() == [(mean,) for mean in means]
     assert table.column("micro_benchmark").to_pylist().count("order") == 10
+    labelled = result.frame(labels=True)
+    assert labelled.num_columns == table.num_columns
+    stall = "mean GC stall [ns]"
+    assert labelled.column(stall).to_pylist() == table.column("mean_free_page_wait_ns").to_pylist()
+    assert {"micro benchmark", "mean [ns]", "p99.9 [ns]"} <= set(labelled.column_names)
 
 
 def test_frame_keeps_values_and_nulls() -> None:

@@ -97,11 +97,12 @@ def run_display(*, quiet: bool, simulated: bool) -> Iterator[OnProgress]:
     """Show the progress of a single run."""
     rate = IoRate(simulated=simulated)
     with display(1, quiet=quiet) as sink:
+        draw = with_time_left(sink, 1)
 
         def show(done: int, total: int, last_response_ns: int) -> None:
             response = format_duration_ns(last_response_ns)
             counts = f"{format_count(done)} of {format_count(total)}"
-            sink.draw(done / total, f"{counts}  {rate.text(done)}{response}")
+            draw(done / total, f"{counts}  {rate.text(done)}{response}")
 
         yield show
 
@@ -145,11 +146,15 @@ class _Nothing:
 
 
 class _Lines:
-    """A new line every few seconds, for logs."""
+    """A new line every few seconds, for logs; long work has longer intervals."""
+
+    # Of the time since the beginning, up to a number of intervals.
+    SHARE = 0.1
+    MAX_INTERVALS = 12
 
     def __init__(self, total: int, interval_s: float) -> None:
         self._total, self._interval_s = total, interval_s
-        self._printed_s = time.monotonic()
+        self._began_s = self._printed_s = time.monotonic()
 
     def expect(self, total: int) -> None:
         """Change the total number of runs."""
@@ -158,7 +163,8 @@ class _Lines:
     def draw(self, done: float, text: str) -> None:
         """Print the text, unless the last line is too recent."""
         now = time.monotonic()
-        if text and now - self._printed_s >= self._interval_s:
+        longer_s = min(self.SHARE * (now - self._began_s), self.MAX_INTERVALS * self._interval_s)
+        if text and now - self._printed_s >= max(self._interval_s, longer_s):
             self._printed_s = now
             sys.stderr.write(f"[{int(done)}/{self._total}]  {escape_line(text)}\n")
             sys.stderr.flush()

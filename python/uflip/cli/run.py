@@ -50,7 +50,8 @@ all cores. A failed device does not stop the others; the exit code is that of th
 
 \b
 Ctrl-C ends the current run; finished runs are stored, and --resume continues with the rest. Without
-a terminal, progress is a line every 5 seconds; UFLIP_PROGRESS changes the interval, 0 disables it.
+a terminal, progress is a line every 5 seconds, later every minute; UFLIP_PROGRESS changes the 5,
+and 0 disables the lines.
 """
 
 # A line has space for this number of names.

@@ -91,6 +91,8 @@ def _with_next_run(hint: Hint, document: Summary) -> Hint:
     """Remove the advice of an open hint, and name the run that decides it."""
     if hint.verdict not in (UNDECIDED, NOT_MEASURED):
         return hint
+    if document.get("scale") == "imported":  # no device to measure
+        return replace(hint, advice="")
     names = ",".join(
         ("baseline", *FURTHER_MICRO_BENCHMARKS.get(hint.micro_benchmark, (hint.micro_benchmark,)))
     )
