@@ -80,6 +80,7 @@ export class Plot {
     const u = new uPlot(
       {
         width, height: this.options.height,
+        padding: [null, right ? null : 34, null, null], // half of the tick 10,000,000
         legend: { show: false },
         cursor: { drag: { x: Boolean(this.options.chosen), y: false, setScale: false }, points: { show: false }, x: Boolean(this.options.at), y: Boolean(this.options.at) },
         scales: {

@@ -31,7 +31,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     provenance(result),
     result.inside ? h("p", {}, h("a", { class: "more", href: link("inside", [key]) }, "What is inside this device →")) : null,
     result.drive.length ? h("section", {}, h("h2", {}, "Counters of the drive"), facts(result.drive.map(({ label, text }) => [label, text]))) : null,
-    result.cells ? h("section", {}, h("h2", {}, "Key characteristics"), h("p", {}, result.characteristics.join(" ")),
+    result.cells?.some((cell) => cell !== "–") ? h("section", {}, h("h2", {}, "Key characteristics"), h("p", {}, result.characteristics.join(" ")),
       table(result.columns, [result.cells], "As a row of uFLIP's Table 3", 0),
       h("details", {}, h("summary", {}, "How to read it"), h("p", { class: "quiet" }, result.note))) : null,
     result.advice ? h("section", { class: "hints" }, h("h2", {}, "Design hints"), h("p", {}, result.advice.class),
