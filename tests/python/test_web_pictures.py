@@ -6,6 +6,7 @@ The oracle is the whole run in memory, cut by hand.
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,7 @@ def test_long_run_is_drawn_from_pyramid_until_loaded(
     times = columns_of(one)["response_time_ns"]
     monkeypatch.setattr(open_run, "MAX_SYNC_IOS", 0)
     run = OpenRun(one.results, one.run)
-    monkeypatch.setattr(run, "_making", object())  # it is being read, for as long as we look
+    monkeypatch.setattr(run, "_is_making", True)  # it is being read, for as long as we look
     for axis in window.AXES:
         drawn = picture(run, axis, 0, 1e18, 40)
         assert not drawn.header["complete"]
@@ -157,9 +158,25 @@ def test_long_run_is_drawn_from_pyramid_until_loaded(
         assert drawn.arrays["min_ns"].min() == times.min()
     pyramid: Pyramid | None = run.pyramid
     assert pyramid is not None
-    monkeypatch.setattr(run, "_making", None)
     run.wait()
     assert picture(run, "number", 0, COUNT, 40).header["complete"]
+
+
+def test_run_is_awaited_before_its_thread_starts(
+    runs: dict[str, OpenRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = OpenRun(runs["one"].results, runs["one"].run)
+    counts: list[int] = []
+
+    class LateThread(Thread):
+        def start(self) -> None:
+            counts.append(len(run.wait()))
+            super().start()
+
+    monkeypatch.setattr(open_run, "MAX_SYNC_IOS", 0)
+    monkeypatch.setattr(open_run, "Thread", LateThread)
+    counts.append(len(run.wait()))
+    assert counts[0] == counts[1] > 0
 
 
 def test_classes_match_their_edges() -> None:

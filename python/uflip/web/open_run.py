@@ -166,7 +166,7 @@ class OpenRun:
         self._lock = Lock()
         self._parts: OrderedDict[tuple[str, int], NDArray[Any]] = OrderedDict()
         self._grid: Grid | None = None
-        self._making: Thread | None = None
+        self._is_making = False
         self._failed: UflipError | None = None
 
     @cached_property
@@ -265,18 +265,17 @@ class OpenRun:
             )
         if self._grid is None and self.io_count <= MAX_SYNC_IOS:
             self._make()
-        elif self._making is None:
-            self._making = Thread(target=self._make, daemon=True)
-            self._making.start()
+        elif self._grid is None and not self._is_making:
+            self._is_making = True
+            Thread(target=self._make, daemon=True).start()
         if self._failed is not None:
             raise self._failed
         return self._grid
 
     def wait(self) -> Grid:
-        """Wait for the grid."""
-        self.grid()
-        if self._making is not None:
-            self._making.join()
+        """Wait for the grid, or make it."""
+        if self.grid() is None:
+            self._make()
         grid = self.grid()
         assert grid is not None, "it was made or has failed"
         return grid
