@@ -73,6 +73,10 @@ fn changes(name: &str) -> Vec<Value> {
                     "static_wear_threshold": 1}),
             ];
         }
+        // The halves of the small sizes are whole units.
+        "kingston-dti" => {
+            changes.push(json!({"spare_factor": 0.5, "open_units": 8, "log_clusters": 128}))
+        }
         "worn-mlc" => {
             // Their interrupted work depends on which reads fail.
             changes.extend((1..13).map(|seed| {

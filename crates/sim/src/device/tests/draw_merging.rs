@@ -224,6 +224,7 @@ fn units(
         set("open_units", json!(1 + below(2)));
         set("backward_clusters", json!([0, 1, 1000][below(3) as usize]));
         set("rewrites", json!(below(3)));
+        set("log_clusters", json!([0, 1, unit / cluster][below(3) as usize]));
         set("open_map_pages", json!(below(2)));
         return;
     }

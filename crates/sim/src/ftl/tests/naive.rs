@@ -11,6 +11,7 @@ use super::merging::write_whole;
 use crate::flash::geometry::{Geometry, Lpn, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
+use crate::ftl::linear::LinearPart;
 use crate::ftl::options::{Compat, LogPart};
 use crate::ftl::{Merging, MergingOptions, Tables};
 
@@ -114,10 +115,13 @@ fn pages_written(block: &NaiveBlock) -> u64 {
 /// Return the counters of the FTL.
 fn count_merges(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> MergeCounts {
     let tables = Tables { log: Some(log.clone()), ..Tables::default() };
-    let options = MergingOptions::with_tables(name, geometry, tables);
-    Merging::check(&options).expect("the options are valid");
-    let mut ftl = Merging::by_name(&options).expect("a known FTL");
-    let mut flash = Flash::new(geometry, PageOrder::Any);
+    count_merges_of(&MergingOptions::with_tables(name, geometry, tables), trace)
+}
+
+fn count_merges_of(options: &MergingOptions<'_>, trace: &[u32]) -> MergeCounts {
+    Merging::check(options).expect("the options are valid");
+    let mut ftl = Merging::by_name(options).expect("a known FTL");
+    let mut flash = Flash::new(options.geometry, PageOrder::Any);
     trace.iter().for_each(|page| write_whole(&mut ftl, Lpn(*page), &mut flash));
     let counters = flash.counters;
     MergeCounts {
@@ -477,5 +481,98 @@ impl NaiveSuperblocks {
             self.groups[group].last_mut().expect("an open block").push(entry);
         }
         self.groups[group].remove(victim);
+    }
+}
+
+// Open units with a log each, written out page by page.
+
+/// An open unit: the run of its pages, and the log with `None` where a newer version is in the run.
+struct NaiveUnit {
+    number: usize,
+    run: std::ops::Range<usize>,
+    log: Vec<Option<usize>>,
+}
+
+struct NaiveUnits {
+    pages: usize,
+    max_open: usize,
+    max_log: usize,
+    live: Vec<bool>,
+    open: Vec<NaiveUnit>,
+    tally: MergeCounts,
+}
+
+impl NaiveUnits {
+    fn write(&mut self, page: usize) {
+        let (number, offset) = (page / self.pages, page % self.pages);
+        let found = self.open.iter().position(|open| open.number == number);
+        let fits = found.filter(|at| {
+            let open = &self.open[*at];
+            offset == open.run.end || open.log.len() < self.max_log
+        });
+        let at = fits.unwrap_or_else(|| {
+            if found.is_some() || self.open.len() == self.max_open {
+                self.close(found.unwrap_or(0));
+            }
+            self.open.push(NaiveUnit { number, run: offset..offset, log: Vec::new() });
+            self.open.len() - 1
+        });
+        let open = &mut self.open[at];
+        if offset == open.run.end {
+            open.run.end += 1;
+            open.log.iter_mut().filter(|page| **page == Some(offset)).for_each(|page| *page = None);
+        } else {
+            open.log.push(Some(offset));
+        }
+        self.live[page] = true;
+        if open.run == (0..self.pages) && !Self::is_superseded(open) {
+            self.close(at);
+        }
+    }
+
+    fn is_superseded(open: &NaiveUnit) -> bool {
+        open.log.iter().flatten().any(|page| open.run.contains(page))
+    }
+
+    /// Merge an open unit: into a new one if its log has newer versions of its own pages.
+    fn close(&mut self, at: usize) {
+        let open = self.open.remove(at);
+        let superseded = Self::is_superseded(&open);
+        let first = open.number * self.pages;
+        self.tally.copies += (0..self.pages)
+            .filter(|page| self.live[first + page] && (superseded || !open.run.contains(page)))
+            .count() as u64;
+        self.tally.full += u64::from(superseded);
+        self.tally.switch += u64::from(!superseded && open.run == (0..self.pages));
+        self.tally.partial += u64::from(!superseded && open.run != (0..self.pages));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn merges_of_unit_logs_match_naive_model(
+        seed in any::<u64>(), pages in 2u32..70, units in 4u32..24, open_units in 1u32..4, log in 0u32..70,
+    ) {
+        let log_clusters = log.min(pages);
+        let geometry = Geometry::from(Shape {
+            channels: 1, planes: 1, blocks_per_plane: units + 2 * open_units + 4, pages_per_block: pages,
+            metadata_pages: 0, page_bytes: 4096, logical_pages: units * pages,
+        });
+        let part = LinearPart {
+            unit_bytes: pages * 4096, cluster_bytes: 4096, banks: 1, open_units, backward_clusters: 0, rewrites: 0,
+            log_clusters, open_map_pages: 0, switch_map_pages: 0, merge_map_pages: 0,
+        };
+        let tables = Tables { linear: Some(part), ..Tables::default() };
+        let options = MergingOptions::with_tables("linear", geometry, tables);
+        let mut naive = NaiveUnits {
+            pages: pages as usize, max_open: open_units as usize, max_log: log_clusters as usize,
+            live: vec![false; (units * pages) as usize], open: Vec::new(), tally: MergeCounts::default(),
+        };
+        let trace = trace(seed, units * pages, 3_000);
+        trace.iter().for_each(|page| naive.write(*page as usize));
+        let counted = count_merges_of(&options, &trace);
+        prop_assert_eq!(MergeCounts { erases: 0, ..counted }, naive.tally);
     }
 }

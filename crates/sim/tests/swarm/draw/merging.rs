@@ -115,6 +115,7 @@ pub(super) fn linear(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     set(overrides, "open_units", draw.choose(&[1, 1, 1, 2]));
     set(overrides, "backward_clusters", draw.choose(&[0, 1, 3, 1000]));
     set(overrides, "rewrites", draw.choose(&[0, 1, 2]));
+    set(overrides, "log_clusters", draw.choose(&[0, 0, 1]));
     for key in ["open_map_pages", "switch_map_pages", "merge_map_pages"] {
         set(overrides, key, draw.choose(&[0, 0, 1, 3]));
     }

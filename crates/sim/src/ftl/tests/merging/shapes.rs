@@ -49,6 +49,7 @@ prop_compose! {
         let log_units = log_units + u32::from(in_unit == 1);
         let log_clusters = log_clusters.min(log_units * in_unit - u32::from(flags[2]));
         let rewrites = fold % 3;
+        let unit_log = (merges - 1).min(in_unit);
         // A log of small clusters if a size below a cluster exists.
         let parts: Vec<u32> =
             (1..cluster_pages).filter(|pages| flags[4] && cluster_pages.is_multiple_of(*pages)).collect();
@@ -58,7 +59,7 @@ prop_compose! {
         let for_small = if small_pages > 0 { small_units + 3 } else { 0 };
         let reserved = streams + 2 + u32::from(small_pages > 0)
             + (log_units + 3 + for_small).div_ceil(banks);
-        let reserved = reserved.max(streams * (1 + rewrites) + 1 + 2u32.div_ceil(banks));
+        let reserved = reserved.max(streams * (1 + rewrites + unit_log.min(1)) + 1 + 2u32.div_ceil(banks));
         let geometry = Geometry::from(Shape {
             channels, planes, blocks_per_plane: rows * (data_per_bank + reserved), pages_per_block,
             metadata_pages: 0, page_bytes: PAGE as u32,
@@ -68,7 +69,7 @@ prop_compose! {
         let streams = streams.min(banks * data_per_bank);
         let linear = LinearPart {
             unit_bytes, cluster_bytes, banks, open_units: streams, backward_clusters: free, rewrites,
-            open_map_pages: map_pages.1, switch_map_pages: map_pages.0, merge_map_pages: map_pages.1,
+            log_clusters: unit_log, open_map_pages: map_pages.1, switch_map_pages: map_pages.0, merge_map_pages: map_pages.1,
         };
         let streams = StreamsPart {
             unit_bytes, cluster_bytes, banks, own_channels: flags[5] && channels.is_multiple_of(banks),
@@ -160,6 +161,7 @@ pub(super) fn one_for_all() -> (Geometry, Tables) {
         open_units: 3,
         backward_clusters: 4,
         rewrites: 1,
+        log_clusters: 1,
         open_map_pages: 1,
         switch_map_pages: 1,
         merge_map_pages: 1,
