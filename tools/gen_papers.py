@@ -14,9 +14,8 @@ from typing import Any
 
 from generated import write_or_check
 
-from uflip.profiles import profile_sources
 from uflip.reproduce.published import PUBLISHED
-from uflip.reproduce.reproduction import FITTED, fitted_by, kind_of
+from uflip.reproduce.reproduction import FITTED, PREDICTION, kind_of
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SOURCE, PAGE = DOCS / "papers.toml", DOCS / "papers.md"
@@ -95,19 +94,8 @@ def value_kinds(row: dict[str, Any]) -> dict[str, str]:
         if any(fnmatchcase(value_id, pattern) for pattern in row.get("values", []))
     ]
     if row.get("held_out"):
-        return {value_id: kind_of(value_id, without_fits(value_id)) for value_id in ids}
+        return dict.fromkeys(ids, PREDICTION)
     return {value_id: kind_of(value_id, row.get("device")) for value_id in ids}
-
-
-def without_fits(value_id: str) -> str:
-    """Return the device of a value with all constants replaced that were fitted to it.
-
-    Mechanisms that were chosen for it stay, so that a value with one is still a fitted one.
-    """
-    profile = PUBLISHED[value_id].device
-    sources = profile_sources(profile)
-    by = [key for key in fitted_by(value_id) if key in sources and sources[key].kind == "fitted"]
-    return f"{profile}?{'&'.join(f'{key}=' for key in by)}"
 
 
 def evidence(row: dict[str, Any], misses: dict[str, list[str]]) -> str:

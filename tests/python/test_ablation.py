@@ -5,16 +5,17 @@ removed is a real one.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from command_line import uflip
 
 from uflip.device.catalogue import inspect_device
 from uflip.profiles import profile_sources
-from uflip.reproduce import ablation, refit, table3
+from uflip.reproduce import ablation, table3
+from uflip.reproduce.coordinate_search import Constants
 
 DTI = "kingston-dti"
-VALUES = refit.values_of(inspect_device(f"sim:{DTI}"))
+VALUES = ablation.values_of(inspect_device(f"sim:{DTI}"))
 
 
 def cells(deviations: Mapping[str, float]) -> dict[str, table3.Cell]:
@@ -26,7 +27,7 @@ def cells(deviations: Mapping[str, float]) -> dict[str, table3.Cell]:
     return row
 
 
-def device(constants: refit.Constants, _columns: Sequence[str]) -> dict[str, table3.Cell] | None:
+def device(constants: Constants) -> dict[str, table3.Cell] | None:
     """Return the row of a device that misses SR without a link rate, and None without units."""
     if "open_units" in constants:
         return None
@@ -60,7 +61,7 @@ def test_only_fitted_constants_are_removable() -> None:
     assert keys
     for key, without in keys.items():
         assert sources[key].kind == "fitted"
-        assert VALUES[key] != without == refit.UNFITTED_VALUES[key]
+        assert VALUES[key] != without == ablation.UNFITTED_VALUES[key]
 
 
 def test_row_with_larger_deviation_scores_worse() -> None:
@@ -76,6 +77,6 @@ def test_device_outside_the_table_is_refused() -> None:
     error = json.loads(outcome.err or outcome.out)["error"]
     assert error["where"] == "--ablate"
     assert DTI in error["allowed"]
-    both = uflip("reproduce", "uflip-table3", "--ablate", DTI, "--refit", DTI)
+    both = uflip("reproduce", "uflip-table3", "--ablate", DTI, "--refit")
     assert both.code == 2
     assert "cannot be combined" in both.err

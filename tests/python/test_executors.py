@@ -35,7 +35,7 @@ from uflip.executors import (
 from uflip.executors.cluster import Bundles
 from uflip.executors.executor import WorkerTask
 from uflip.reproduce import ofc, table3
-from uflip.reproduce.refit import RefitMeasurer
+from uflip.reproduce.ablation import measure_row
 from uflip.reproduce.simulated_device import SimulatedDevice
 from uflip.selftest import checks
 from uflip.spec import baseline
@@ -220,9 +220,9 @@ def test_other_simulator_version_is_refused() -> None:
         *checks()[:1],
         ofc._measure_rate,
         ofc.fixed_relocation,
-        partial(RefitMeasurer(table3.TABLE[0].profile), columns=("SR",)),
+        partial(measure_row, table3.TABLE[0].profile),
     ],
-    ids=["self-test", "throughput", "relocation", "refit"],
+    ids=["self-test", "throughput", "relocation", "ablation"],
 )
 def test_tasks_of_papers_and_checks_can_be_pickled(work: Any) -> None:
     assert type(pickle.loads(pickle.dumps(work))) is type(work)

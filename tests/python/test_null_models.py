@@ -15,7 +15,7 @@ def total(model: str) -> int:
 
 def test_scores_match_an_independent_program() -> None:
     """Counted by a separate script, by the table's scale and tolerances."""
-    assert [total(model) for model in null_models.NULL_MODELS] == [10, 10, 17]
+    assert [total(model) for model in null_models.NULL_MODELS] == [10, 10, 17, 15]
 
 
 @pytest.mark.parametrize("model", null_models.NULL_MODELS)

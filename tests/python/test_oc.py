@@ -36,8 +36,8 @@ from uflip.oc.session import Session, check_unused, choose_sacrifice
 from uflip.profiles import profile_sources
 from uflip.reproduce import oc as reproduced
 from uflip.reproduce import oc_cross_fit, oc_media
+from uflip.reproduce.coordinate_search import Constants
 from uflip.reproduce.published import PUBLISHED
-from uflip.reproduce.refit import Constants
 
 # Another geometry than the paper's: 3 channels of 2 LUNs, one plane, small blocks.
 OTHER = "sim:dfc?channels=3&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"

@@ -99,7 +99,7 @@ def test_named_reproductions_exist() -> None:
         # RR depends on constants that were fitted to it, SR also on a size that was inferred.
         ({"kind": "claim", "values": ["uflip/table3/memoright/[RS]R"]}, "2 fitted"),
         ({"kind": "claim", "values": ["uflip/table3/memoright/[RS]R"], "held_out": True},
-         "1 predicted, 1 fitted"),
+         "2 predicted"),
         # The same values on a device whose constants were inferred from both.
         ({"kind": "claim", "values": ["ofc/raw_*"], "device": "ofc-pipelined"}, "2 fitted"),
         ({"kind": "claim", "values": ["ofc/drop_30_pages"], "reproduce": ["a"]},

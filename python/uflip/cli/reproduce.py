@@ -16,13 +16,11 @@ from uflip.cli.options import (
     force_option,
     json_option,
     on_executor,
-    parsed_by,
     quiet_option,
 )
 from uflip.cli.progress import display, with_time_left
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.errors import UsageError, unknown_name
-from uflip.options import parse_names
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -35,7 +33,7 @@ Examples:
   uflip reproduce
   uflip reproduce ofc-fig7 -o fig7.png
   uflip reproduce ofc-throughput --json
-  uflip reproduce uflip-table3 --refit kingston-dti --leave column
+  uflip reproduce uflip-table3 --refit
   uflip reproduce uflip-table3 --ablate kingston-dti
   uflip reproduce drives --data tables/ --profiles drives/
 
@@ -72,22 +70,9 @@ def _propose_reproductions(
 @force_option
 @click.option(
     "--refit",
-    metavar="DEVICE",
-    help="uflip-table3 only: fit this device of the table again without some of its cells, and "
-    "compare it with them. Takes minutes to hours.",
-)
-@click.option(
-    "--without",
-    metavar="COLUMNS",
-    multiple=True,
-    callback=parsed_by(parse_names),
-    help="With --refit: hold these columns out together.  [default: each alone]",
-)
-@click.option(
-    "--leave",
-    type=click.Choice(["cell", "column"]),
-    help="With --refit: hold the columns out for this device only (cell), or for all devices of "
-    "the table (column).  [default: cell]",
+    is_flag=True,
+    help="uflip-table3 only: search a structure of a few powers of two for each device, also with "
+    "a cell, a column or the device held out, and compare the cells. Takes some 20 minutes.",
 )
 @click.option(
     "--ablate",
@@ -120,9 +105,7 @@ def command(
     out: Path | None,
     force: bool,
     ablate: str | None,
-    refit: str | None,
-    without: tuple[str, ...] | None,
-    leave: str | None,
+    refit: bool,
     jobs: int | None,
     workers: int | None,
     scheduler: str | None,
@@ -132,15 +115,14 @@ def command(
     """Run the experiment ID of a paper; without ID, list them."""
     executor = on_executor(jobs, workers, scheduler)
     if ablate is not None:
-        _check_table3(reproduction_id, "--ablate", out, exclusive=not (refit or without or leave))
+        _check_table3(reproduction_id, "--ablate", out, exclusive=not refit)
         with executor:
             _ablate(ablate, quiet=quiet, as_json=as_json)
         return
-    if refit is not None or without or leave is not None:
-        _check_table3(reproduction_id, "--refit", out, exclusive=refit is not None)
-        assert refit is not None
+    if refit:
+        _check_table3(reproduction_id, "--refit", out, exclusive=True)
         with executor:
-            _refit(refit, without, leave or "cell", quiet=quiet, as_json=as_json)
+            _refit(quiet=quiet, as_json=as_json)
         return
     from uflip.report.figures import matplotlib_chart
     from uflip.reproduce import REPRODUCTIONS, carry_out, figure
@@ -229,23 +211,22 @@ def _check_table3(
         where=option,
         got=f"{reproduction_id or 'no ID'}{' with --out' if out else ''}"
         f"{'' if exclusive else ', with options that cannot be combined'}",
-        allowed="uflip-table3 with --refit DEVICE, --without, --leave, or with --ablate DEVICE",
+        allowed="uflip-table3 with --refit, or with --ablate DEVICE",
         action="give the ID and one of the two, and omit --out: this study has no figure",
     )
 
 
 def _ablate(profile: str, *, quiet: bool, as_json: bool) -> None:
     from uflip.device.catalogue import inspect_device
-    from uflip.reproduce import ablation, refit
+    from uflip.reproduce import ablation, table3
 
-    refit.published_row(profile, where="--ablate")
-    values = refit.values_of(inspect_device(f"sim:{profile}"))
+    table3.row_of(profile, where="--ablate")
+    values = ablation.values_of(inspect_device(f"sim:{profile}"))
     steps = len(ablation.removable(profile, values)) + 1
     with display(steps, quiet=quiet or as_json) as sink:
         on_step = with_time_left(sink, steps)
-        unablated, ablations = ablation.ablate(
-            profile, values, refit.RefitMeasurer(profile), on_step
-        )
+        measure = partial(ablation.measure_row, profile)
+        unablated, ablations = ablation.ablate(profile, values, measure, on_step)
     if as_json:
         each = [asdict(one) for one in ablations]
         echo_json({"device": profile, "whole": asdict(unablated), "constants": each})
@@ -253,25 +234,17 @@ def _ablate(profile: str, *, quiet: bool, as_json: bool) -> None:
     echo(ablation.text(profile, unablated, ablations))
 
 
-def _refit(
-    profile: str, without: tuple[str, ...] | None, leave: str, *, quiet: bool, as_json: bool
-) -> None:
-    from uflip.device.catalogue import inspect_device
-    from uflip.reproduce import refit, table3
+def _refit(*, quiet: bool, as_json: bool) -> None:
+    from uflip.reproduce import table3, table3_structures
 
-    refit.published_row(profile)
-    held_out = refit.check_columns(without or ())
-    column_groups = [held_out] if held_out else [(column,) for column in table3.COLUMNS]
-    rows = [row.profile for row in table3.TABLE]
-    values = {name: refit.values_of(inspect_device(f"sim:{name}")) for name in rows}
-    with display(len(column_groups), quiet=quiet or as_json) as sink:
+    steps = 2 * len(table3.TABLE)
+    with display(steps, quiet=quiet or as_json) as sink:
         sink.draw(0, "")
-        on_step = with_time_left(sink, len(column_groups))
-        folds = refit.folds(profile, column_groups, leave, values, on_step)
+        found = table3_structures.evaluate(with_time_left(sink, steps))
     if as_json:
-        echo_json({"device": profile, "leave": leave, "folds": [asdict(fold) for fold in folds]})
+        echo_json({"devices": [asdict(one) for one in found]})
         return
-    echo(refit.text(profile, leave, folds))
+    echo(table3_structures.text(found))
 
 
 def _list(out: Path | None, as_json: bool) -> None:

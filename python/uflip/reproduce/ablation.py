@@ -10,21 +10,44 @@ constant was fitted.
 **Simplified**: one constant at a time. Of two constants with the same effect on a cell, both bring
 nothing, but only one may be removed; run the study again after each removal.
 **Ambiguous**: the value of a removed constant: that of data sheets, or its mechanism's absence
-(`refit.UNFITTED_VALUES`). It *brings nothing* if no fewer cells agree, neither by the paper's
-repeatability nor on the wide scale, all cells together miss by no more (`refit.miss`), and it was
+(`UNFITTED_VALUES`). It *brings nothing* if no fewer cells agree, neither by the paper's
+repeatability nor on the wide scale, all cells together miss by no more (`table3.miss`), and it was
 fitted to nothing else: figures that need it are not tested here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
+from uflip.data.device import DeviceInfo
+from uflip.device.cache import switched_off
+from uflip.errors import UsageError
 from uflip.executors import OnStep, on_all
 from uflip.profiles import profile_sources
 from uflip.reproduce import table3
-from uflip.reproduce.refit import UNFITTED_VALUES, Constants, Measure, Number, miss, short
+from uflip.reproduce.coordinate_search import Constants, Number, short
+from uflip.reproduce.simulated_device import device_url
+from uflip.reproduce.uflip_table3 import benchmark
+from uflip.results.summary_document import key_row_of
 from uflip.table import Table
 
+Measure = Callable[[Constants], Mapping[str, table3.Cell] | None]
+"""Makes the device with some constants changed and returns its row; None if there is no such
+device."""
+
+UNFITTED_VALUES: Constants = {
+    # Data sheets of 8 Gbit SLC NAND of 2008, and of interfaces.
+    "program_ns": 200_000, "program_high_ns": 800_000, "channel_bytes_per_s": 40_000_000,
+    "link_bytes_per_s": 100_000_000, "unit_bytes": 1 << 20,
+    # One of each, or none.
+    "command_read_ns": 0, "command_write_ns": 0, "seek_read_ns": 0, "relocate_ns": 0,
+    "banks": 1, "streams": 1, "resumed_streams": 1, "merges_at_once": 1, "free_clusters": 0,
+    "switch_map_pages": 0, "log_map_pages": 0, "open_map_pages": 0, "reads_per_step": 0,
+    "log_clusters": 1, "log_units": 1, "log_members": 0, "small_log_clusters": 0,
+    "backward_clusters": 0, "rewrites": 0, "open_units": 1,
+}  # fmt: skip
+"""Values of constants without evidence from any column."""
+
+MICRO_BENCHMARKS = ("baseline", "locality", "order", "partitioning", "pause")
 TABLE_3 = "uflip/table3/"
 # Logarithms of deviations: rounding leaves a tenth of a percent.
 ROUNDING = 0.001
@@ -65,7 +88,7 @@ def score(cells: Mapping[str, table3.Cell]) -> AblationScore:
     return AblationScore(
         sum(cell.within for cell in every),
         sum(cell.wide for cell in every),
-        sum(miss(cell) for cell in every),
+        sum(table3.miss(cell) for cell in every),
     )
 
 
@@ -92,7 +115,7 @@ def ablate(
     """Remove each fitted constant of a device in turn."""
     replacements = removable(profile, values)
     changes: list[Constants] = [{}, *({key: without} for key, without in replacements.items())]
-    rows = on_all(partial(_row, measure), changes, on_step, lambda one: next(iter(one), "as it is"))
+    rows = on_all(measure, changes, on_step, lambda one: next(iter(one), "as it is"))
     assert rows[0] is not None, "the device of the table exists"
     whole, ablations = score(rows[0]), []
     sources = profile_sources(profile)
@@ -105,8 +128,28 @@ def ablate(
     return whole, ablations
 
 
-def _row(measure: Measure, constants: Constants) -> Mapping[str, table3.Cell] | None:
-    return measure(constants, table3.COLUMNS)
+def measure_row(profile: str, constants: Constants) -> Mapping[str, table3.Cell] | None:
+    """Measure the row of a device with some constants changed; see `Measure`."""
+    try:
+        with switched_off():
+            document = benchmark(
+                profile, url=device_url(profile, **constants), only=MICRO_BENCHMARKS
+            )
+    except UsageError:
+        return None
+    cells = table3.compare(table3.row_of(profile), key_row_of(document))
+    return {cell.column: cell for cell in cells}
+
+
+def values_of(info: DeviceInfo) -> Constants:
+    """Return all numeric constants of a simulated device, by key."""
+    return {
+        key: value
+        for part in info.profile_table.values()
+        if isinstance(part, dict)
+        for key, value in part.items()
+        if isinstance(value, int | float)
+    }
 
 
 def text(profile: str, whole: AblationScore, ablations: Sequence[Ablation]) -> str:

@@ -28,9 +28,9 @@ from uflip.microbench.open_channel.jobs import SCALES, throughput
 from uflip.oc.device import open_flash_device
 from uflip.oc.session import Session
 from uflip.reproduce import figure
+from uflip.reproduce.coordinate_search import Constants, Number, minimise, short
 from uflip.reproduce.oc import DEVICE, name_of
 from uflip.reproduce.published import ALL_LUNS, PUBLISHED, TABLE_2, TABLE_3
-from uflip.reproduce.refit import Constants, Number, minimise, short
 from uflip.reproduce.reproduction import Reproduction, ReproductionRow, compare_printed
 from uflip.table import Table
 

@@ -12,8 +12,10 @@ partitions must be the same power of two. `Cell.wide` is a wider reading: a mean
 """
 
 from dataclasses import dataclass
+from math import log
 
 from uflip.data.summary import CharacteristicVerdict, KeyCharacteristics
+from uflip.errors import unknown_name
 from uflip.microbench.experiment import IoCounts
 from uflip.report import key_row
 
@@ -112,6 +114,15 @@ TABLE = (
     ),
 )  # fmt: skip
 
+
+def row_of(profile: str, where: str = "device") -> Published:
+    """Return the row of a device; `where`: the place of its name, for the error."""
+    rows = {row.profile: row for row in TABLE}
+    if profile not in rows:
+        raise unknown_name("device of Table 3", profile, rows, where=where)
+    return rows[profile]
+
+
 COLUMNS = (
     "SR", "RR", "SW", "RW", "Pause", "Locality", "Partitions", "Reverse", "In-place", "Large Incr",
 )  # fmt: skip
@@ -155,6 +166,15 @@ class Cell:
     tolerance: str
     within: bool
     wide: bool
+
+
+def miss(cell: Cell) -> float:
+    """Return the distance of a cell from the printed one: 0 if it agrees, else a logarithm."""
+    if cell.within:
+        return 0.0
+    if cell.deviation is None or cell.deviation <= -1:
+        return 2.0
+    return max(0.05, abs(log(1 + cell.deviation)))
 
 
 def counts(profile: str) -> dict[str, IoCounts]:
