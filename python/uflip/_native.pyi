@@ -520,13 +520,16 @@ def clock_ns() -> float:
     """Return the cost of reading the clock once [ns]."""
 
 def analyse(
-    times_ns: NDArray[np.float64], *, confidence: float | None, half_width: float | None
+    times_ns: NDArray[np.float64 | np.uint64],
+    *,
+    confidence: float | None,
+    half_width: float | None,
 ) -> str:
     """Return phases, period, interval and doubts of response times [ns], as JSON; see
     `uflip.analysis.Analysis`. None selects the native default."""
 
 def run_length(
-    times_ns: NDArray[np.float64],
+    times_ns: NDArray[np.float64 | np.uint64],
     *,
     confidence: float | None,
     half_width: float | None,

@@ -21,7 +21,7 @@ from uflip import _native
 from uflip.device.opener import open_device
 from uflip.errors import UsageError
 from uflip.results import Results, ResultsWriter
-from uflip.results.columns import as_array
+from uflip.results.columns import as_array, measured_column
 from uflip.spec import Spec, baseline
 
 DEVICE = "sim:demo?blocks_per_die=64"
@@ -99,6 +99,25 @@ def test_column_slices_match_whole_column(traces: tuple[Any, Any, Any]) -> None:
     for start, stop in ((5, 4), (0, LONG + 1)):
         with pytest.raises(UsageError, match="no such I/Os"):
             file.column("submit_ns", start, stop)
+
+
+def test_whole_columns_of_several_pieces_equal_their_slices(tmp_path: Path) -> None:
+    """The native module gathers a column in pieces of 524,288 I/Os."""
+    for degree in (1, 2):
+        spec = long_spec(io_size=4096, io_count=1_100_000 // degree, io_ignore=1000)
+        with open_device(DEVICE) as device:
+            trace = device.run(spec.but(parallel_degree=degree), spool=tmp_path)
+        for name in trace.columns:
+            slices = [
+                np.asarray(trace.column(name, start, min(start + 300_000, len(trace))))
+                for start in range(0, len(trace), 300_000)
+            ]
+            np.testing.assert_array_equal(as_array(trace, name), np.concatenate(slices))
+        measured = as_array(trace, "ignored") == 0
+        assert np.count_nonzero(~measured) == 1000 * degree
+        np.testing.assert_array_equal(
+            measured_column(trace), as_array(trace, "response_time_ns")[measured]
+        )
 
 
 def test_parallel_ios_are_stored_stream_by_stream(tmp_path: Path) -> None:

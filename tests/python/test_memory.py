@@ -91,6 +91,43 @@ def test_memory_use_is_independent_of_pattern_length(workdir: Path, output: list
     assert grown < whole / 3, peaks
 
 
+REPLAY = """
+import tracemalloc
+from uflip.cli.main import main
+from uflip.results import ResultsWriter, columns, pyramid, run_statistics
+from uflip.stats import Distribution
+columns.PIECE_IOS = run_statistics.PIECE_IOS = pyramid.WINDOW = Distribution.FEW = 1 << 14
+commit = ResultsWriter.commit
+def traced(*arguments):
+    tracemalloc.start()
+    path = commit(*arguments)
+    print("peak", tracemalloc.get_traced_memory()[1])
+    tracemalloc.stop()
+    return path
+ResultsWriter.commit = traced
+main({arguments})
+"""
+
+
+@pytest.mark.parametrize("speed", [[], ["--speed", "1"]])
+def test_replay_has_no_array_of_all_ios(workdir: Path, speed: list[str]) -> None:
+    """Whole columns are in files, and no array of 8 bytes for each I/O is computed from them."""
+    peaks, lengths = [], (50_000, 450_000)
+    for ios in lengths:
+        rows = (f"{at * 100_000},{at * 7919 % 5000 * 4096},4096,read" for at in range(ios))
+        Path(f"{ios}.csv").write_text(
+            "submit_ns,offset_bytes,io_size_bytes,mode\n" + "\n".join(rows) + "\n"
+        )
+        arguments = ["replay", f"{ios}.csv", "sim:demo?blocks_per_die=64", "-q", *speed]
+        process = subprocess.run(
+            [sys.executable, "-c", REPLAY.format(arguments=[*arguments, "--out", f"r{ios}"])],
+            capture_output=True, text=True, check=True, timeout=300,
+        )  # fmt: skip
+        (line,) = (each for each in process.stdout.splitlines() if each.startswith("peak "))
+        peaks.append(int(line.split()[1]))
+    assert peaks[1] - peaks[0] < 4 * (lengths[1] - lengths[0]), peaks
+
+
 def test_io_budget_reserves_no_memory(workdir: Path) -> None:
     """Four thousand million I/Os are a budget; a mean that is known soon needs little of it."""
     process = start_limited(4 * GIB, "pattern", "sim:demo?blocks_per_die=64", "--pattern", "SR",

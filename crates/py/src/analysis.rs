@@ -1,30 +1,49 @@
-//! The analysis of a series of response times in a Python array of float64.
+//! The analysis of a series of response times in a Python array of float64 or uint64.
 
-use pyo3::buffer::PyBuffer;
+use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use uflip_core::{Error, SpooledVec};
 use uflip_method::{AnalysisOptions, StopRule};
 
 use crate::conversion::{json, raise};
 
-/// Copy a contiguous float64 array, so that the interpreter lock can be released.
-fn copied(py: Python<'_>, array: &PyBuffer<f64>) -> PyResult<SpooledVec<f64>> {
-    if array.dimensions() == 1 {
-        let mut values: SpooledVec<f64> = (0..array.item_count()).map(|_| 0.0).collect();
-        array.copy_to_slice(py, &mut values)?;
-        return Ok(values);
+/// A contiguous array of numbers.
+#[derive(FromPyObject)]
+pub enum Numbers {
+    Floats(PyBuffer<f64>),
+    /// A column of a trace.
+    Whole(PyBuffer<u64>),
+}
+
+/// Copy numbers, so that the interpreter lock can be released.
+fn copied(py: Python<'_>, numbers: &Numbers) -> PyResult<SpooledVec<f64>> {
+    let dimensions = match numbers {
+        Numbers::Floats(array) => array.dimensions(),
+        Numbers::Whole(array) => array.dimensions(),
+    };
+    if dimensions != 1 {
+        let error = Error::usage("Response times are a one-dimensional array")
+            .got(format!("{dimensions} dimensions"))
+            .action("give one series at a time");
+        return Err(raise(error));
     }
-    let error = Error::usage("Response times are a one-dimensional array")
-        .got(format!("{} dimensions", array.dimensions()))
-        .action("give one series at a time");
-    Err(raise(error))
+    Ok(match numbers {
+        Numbers::Floats(array) => spooled(py, array)?,
+        Numbers::Whole(array) => spooled(py, array)?.iter().map(|value| *value as f64).collect(),
+    })
+}
+
+fn spooled<T: Element + Default>(py: Python<'_>, array: &PyBuffer<T>) -> PyResult<SpooledVec<T>> {
+    let mut values: SpooledVec<T> = (0..array.item_count()).map(|_| T::default()).collect();
+    array.copy_to_slice(py, &mut values)?;
+    Ok(values)
 }
 
 #[pyfunction]
 #[pyo3(signature = (times_ns, *, confidence, half_width))]
 pub fn analyse(
     py: Python<'_>,
-    times_ns: PyBuffer<f64>,
+    times_ns: Numbers,
     confidence: Option<f64>,
     half_width: Option<f64>,
 ) -> PyResult<String> {
@@ -37,7 +56,7 @@ pub fn analyse(
 #[pyo3(signature = (times_ns, *, confidence, half_width, min_ios))]
 pub fn run_length(
     py: Python<'_>,
-    times_ns: PyBuffer<f64>,
+    times_ns: Numbers,
     confidence: Option<f64>,
     half_width: Option<f64>,
     min_ios: usize,
@@ -70,17 +89,13 @@ fn options(confidence: Option<f64>, half_width: Option<f64>) -> AnalysisOptions 
 }
 
 #[pyfunction]
-pub fn autocorrelation(
-    py: Python<'_>,
-    series: PyBuffer<f64>,
-    max_lag: usize,
-) -> PyResult<Vec<f64>> {
+pub fn autocorrelation(py: Python<'_>, series: Numbers, max_lag: usize) -> PyResult<Vec<f64>> {
     let series = copied(py, &series)?;
     Ok(py.detach(|| uflip_method::autocorrelation(&series, max_lag)))
 }
 
 #[pyfunction]
-pub fn pelt(py: Python<'_>, means: PyBuffer<f64>, penalty: f64) -> PyResult<Vec<usize>> {
+pub fn pelt(py: Python<'_>, means: Numbers, penalty: f64) -> PyResult<Vec<usize>> {
     let means = copied(py, &means)?;
     Ok(py.detach(|| uflip_method::pelt(&means, penalty)))
 }

@@ -1,8 +1,8 @@
 //! Columns of numbers that Python reads in place: one by one through the buffer protocol, and a whole
 //! trace through the Arrow C stream interface, which pandas, polars, DuckDB and pyarrow accept directly.
 //!
-//! Columns in memory are shared, and keep the trace alive; those of a long trace are read from its
-//! file batch by batch, so that a query over it needs the memory of one.
+//! Columns in memory are shared, and keep the trace alive. Those of a long trace are read from its file
+//! batch by batch: a query over it needs the memory of one, a whole column is in a mapped file.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, c_int, c_void};
@@ -25,7 +25,11 @@ use pyo3::types::PyCapsule;
 use pyo3::{Bound, ffi};
 use uflip_core::{Mode, SpooledVec};
 use uflip_engine::PatternWalk;
-use uflip_store::{ColumnData, StoredTrace, column_names, window};
+use uflip_store::{ColumnData, HOST_GAP, StoredTrace, column_names, window};
+
+/// A longer column of a trace in a file is gathered in pieces of this number of I/Os, so that it can
+/// move to a mapped file ([`SpooledVec`]).
+const PIECE_IOS: usize = 1 << 19;
 
 /// A read-only column; keeps its data alive.
 #[pyclass(frozen)]
@@ -36,9 +40,34 @@ pub struct Column {
 enum Values {
     /// A part of a column of the trace itself, not copied.
     Shared(Arc<StoredTrace>, String, usize, usize),
-    /// Values computed for this column.
-    Owned(ColumnData<'static>),
+    U64(SpooledVec<u64>),
+    U32(SpooledVec<u32>),
+    U16(SpooledVec<u16>),
+    U8(SpooledVec<u8>),
     Floats(SpooledVec<f64>),
+}
+
+impl From<ColumnData<'_>> for Values {
+    fn from(data: ColumnData<'_>) -> Values {
+        match data {
+            ColumnData::U64(values) => Values::U64(values.into_owned().into()),
+            ColumnData::U32(values) => Values::U32(values.into()),
+            ColumnData::U16(values) => Values::U16(values.into()),
+            ColumnData::U8(values) => Values::U8(values.into()),
+        }
+    }
+}
+
+impl Values {
+    fn extend(&mut self, more: Values) {
+        match (self, more) {
+            (Values::U64(all), Values::U64(more)) => all.extend(more.iter().copied()),
+            (Values::U32(all), Values::U32(more)) => all.extend(more.iter().copied()),
+            (Values::U16(all), Values::U16(more)) => all.extend(more.iter().copied()),
+            (Values::U8(all), Values::U8(more)) => all.extend(more.iter().copied()),
+            _ => unreachable!("a column has one type"),
+        }
+    }
 }
 
 impl Column {
@@ -48,18 +77,38 @@ impl Column {
         from: usize,
         to: usize,
     ) -> uflip_core::Result<Column> {
+        if from > to || to > trace.len() || to - from <= PIECE_IOS || name == HOST_GAP {
+            return Column::from_piece(trace, name, from, to);
+        }
+        let mut column = Column::from_piece(trace, name, from, from + PIECE_IOS)?;
+        if matches!(column.values, Values::Shared(..)) {
+            return Column::from_piece(trace, name, from, to);
+        }
+        for start in (from + PIECE_IOS..to).step_by(PIECE_IOS) {
+            let more = Column::from_piece(trace, name, start, to.min(start + PIECE_IOS))?;
+            column.values.extend(more.values);
+        }
+        Ok(column)
+    }
+
+    fn from_piece(
+        trace: &Arc<StoredTrace>,
+        name: &str,
+        from: usize,
+        to: usize,
+    ) -> uflip_core::Result<Column> {
         let values = match uflip_store::column(trace, name, from, to)? {
             ColumnData::U64(Cow::Borrowed(_)) => {
                 Values::Shared(Arc::clone(trace), name.to_owned(), from, to)
             }
-            computed => Values::Owned(computed.into_owned()),
+            computed => computed.into(),
         };
         Ok(Column { values })
     }
 
     /// Create a column with its own copy of the values.
     pub(crate) fn owned(values: ColumnData<'_>) -> Column {
-        Column { values: Values::Owned(values.into_owned()) }
+        Column { values: values.into() }
     }
 
     pub(crate) fn of_floats(values: SpooledVec<f64>) -> Column {
@@ -75,10 +124,10 @@ impl Column {
                     _ => unreachable!("only borrowed 64-bit columns are shared"),
                 }
             }
-            Values::Owned(ColumnData::U64(v)) => (v.as_ptr().cast(), v.len(), 8, c"Q"),
-            Values::Owned(ColumnData::U32(v)) => (v.as_ptr().cast(), v.len(), 4, c"I"),
-            Values::Owned(ColumnData::U16(v)) => (v.as_ptr().cast(), v.len(), 2, c"H"),
-            Values::Owned(ColumnData::U8(v)) => (v.as_ptr().cast(), v.len(), 1, c"B"),
+            Values::U64(v) => (v.as_ptr().cast(), v.len(), 8, c"Q"),
+            Values::U32(v) => (v.as_ptr().cast(), v.len(), 4, c"I"),
+            Values::U16(v) => (v.as_ptr().cast(), v.len(), 2, c"H"),
+            Values::U8(v) => (v.as_ptr().cast(), v.len(), 1, c"B"),
             Values::Floats(v) => (v.as_ptr().cast(), v.len(), 8, c"d"),
         }
     }

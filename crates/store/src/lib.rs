@@ -40,7 +40,7 @@ pub use flash::{
 pub use inside::{Inside, read_inside, write_inside};
 pub use read::{check_traces, read_metadata, read_specification, read_trace};
 pub use spool::Spool;
-pub use stored_trace::{StoredTrace, column, column_names, window};
+pub use stored_trace::{HOST_GAP, StoredTrace, column, column_names, window};
 pub use table::ColumnData;
 pub use write::{append_csv, write_table, write_trace};
 

@@ -189,7 +189,8 @@ const FIXED: [&str; 8] = [
 ];
 
 /// The host gap of an I/O; in virtual time there is no such column, because the host takes no time.
-const HOST_GAP: &str = "host_gap_ns";
+/// The column of the delay of the host, which depends on all I/Os before.
+pub const HOST_GAP: &str = "host_gap_ns";
 
 /// Return the names that [`column`] accepts for this trace.
 pub fn column_names(trace: &StoredTrace) -> impl Iterator<Item = &str> {
@@ -230,6 +231,18 @@ fn format_index(number: usize) -> String {
     if number == usize::MAX { "a number below 0".to_owned() } else { number.to_string() }
 }
 
+/// Return I/Os `from` to `to` of a column that consists of values and their numbers of repetitions.
+fn part<T: Copy>(runs: impl Iterator<Item = (T, u64)>, from: usize, to: usize) -> Vec<T> {
+    let mut values = Vec::with_capacity(to - from);
+    let mut end = 0;
+    for (value, count) in runs {
+        let begin = from.max(end);
+        end += count as usize;
+        values.resize(values.len() + end.min(to).saturating_sub(begin), value);
+    }
+    values
+}
+
 /// Return I/Os `from` to `to` of a column of `trace`.
 ///
 /// # Errors
@@ -249,18 +262,24 @@ pub fn column<'a>(
             .action("choose a part of the trace"));
     }
     let ios = || trace.ios(from, to);
-    fn part<T>(all: impl Iterator<Item = T>, from: usize, to: usize) -> Vec<T> {
-        all.skip(from).take(to - from).collect()
-    }
+    let streams = &trace.pattern().streams;
     Ok(match name {
-        "stream" => ColumnData::U16(part(trace.trace.stream_of_each(), from, to)),
+        "stream" => {
+            let totals = streams.iter().map(|stream| stream.total_ios);
+            ColumnData::U16(part((0..).zip(totals), from, to))
+        }
         "submit_ns" => ColumnData::U64(trace.measured(1, from, to)?),
         "response_time_ns" => ColumnData::U64(trace.measured(2, from, to)?),
         "offset_bytes" => ColumnData::U64(ios().map(|io| io.offset.0).collect()),
         "io_size_bytes" => ColumnData::U32(ios().map(|io| io.size.0 as u32).collect()),
         "mode" => ColumnData::U8(ios().map(|io| io.mode.number()).collect()),
         "component" => ColumnData::U8(trace.rows(from, to).map(|row| row.component).collect()),
-        "ignored" => ColumnData::U8(part(trace.trace.ignored_of_each().map(u8::from), from, to)),
+        "ignored" => {
+            let counts = streams.iter().flat_map(|stream| {
+                [(1, stream.ignored_ios), (0, stream.total_ios - stream.ignored_ios)]
+            });
+            ColumnData::U8(part(counts, from, to))
+        }
         HOST_GAP if trace.is_in_real_time() => ColumnData::U64(host_gaps(trace, from, to)?.into()),
         _ => {
             let cause = trace.causes().iter().position(|cause| cause == name);

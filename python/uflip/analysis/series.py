@@ -181,7 +181,9 @@ def run_length(
     return RunLength(stopped=result["stop"], ios=result["ios"], **series)
 
 
-def _series(response_time_ns: ArrayLike) -> NDArray[np.float64]:
+def _series(response_time_ns: ArrayLike) -> NDArray[np.float64 | np.uint64]:
+    if isinstance(response_time_ns, np.ndarray) and response_time_ns.dtype == np.uint64:
+        return np.ascontiguousarray(response_time_ns)  # a column of a trace, which may be long
     try:
         return in_ns(response_time_ns)
     except TypeError as error:

@@ -1,6 +1,7 @@
 """Columns of a native trace as numpy arrays: views of the native memory, no copies.
 
-A trace may be larger than memory: `pieces` reads it one part at a time.
+A trace may be larger than memory: its whole columns are in mapped files, but not an array that is
+computed from them. `pieces` reads the trace one part at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,6 +40,16 @@ def column_slice(
 
 
 def measured_column(trace: _native.Trace, name: str = "response_time_ns") -> NDArray[Any]:
-    """Return one column without the I/Os inside `io_ignore` (the start-up)."""
-    measured: NDArray[Any] = as_array(trace, name)[as_array(trace, "ignored") == 0]
-    return measured
+    """Return one column without the I/Os inside `io_ignore` (the start-up).
+
+    Those of one process come first, so that the others are not copied.
+    """
+    values, ignored = as_array(trace, name), as_array(trace, "ignored")
+    first = int(np.count_nonzero(ignored))
+    return values[first:] if ignored[:first].all() else values[ignored == 0]
+
+
+def split(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield the parts of a long array (n,), for arithmetic in bounded memory."""
+    for start in range(0, len(values), PIECE_IOS):
+        yield values[start : start + PIECE_IOS]

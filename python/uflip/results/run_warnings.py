@@ -6,6 +6,7 @@ A check is a function of one run. It returns the severity and the numbers behind
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from uflip.data.device import DeviceInfo
 from uflip.data.manifest import IMPORTED
 from uflip.data.run import HostSummary, StopDocument
 from uflip.data.spec import Basic, Parallel, Spec
+from uflip.results.columns import split
 from uflip.results.rate_limit import find_ticks
-from uflip.stats import drift
+from uflip.stats import Distribution, drift
 
 Numbers = Mapping[str, object]
 """Numbers behind a warning: names and plain values."""
@@ -96,7 +98,9 @@ def wide_spread(run: RunArrays) -> tuple[float, Numbers] | None:
     """Warn about a standard deviation above the mean."""
     if len(run.measured_ns) < 2:
         return None
-    mean, std = float(run.measured_ns.mean()), float(run.measured_ns.std(ddof=1))
+    mean = float(run.measured_ns.mean())
+    squares = sum(float(np.square(part - mean).sum()) for part in split(run.measured_ns))
+    std = sqrt(squares / (len(run.measured_ns) - 1))
     return (std / mean, _ns(mean=mean, std=std)) if std > mean > 0 else None
 
 
@@ -104,11 +108,21 @@ def skewed(run: RunArrays) -> tuple[float, Numbers] | None:
     """Warn about a mean far from the median."""
     if len(run.measured_ns) == 0:
         return None
-    mean, median = float(run.measured_ns.mean()), float(np.median(run.measured_ns))
+    mean, median = float(run.measured_ns.mean()), _median(run.measured_ns)
     if min(mean, median) <= 0:
         return None
     factor = max(mean / median, median / mean)
     return (factor, _ns(mean=mean, median=median)) if factor > SKEW_FACTOR else None
+
+
+def _median(values: NDArray[Any]) -> float:
+    """Return the median (n,); of a long run an observed one, in bounded memory."""
+    if len(values) <= Distribution.FEW:
+        return float(np.median(values))
+    distribution = Distribution()
+    for part in split(values):
+        distribution.add(part)
+    return float(distribution.percentile(0.5) or 0)
 
 
 def harness_share(run: RunArrays) -> tuple[float, Numbers] | None:
@@ -117,7 +131,7 @@ def harness_share(run: RunArrays) -> tuple[float, Numbers] | None:
     real = run.device.real
     if cost is None or not real or len(run.measured_ns) == 0:
         return None
-    median = float(np.median(run.measured_ns))
+    median = _median(run.measured_ns)
     share = float(cost) / median if median > 0 else float("inf")
     if share <= HARNESS_SHARE or median <= 0:
         return None
@@ -159,7 +173,9 @@ def _lag(submit_ns: NDArray[Any], response_time_ns: NDArray[Any]) -> tuple[float
     if (arrivals := len(submit_ns)) < FEW_ARRIVALS:
         return None
     span = float(submit_ns.max() - submit_ns.min())
-    last = np.argsort(submit_ns, kind="stable")[-(arrivals // 10) :]
+    last: NDArray[np.int64] | slice = slice(-(arrivals // 10), None)
+    if (submit_ns[1:] < submit_ns[:-1]).any():
+        last = np.argsort(submit_ns, kind="stable")[last]
     behind = float(np.median(response_time_ns[last]))
     if behind <= BEHIND_SHARE * span:
         return None

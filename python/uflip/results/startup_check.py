@@ -69,7 +69,7 @@ from uflip.flash_waits import (
     quickest_ns,
 )
 from uflip.footprint import NEARLY_ALL
-from uflip.results.columns import measured_column
+from uflip.results.columns import measured_column, split
 from uflip.results.statistics import AGREEMENT, MARKS, Mark
 from uflip.startup import (
     LABELS_OF_WRITES,
@@ -357,11 +357,11 @@ def map_waits_of(trace: Trace) -> MapWaits | None:
     """Return the waits for the map in a run; None if no measured I/O waits, or if it is unknown."""
     if "mapping_ns" not in trace.causes:
         return None
-    waits = measured_column(trace, "mapping_ns")
-    waits = waits[waits >= FLASH_READ_NS]
-    times = measured_column(trace)
-    total_ns, waits_ns = (int(each.sum(dtype=np.uint64)) for each in (times, waits))
-    return MapWaits(len(times), len(waits), waits_ns / total_ns) if len(waits) else None
+    times, count, waits_ns = measured_column(trace), 0, 0
+    for part in split(measured_column(trace, "mapping_ns")):
+        waits = part[part >= FLASH_READ_NS]
+        count, waits_ns = count + len(waits), waits_ns + int(waits.sum(dtype=np.uint64))
+    return MapWaits(len(times), count, waits_ns / int(times.sum())) if count else None
 
 
 def warm_share(runs: Iterable[StartupInput], capacity: int) -> float:

@@ -147,7 +147,8 @@ def _opening_ns(trace: _native.Trace) -> float | None:
     measured = len(times) - _ignored_rows(trace, len(times))
     row = int(json.loads(trace.spec_json).get("ratio", 0)) + 1
     rows = measured // row
-    return opening_ns(times[len(times) - rows * row :].reshape(rows, row).mean(axis=1))
+    times = times[len(times) - rows * row :]
+    return opening_ns(times if row == 1 else times.reshape(rows, row).mean(axis=1))
 
 
 def opening_ns(times: np.ndarray) -> float | None:
@@ -192,6 +193,8 @@ def _in_step(times: np.ndarray, stream: np.ndarray) -> np.ndarray | None:
     degree = int(stream.max()) + 1 if len(stream) else 0
     if degree == 0 or len(times) % degree:
         return None
+    if degree == 1:
+        return times
     lengths = np.bincount(stream, minlength=degree)
     if not (lengths == lengths[0]).all():
         return None
