@@ -99,7 +99,7 @@ def read_series(data: bytes) -> None:
 
 def read_fio_job(data: bytes) -> None:
     with temporary_file(data, ".fio") as path:
-        read_job_file(path)
+        read_job_file(path, lambda: 1 << 30)
 
 
 def read_results_of_fio(data: bytes) -> None:

@@ -12,13 +12,16 @@ of each direction, and decides the mix.
 line.
 With zonemode=zbd fio opens another zone as soon as one is full, and resets a zone only if it was
 written; uflip opens a set of zones when all of the set before are full, and resets each of them.
-Without norandommap fio makes each random address once; uflip draws them independently.
+Without norandommap fio makes each random address once; uflip draws them independently. fio aligns
+all sizes of a split to the smallest, so a larger one is several parts of a mix, one for each
+distance from its multiples. Near the end of the space fio makes smaller sizes more often.
 **Ambiguous**: nothing; any other option is refused by its name.
 """
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil
 from pathlib import Path
 
 from uflip import spec
@@ -38,9 +41,14 @@ IGNORED = (
 MEANINGS = {
     "rw": "read, write, trim, randread, randwrite, randtrim, rw, randrw; also readwrite",
     "bs": "size of an I/O, or of reads, writes and trims (4k,64k); also blocksize",
-    "size": "length of the target space",
-    "offset": "its beginning",
-    "io_size": "bytes to make; by default size",
+    "bssplit": "sizes and their shares, 4k/60:64k/40, of random I/Os with norandommap",
+    "bsrange": "smallest and largest size, 4k-16k, of random I/Os with norandommap",
+    "size": "length of the target space, or a share of the device (50%); by default to its end",
+    "offset": "its beginning, or a share of the device (10%)",
+    "io_size": "bytes to make, or a share of size (50%); by default size",
+    "loops": "how often io_size, up to size, is made; without runtime",
+    "runtime": "limit of the time, with rate_iops: the I/Os that arrive in it",
+    "time_based": "repeat the space until runtime",
     "number_ios": "I/Os to make, if they are fewer",
     "ioengine": "a synchronous engine, with a queue depth of 1, or an asynchronous one",
     "iodepth": "queue depth, with an asynchronous engine",
@@ -63,6 +71,8 @@ MEANINGS = {
 }
 """Option -> its meaning."""
 MAX_COPIES = 1024
+MAX_PARTS = 64
+"""Largest number of patterns in a mix."""
 _CONTENT = {
     "buffer_compress_percentage": "compress_percent", "dedupe_percentage": "duplicate_percent",
 }  # fmt: skip
@@ -72,7 +82,9 @@ _ASYNCHRONOUS = (
     "io_uring", "io_uring_cmd", "libaio", "libzbc", "posixaio", "sg", "solarisaio", "windowsaio",
     "xnvme",
 )  # fmt: skip
+_WEIGHTS = 1_000_000  # the largest weight of a mix
 _DIRECTIONS = ("read", "write", "trim")
+_MIXED = _DIRECTIONS[:2]
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _US_NS = {"": 1000, "us": 1000, "usec": 1000, "ns": 1, "ms": 10**6, "msec": 10**6, "s": 10**9,
           "m": 60 * 10**9}  # fmt: skip
@@ -81,10 +93,12 @@ _NS_PER_S = 10**9
 Options = Mapping[str, str]
 
 
-def read_job_file(path: Path) -> Functions:
-    """Return the jobs of a file as one pattern."""
+def read_job_file(path: Path, capacity: Callable[[], int]) -> Functions:
+    """Return the jobs of a file as one pattern; `capacity` returns that of the device [bytes]."""
     patterns = [
-        pattern for name, options in _sections(path) for pattern in _Job(path, name, options).make()
+        pattern
+        for name, options in _sections(path)
+        for pattern in _Job(path, name, options, capacity).make()
     ]
     if not patterns:
         raise KIND.unreadable(path, "no job", "a section such as [job]")
@@ -119,9 +133,12 @@ def _sections(path: Path) -> list[tuple[str, Options]]:
 class _Job:
     """One section."""
 
-    def __init__(self, path: Path, name: str, options: Options) -> None:
+    def __init__(
+        self, path: Path, name: str, options: Options, capacity: Callable[[], int]
+    ) -> None:
         self._where = f"{path}, [{name}]"
         self._options = options
+        self._capacity = capacity
         for option in options:
             if option not in MEANINGS and option not in IGNORED and option != "rwmixwrite":
                 raise UsageError(
@@ -145,10 +162,7 @@ class _Job:
         is_random = rw.startswith("rand")
         direction = rw.removeprefix("rand")
         location = self._location(rw) if is_random else {"location": "sequential"}
-        place: Table = {
-            "target_offset": self._size("offset", 0) + shift,
-            "target_size": self._size("size"),
-        }
+        place = self._place(shift)
         common: Table = {}
         if "randseed" in self._options:
             common["seed"] = self._number("randseed", 0) + copy
@@ -162,17 +176,36 @@ class _Job:
         if direction not in _DIRECTIONS:
             raise self._wrong("rw", MEANINGS["rw"])
         number = _DIRECTIONS.index(direction)
-        io_size = self._each("bs", "4k")[number]
+        content, rate = self._content(direction), self._each("rate_iops", "0")[number]
+        times, sizes = self._times(rate), self._sizes(number)
+        if len(sizes) > 1:
+            if "pause" in times:
+                raise self._wrong("thinktime", "no pauses between sizes of a split")
+            parts = self._parts(direction, sizes, location | place | content)
+            return self._drawn(parts, place, rate, common | times)
+        ((io_size, _),) = sizes.items()
+        count = self._count(io_size, place, rate)
         return spec.basic(
-            direction,
-            io_size=io_size,
-            io_count=self._count(io_size),
-            **location,
-            **place,
-            **common,
-            **(self._content() if direction == "write" else {}),
-            **self._times(self._each("rate_iops", "0")[number]),
-        )
+            direction, io_size=io_size, io_count=count, **location, **place, **common, **content,
+            **times,
+        )  # fmt: skip
+
+    def _place(self, shift: int) -> Table:
+        """Return the target space; as in fio a share is rounded to whole I/Os."""
+        each = min(min(self._sizes(number)) for number in range(len(_DIRECTIONS)))
+        begin = self._size("offset", 0, self._capacity)
+        if self._is_share("offset"):
+            begin = -(-begin // each) * each
+        if "size" not in self._options:
+            size = (self._capacity() - begin - shift) // each * each
+        elif self._is_share("size"):
+            size = self._size("size", 0, self._capacity)
+            size = min(size, self._capacity() - begin - shift) // each * each
+        else:
+            size = -(-self._size("size", 0) // each) * each
+        if size <= 0:
+            raise self._wrong("size", "a target space inside the device")
+        return {"target_offset": begin + shift, "target_size": size}
 
     def _mix(self, reads: int, place: Table, common: Table) -> Mix:
         if self._duration("thinktime", 0):
@@ -185,15 +218,83 @@ class _Job:
             # A rate holds for each direction, and decides the mix.
             times = self._times(rates[0] + rates[1])
             reads = round(100 * rates[0] / (rates[0] + rates[1]))
+        rate = rates[0] + rates[1]
+        splits = self._sizes(0), self._sizes(1)
+        if len(splits[0]) + len(splits[1]) > len(_MIXED):
+            parts = [
+                (share * weight, part)
+                for mode, split, share in zip(_MIXED, splits, (reads, 100 - reads), strict=True)
+                for weight, part in self._parts(mode, split, place | self._content(mode))
+            ]
+            return self._drawn(parts, place, rate, common | times)
+        sizes = [next(iter(split)) for split in splits]
         first, second = (
-            spec.basic(mode, io_size=size, **place, **content)
-            for mode, size, content in zip(
-                ("read", "write"), sizes, ({}, self._content()), strict=True
-            )
+            spec.basic(mode, io_size=size, **place, **self._content(mode))
+            for mode, size in zip(_MIXED, sizes, strict=True)
         )
-        mean = (sizes[0] * reads + sizes[1] * (100 - reads)) // 100
+        mean = (sizes[0] * reads + sizes[1] * (100 - reads)) / 100
+        count = self._count(mean, place, rate)
+        return spec.mix(first, second, first_percent=reads, io_count=count, **common, **times)
+
+    def _sizes(self, number: int) -> Mapping[int, float]:
+        """Return the sizes of a direction and their shares."""
+        option = next((each for each in ("bssplit", "bsrange") if each in self._options), None)
+        if option is None:
+            return {self._each("bs", "4k")[number]: 1.0}
+        texts = self._options[option].split(",")
+        text = texts[min(number, len(texts) - 1)]
+        sizes = _split(text) if option == "bssplit" else _range(text)
+        least = min(sizes, default=1)
+        if (
+            not sizes
+            or len(texts) > len(_DIRECTIONS)
+            or any(size % least for size in sizes)
+            or sum(sizes) > MAX_PARTS * least
+        ):
+            multiples = f"multiples of the smallest size, up to {MAX_PARTS} together"
+            raise self._wrong(option, f"{MEANINGS[option]}; {multiples}")
+        if len(sizes) > 1 and "norandommap" not in self._options:
+            raise self._wrong(option, "norandommap with several sizes")
+        return sizes
+
+    def _parts(
+        self, mode: str, sizes: Mapping[int, float], place: Table
+    ) -> list[tuple[float, Basic]]:
+        """Return random I/Os of each size at each distance from its multiples, and their shares."""
+        option = "bssplit" if "bssplit" in self._options else "bsrange"
+        if place["location"] != "random":
+            raise self._wrong(option, "random I/Os with random_distribution=random")
+        if max(sizes) > place["target_size"]:
+            raise self._wrong(
+                option, f"sizes up to that of the space, {place['target_size']} bytes"
+            )
+        parts = []
+        for size, share in sizes.items():
+            shifts = range(0, size, min(sizes))
+            slots = [(place["target_size"] - shift) // size for shift in shifts]
+            for shift, count in zip(shifts, slots, strict=True):
+                moved: Table = {"io_shift": shift} if shift else {}
+                if share * count:
+                    part = spec.basic(mode, io_size=size, **moved, **place)
+                    parts.append((share * count / sum(slots), part))
+        return parts
+
+    def _drawn(
+        self, parts: Sequence[tuple[float, Basic]], place: Table, rate: int, common: Table
+    ) -> Mix:
+        """Return a mix that draws each I/O by the shares of its parts."""
+        option = "bssplit" if "bssplit" in self._options else "bsrange"
+        if not 2 <= len(parts) <= MAX_PARTS:
+            raise self._wrong(
+                option, f"fewer sizes: {MAX_PARTS} multiples of the smallest together"
+            )
+        whole = sum(share for share, _ in parts)
+        mean = sum(share / whole * (part.io_size or 0) for share, part in parts)
+        weights = [max(1, round(_WEIGHTS * share / whole)) for share, _ in parts]
+        first, second, *others = (part for _, part in parts)
+        count = self._count(mean, place, rate)
         return spec.mix(
-            first, second, first_percent=reads, io_count=self._count(mean), **common, **times
+            first, second, others=others, weights=weights, drawn=True, io_count=count, **common
         )
 
     def _zones(self, rw: str) -> Table:
@@ -204,7 +305,7 @@ class _Job:
         zones: Table = {"location": "zones", "random_turns": 1}
         for option, name in (("zonesize", "zone_ios"), ("zonecapacity", "zone_capacity_ios")):
             if option in self._options:
-                zones[name] = self._size(option) // size
+                zones[name] = self._size(option, 0) // size
         if "max_open_zones" in self._options:
             zones["open_zones"] = max(1, self._number("max_open_zones", 1))
         return zones
@@ -230,11 +331,11 @@ class _Job:
                 }  # fmt: skip
         raise self._wrong("random_distribution", MEANINGS["random_distribution"])
 
-    def _content(self) -> Table:
+    def _content(self, mode: str) -> Table:
         return {
             name: self._number(option, 0)
             for option, name in _CONTENT.items()
-            if option in self._options
+            if option in self._options and mode == "write"
         }
 
     def _depth(self) -> int:
@@ -264,10 +365,21 @@ class _Job:
             "time": "burst", "burst": blocks, "pause": pause,
         }  # fmt: skip
 
-    def _count(self, io_size: int) -> int:
+    def _count(self, io_size: float, place: Table, rate: int) -> int:
         """Return the number of I/Os: one pass of the space unless another one is given."""
-        count = (self._size("io_size", 0) or self._size("size")) // io_size
-        return max(1, min(count, self._number("number_ios", 0) or count))
+        whole: int = place["target_size"]
+        made = self._size("io_size", 0, lambda: whole) or whole
+        count = ceil(made / io_size)
+        count = max(1, min(count, self._number("number_ios", 0) or count))
+        loops, is_endless = self._number("loops", 1), self._options.get("time_based", "0") != "0"
+        if loops < 1 or (loops > 1 and ("runtime" in self._options or made > whole)):
+            raise self._wrong("loops", MEANINGS["loops"])
+        if "runtime" not in self._options:
+            return count * loops
+        if not rate:
+            raise self._wrong("runtime", "a rate_iops beside it: a pattern has a number of I/Os")
+        arrivals = self._duration("runtime", 0, "s") * rate // _NS_PER_S
+        return max(1, arrivals if is_endless else min(count, arrivals))
 
     def _each(self, option: str, default: str) -> list[int]:
         """Return the numbers of reads, writes and trims.
@@ -284,18 +396,22 @@ class _Job:
     def _number(self, option: str, default: int) -> int:
         return self._parse(option, self._options.get(option, str(default)), _whole)
 
-    def _size(self, option: str, default: int | None = None) -> int:
-        if option not in self._options and default is None:
-            raise UsageError(
-                "The job does not give a size",
-                where=self._where,
-                allowed="size=LENGTH, as 1g",
-                action="add size= to the job",
-            )
-        return self._parse(option, self._options.get(option, str(default)), _bytes)
+    def _size(self, option: str, default: int, whole: Callable[[], int] | None = None) -> int:
+        """Return a size, or with a `whole` a share of it [bytes]."""
+        text = self._options.get(option, str(default))
+        if whole is None or not self._is_share(option):
+            return self._parse(option, text, _bytes)
+        percent = self._parse(option, text.removesuffix("%"), _whole)
+        if not 0 <= percent <= 100:
+            raise self._wrong(option, "0% to 100%")
+        return whole() * percent // 100
 
-    def _duration(self, option: str, default: int) -> int:
-        return self._parse(option, self._options.get(option, str(default)), _duration_ns)
+    def _is_share(self, option: str) -> bool:
+        return self._options.get(option, "").endswith("%")
+
+    def _duration(self, option: str, default: int, unit: str = "") -> int:
+        text = self._options.get(option, str(default))
+        return self._parse(option, text + unit if text.isdigit() else text, _duration_ns)
 
     def _parse(self, option: str, text: str, parse: Callable[[str], int | None]) -> int:
         value = parse(text)
@@ -325,6 +441,30 @@ def _bytes(text: str) -> int | None:
     """Return a size as fio reads it: k, kb and KiB are all 1,024."""
     match = re.fullmatch(r"(\d{1,15})([kmgt]?)(?:i?b)?", text.strip().lower())
     return int(match[1]) * _UNITS[match[2]] if match else None
+
+
+def _split(text: str) -> dict[int, float]:
+    """Return sizes and shares; sizes without one share the rest evenly. Empty if it is wrong."""
+    entries = [entry.partition("/") for entry in text.split(":")]
+    given = {entry[0]: _whole(entry[2]) for entry in entries if entry[2]}
+    sizes = [_bytes(size) for size, _, _ in entries]
+    rest = 100 - sum(share or 0 for share in given.values())
+    open_entries = len(entries) - len(given)
+    if None in sizes or None in given.values() or rest < 0 or (rest > 0 and not open_entries):
+        return {}
+    shares: dict[int, float] = {}
+    for size, (text_of_size, _, _) in zip(sizes, entries, strict=True):
+        share = given.get(text_of_size, rest / max(open_entries, 1))
+        shares[size or 0] = shares.get(size or 0, 0) + (share or 0)
+    return {} if 0 in shares else shares
+
+
+def _range(text: str) -> dict[int, float]:
+    """Return the multiples of the smallest size and their shares; empty if it is wrong."""
+    low, high = (_bytes(each) for each in text.partition("-")[::2])
+    if not low or not high or high < low or high % low or high // low > MAX_PARTS:
+        return {}
+    return dict.fromkeys(range(low, high + 1, low), 1.0)
 
 
 def _duration_ns(text: str) -> int | None:

@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -160,10 +161,12 @@ def command(
     opening = {option.field: parameters.pop(option.field) for option in OPENED}
     if preset is not None and opening["durability"] is None:
         opening["durability"] = PRESET_DURABILITY
-    spec = _requested_spec(fio_job, preset, batches, spec_file, parameters)
+    device = _verified_device(device, preset, find) if verify else device
+    inspect = partial(_inspect, device, opening["size"], buffered=opening["buffered"])
+    job = None if fio_job is None else (fio_job, lambda: inspect().capacity_bytes)
+    spec = _requested_spec(job, preset, batches, spec_file, parameters)
     opening["writable"] = spec.writes or opening["size"] is not None
     _check_inside(device, preset, inside)
-    device = _verified_device(device, preset, find) if verify else device
     if opening["writable"]:
         check_target(device, opening)
     if target is not None:
@@ -172,12 +175,11 @@ def command(
     from uflip.benchmark.prepare import open_watched
     from uflip.cli.benchmark_progress import BenchmarkProgress
     from uflip.cli.progress import run_display
-    from uflip.device.catalogue import inspect_device
     from uflip.device.resolve import resolve, with_resets
 
     # Check everything before anything is created or opened for writing.
     check_traces([trace_file] if preset is None else preset_traces(trace_file, batches), force)
-    info = inspect_device(device, size=opening["size"], buffered=opening["buffered"])
+    info = inspect()
     check_saving(info, save, force=force)
     spec = with_resets(spec, info)
     _warn_about_seed(complete := resolve(spec, info).spec, info)
@@ -205,6 +207,12 @@ def command(
     _print_result(document, disturbances, device, as_json=as_json, in_one_line=live)
 
 
+def _inspect(device: str, size: int | None, *, buffered: bool) -> DeviceInfo:
+    from uflip.device.catalogue import inspect_device
+
+    return inspect_device(device, size=size, buffered=buffered)
+
+
 def _describe_run(device: "Device", trace: Trace, more: "RunFacts") -> OneRun:
     from uflip.results.run_statistics import describe
     from uflip.results.slow_traits import summarise_host
@@ -217,7 +225,7 @@ def _describe_run(device: "Device", trace: Trace, more: "RunFacts") -> OneRun:
 
 
 def _requested_spec(
-    fio_job: Path | None,
+    fio_job: tuple[Path, Callable[[], int]] | None,
     preset: str | None,
     batches: int | None,
     spec_file: str | None,
@@ -225,7 +233,7 @@ def _requested_spec(
 ) -> Functions:
     """Return the pattern, or the first batch of a preset."""
     if fio_job is not None:
-        return read_fio_job(fio_job, {"spec": spec_file, "preset": preset, **parameters})
+        return read_fio_job(*fio_job, {"spec": spec_file, "preset": preset, **parameters})
     if preset is not None:
         return preset_batch(spec_file, parameters)
     if batches is not None:
@@ -244,7 +252,9 @@ def requested_pattern(spec_file: str | None, parameters: Mapping[str, OptionValu
     return parse_pattern(chosen) if spec_file is None else _read_spec(spec_file, chosen)
 
 
-def read_fio_job(path: Path, others: Mapping[str, OptionValue]) -> Functions:
+def read_fio_job(
+    path: Path, capacity: Callable[[], int], others: Mapping[str, OptionValue]
+) -> Functions:
     """Return the pattern of a job file of fio, with which no other option describes a pattern."""
     from uflip.benchmark.fio_job_file import read_job_file
 
@@ -256,7 +266,7 @@ def read_fio_job(path: Path, others: Mapping[str, OptionValue]) -> Functions:
             got=f"--fio-job with --{first}",
             action=f"omit --{first}, or write it into the job",
         )
-    return read_job_file(path)
+    return read_job_file(path, capacity)
 
 
 def _read_spec(name: str, chosen: Mapping[str, object]) -> Functions:

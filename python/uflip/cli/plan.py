@@ -146,7 +146,7 @@ def _plan_of_job(path: Path, request: BenchmarkRequest, info: DeviceInfo) -> Pla
     from uflip.benchmark.plan import label_of, plan_pattern
     from uflip.device.resolve import resolve
 
-    complete = resolve(read_job_file(path), info).spec
+    complete = resolve(read_job_file(path, lambda: info.capacity_bytes), info).spec
     label = label_of(complete)
     return plan_pattern(complete, info, label=label, durability=request.resolved_durability())
 
