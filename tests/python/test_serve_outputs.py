@@ -223,7 +223,8 @@ def test_signal_ends_command_group_and_keeps_outputs(
     assert eventually(lambda: not group_exists(group)), "nothing of it is left"
     assert recorded() == [["Write", "0", str(64 * KIB)]]
     assert is_device_snapshot("after.snapshot")
-    assert json.loads(out)["error"]["exit_code"] == code
+    error = json.loads(out)["error"]
+    assert (error["exit_code"], error["where"]) == (code, "uflip serve")
     assert json.loads(out)["exports"][0]["writes"] == 1
 
 

@@ -371,8 +371,8 @@ def test_missing_libraries_are_reported(folder: Path, monkeypatch: pytest.Monkey
         assert "pip install 'starlette>=" in outcome.err
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
-def test_signal_ends_explorer(folder: Path, number: signal.Signals, code: int) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_ends_explorer(folder: Path, number: signal.Signals) -> None:
     process = start("explore", folder, "--no-browser")
     assert process.stdout is not None
     url = process.stdout.readline().strip()
@@ -380,11 +380,9 @@ def test_signal_ends_explorer(folder: Path, number: signal.Signals, code: int) -
     port = int(url.split(":")[2].split("/")[0])
     answer = ask(Serving(url, port, None), urllib.parse.urlsplit(url).path)  # type: ignore[arg-type]
     assert answer.status == 200
-    begin = time.monotonic()
     process.send_signal(number)
     out, err = process.communicate(timeout=30)
-    assert process.returncode == code, (out, err, time.monotonic() - begin)
-    assert code or not err
+    assert (process.returncode, err) == (0, ""), out
 
 
 def test_token_is_not_in_browser_arguments(

@@ -1,13 +1,11 @@
 """`uflip explore`: browse results, down to every I/O."""
 
-import signal
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import click
 
-from uflip import signals
 from uflip.cli.options import ANY_PATH, int_parser
 from uflip.cli.terminal import echo
 from uflip.errors import UsageError
@@ -56,7 +54,8 @@ def command(
 ) -> None:
     """Browse results: PATH is a result folder, or a folder that contains some.
 
-    The server listens only on this machine, reads only PATH, changes nothing, and ends with Ctrl-C.
+    The server listens only on this machine, reads only PATH, changes nothing, and ends with Ctrl-C
+    or SIGTERM.
     """
     if (
         not (paths or sockets or twins) or "" in paths
@@ -78,8 +77,5 @@ def command(
         echo(url)
         opened = not no_browser and stack.enter_context(opened_in_browser(url))
         echo("opened in a browser; Ctrl-C ends it" if opened else "Ctrl-C ends it")
-        try:
+        with suppress(KeyboardInterrupt):
             server.wait()
-        except KeyboardInterrupt:
-            if signals.received_signal() != signal.SIGINT:
-                raise

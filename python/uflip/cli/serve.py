@@ -217,7 +217,7 @@ def command(
             errors.append(error)
     assert document is not None, "or an error was raised"
     _add_twins(document, opened)
-    if not errors and _is_cut_short(program):
+    if not errors and program is not None and signals.received_signal() is not None:
         interruption = InterruptedRun(
             "Interrupted", action="everything served until then is stored"
         )
@@ -404,13 +404,6 @@ def _collected(errors: list[UflipError]) -> Iterator[None]:
         yield
     except UflipError as error:
         errors.append(error)
-
-
-def _is_cut_short(program: str | None) -> bool:
-    """Whether a signal ended serving early; Ctrl-C alone is its normal end."""
-    return signals.received_signal() is not None and (
-        program is not None or signals.received_signal() != signal.SIGINT
-    )
 
 
 # The statistics, the gaps of the recording, and failures.
