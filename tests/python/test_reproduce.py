@@ -6,10 +6,10 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -388,6 +388,23 @@ def test_reproductions_are_listed_and_documented() -> None:
     headings = re.findall(r"^## ((?:ms|ofc|oc)-\S+)$", text, re.M)
     assert [*headings, *of_uflip, "drives"] == list(REPRODUCTIONS)
     assert "\n## drives\n" in text
+
+
+def key_types(hint: Any) -> set[Any]:
+    """Return the types of the keys of all mappings within a type."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (dict, Mapping):
+        return {arguments[0]} | key_types(arguments[1])
+    if not arguments and (is_dataclass(hint) or hasattr(hint, "__struct_fields__")):
+        arguments = tuple(get_type_hints(hint).values())
+    return set().union(*map(key_types, arguments))
+
+
+@pytest.mark.parametrize("name", REPRODUCTIONS)
+def test_series_of_long_reproductions_have_keys_of_json(name: str) -> None:
+    measure = REPRODUCTIONS[name].measure
+    data = get_type_hints(getattr(measure, "func", measure))["return"]
+    assert key_types(data) <= {str, int}
 
 
 # Bad input

@@ -44,6 +44,7 @@ from uflip.reproduce.drives.line_device import (
 from uflip.reproduce.drives.loaded_response import (
     ResponseConstants,
     fit_responses,
+    stream_name,
 )
 from uflip.reproduce.drives.tables import (
     AMPLIFICATION,
@@ -269,7 +270,7 @@ def test_fit_finds_the_constants_of_a_made_up_drive() -> None:
 
 
 SATURATED = {
-    (main, what, percent): 1_000.0 * us
+    stream_name(main, what, percent): 1_000.0 * us
     for main, what, percent, us in (
         (True, "write", 50, 5.5), (True, "write", 99, 6.5), (True, "read", 50, 3.0),
         (True, "read", 99, 4.0), (False, "write", 50, 3.0), (False, "write", 99, 5.0),
@@ -544,7 +545,7 @@ def test_what_the_rows_do_not_show_is_named() -> None:
     assert list(unidentified_rates(Drive("d", 100, tuple(rows[:1])), None)) == [
         "all rates: no random writes among the calibration rows"
     ]
-    few = replace(LOADED, read_us=None, saturated_us={(True, "write", 50): 5_500.0})
+    few = replace(LOADED, read_us=None, saturated_us={stream_name(True, "write", 50): 5_500.0})
     assert list(unidentified_responses(few)) == [
         "reads below saturation: no rows",
         "p50 and p99 of reads at saturation, main stream: no rows",
@@ -670,8 +671,10 @@ def test_profiles_are_written_into_a_new_folder(
     ]
     made_up = replace(REPRODUCTION, measure=lambda _: drives)
     monkeypatch.setitem(reproduce.REPRODUCTIONS, "drives", made_up)
-    outcome = uflip("reproduce", "drives", "--profiles", tmp_path / "new")
+    outcome = uflip("reproduce", "drives", "--profiles", tmp_path / "new", "--json")
     assert outcome.code == 0, outcome.err
+    load = json.loads(outcome.out)["series"][0]["load"]
+    assert load["saturated_us"]["p99 of writes, main stream"] == 6_500
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["first.toml"]
     again = uflip("reproduce", "drives", "--profiles", tmp_path / "new")
     assert again.code == ResultsError.exit_code

@@ -36,6 +36,7 @@ from uflip.reproduce.drives.loaded_response import (
     ResponseConstants,
     calibration_rates,
     fit_responses,
+    stream_name,
 )
 from uflip.reproduce.drives.tables import (
     AMPLIFICATION,
@@ -198,7 +199,9 @@ def unidentified_responses(load: ResponseConstants | None) -> Iterator[str]:
     for main in (True, False):
         for what in ("read", "write"):
             lacking = [
-                f"p{one:g}" for one in PERCENTS if (main, what, one) not in load.saturated_us
+                f"p{one:g}"
+                for one in PERCENTS
+                if stream_name(main, what, one) not in load.saturated_us
             ]
             if lacking:
                 stream = "main stream" if main else "stream beside"
@@ -451,7 +454,7 @@ def _wait_table(drives: Sequence[SimulatedDrive]) -> Table:
 def _wait_cells(name: str, load: ResponseConstants) -> tuple[str, ...]:
     waits = load.waits
     buffer = (name, _time(load.buffered_us, 1), f"{load.buffered_tail_us:.1f}")
-    if waits.onset_per_s == inf:
+    if waits.onset_per_s is None:
         return (*buffer, "saturation", *("–",) * 4)
     return (
         *buffer, f"{waits.onset_per_s:.0f}", f"{waits.longest_us:.0f}", f"{waits.growth:.2f}",

@@ -36,8 +36,17 @@ MIDDLE_PER_S, MIDDLE_LOAD = 50_000, 0.4
 """Calibration rates are nearest to this rate, and to this share of the sustained rate."""
 TOLERANCES: dict[float, float] = {50: 0.20, 99: 0.35}
 """Percentile -> the share within which a prediction agrees."""
-Stream = tuple[bool, str, float]
-"""Whether it is the main stream; "read" or "write"; a percentile."""
+
+
+def stream_name(main: bool, what: str, percent: float) -> str:
+    """Return the name of a percentile of the reads or writes of a stream.
+
+    Examples
+    --------
+    >>> stream_name(True, "write", 99)
+    'p99 of writes, main stream'
+    """
+    return f"p{percent:g} of {what}s, {'main stream' if main else 'stream beside'}"
 
 
 @dataclass(frozen=True)
@@ -54,8 +63,8 @@ class ResponseConstants:
     buffered_tail_us: float
     crowded_us: float  #: Growth of that p99 with load / (1 - load) [µs].
     waits: WriteWaits  #: Waits for space in the buffer.
-    #: Stream -> its percentile in the saturated drive, as measured at the highest rate [µs].
-    saturated_us: dict[Stream, float]
+    #: `stream_name` -> its percentile in the saturated drive, as measured at the highest rate [µs].
+    saturated_us: dict[str, float]
 
     def predict(
         self, offered_per_s: int, write_share: float, what: str, percent: float
@@ -64,7 +73,7 @@ class ResponseConstants:
         main = write_share >= MAIN_SHARE
         load = load_of(offered_per_s, self.sustained_per_s)
         if load >= 1:
-            return self.saturated_us.get((main, what, percent))
+            return self.saturated_us.get(stream_name(main, what, percent))
         if what == "read":
             if self.read_us is None:
                 return None
@@ -148,7 +157,7 @@ def fit_responses(
         return None
     rows = [row for row in responses if row.offered_per_s in rates]
     saturated = {
-        (row.write_share >= MAIN_SHARE, row.what, row.percent): row.response_us
+        stream_name(row.write_share >= MAIN_SHARE, row.what, row.percent): row.response_us
         for row in rows
         if row.offered_per_s == rates[-1]
     }
@@ -228,6 +237,6 @@ def _fit_waits(writes: Sequence[LoadedResponse], one: ResponseConstants) -> Writ
     longest = [
         MeasuredWrite(PERCENTS[-1], all_sustained, one.buffered_us, one.saturated_us[stream])
         for main in (True, False)
-        if (stream := (main, "write", PERCENTS[-1])) in one.saturated_us
+        if (stream := stream_name(main, "write", PERCENTS[-1])) in one.saturated_us
     ]
     return fit_waits([*measured, *longest], all_sustained, MAIN_DEPTH)

@@ -31,8 +31,8 @@ MICROSECONDS = 1e6
 class WriteWaits:
     """The constants of waits for buffer space."""
 
-    #: Writes per second at which waits begin; infinite for a drive without them.
-    onset_per_s: float = inf
+    #: Writes per second at which waits begin; None for a drive without them.
+    onset_per_s: float | None = None
     longest_us: float = 0.0  #: The longest wait, if writes arrive infinitely fast [µs].
     growth: float = 1.0  #: Exponent of the share of writes that wait.
     shape: int = 1  #: 1: turns of equal length; 2: of any length.
@@ -42,7 +42,7 @@ class WriteWaits:
         self, percent: float, writes_per_s: float, sustained_per_s: float, depth: float
     ) -> float:
         """Return a percentile of the waits [µs]; at most `depth` writes wait at a time."""
-        if writes_per_s <= self.onset_per_s:
+        if self.onset_per_s is None or writes_per_s <= self.onset_per_s:
             return 0.0
         load = writes_per_s / sustained_per_s
         limit_us = depth / writes_per_s * MICROSECONDS
@@ -90,8 +90,8 @@ def fit_waits(rows: Sequence[MeasuredWrite], sustained_per_s: float, depth: floa
 
     Examples
     --------
-    >>> fit_waits([MeasuredWrite(99, 20_000.0, 14.0, 14.0)], 50_000.0, 384).onset_per_s
-    inf
+    >>> fit_waits([MeasuredWrite(99, 20_000.0, 14.0, 14.0)], 50_000.0, 384) == WriteWaits()
+    True
     """
     if not rows:
         return WriteWaits()
