@@ -9,6 +9,7 @@ import pytest
 
 import uflip
 from uflip.accuracy import long_run
+from uflip.accuracy.__main__ import folder_name
 from uflip.accuracy.claims import ClaimComparison, Key, compare, key_of, long_run_specs
 from uflip.accuracy.long_run import LongRun, LongRunSpec, absorbed_bytes
 from uflip.accuracy.table import DEVICES, SCALES, TableEntry, format_table, results, rows
@@ -215,6 +216,13 @@ def test_claim_is_off_beyond_the_tolerance() -> None:
     assert off.is_off(0.15)
     assert not ClaimComparison("baseline RW", "1.1 ms", "1 ms", 1.1).is_off(0.15)
     assert ClaimComparison("pause", "none", "found", None).is_off(0.15)
+
+
+def test_device_of_any_length_has_a_folder_of_its_own() -> None:
+    devices = [f"{SMALL}&seed={'0' * 300}{seed}" for seed in (1, 2)]
+    names = {folder_name(each, "uflip", "quick") for each in (*devices, SMALL)}
+    assert len(names) == 3
+    assert max(map(len, names)) < 128
 
 
 def test_part_of_the_accuracy_table_is_reproduced(tmp_path: Path) -> None:

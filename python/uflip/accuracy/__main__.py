@@ -13,6 +13,7 @@ import argparse
 import os
 import re
 import sys
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,6 +21,8 @@ from uflip.accuracy.table import DEVICES, SCALES, SUITES, TableEntry, format_tab
 from uflip.executors import Processes, using
 
 ALL = 1_000_000
+LONGEST_NAME = 80
+"""Characters of a device in the name of a folder; longer ones end with a hash."""
 
 
 def main() -> None:
@@ -49,11 +52,11 @@ def main() -> None:
         folders: list[Path] = []
         entries: list[TableEntry] = []
         for target in args.targets or DEVICES:
-            if (Path(target) / "manifest.json").is_file():
+            if not target.startswith("sim:"):
                 folders.append(Path(target))
                 continue
             entries += [
-                TableEntry(target, suite, scale, args.seed, folder / _name(target, suite, scale),
+                TableEntry(target, suite, scale, args.seed, folder / folder_name(target, suite, scale),
                        args.only and tuple(args.only))
                 for scale in args.scale
                 for suite in args.suite
@@ -62,8 +65,12 @@ def main() -> None:
         print(format_table(rows(folders, _report), args.worst))
 
 
-def _name(target: str, suite: str, scale: str) -> str:
-    return "-".join(re.sub(r"[^\w.=-]+", "_", each) for each in (target, suite, scale))
+def folder_name(target: str, suite: str, scale: str) -> str:
+    """Return the name of a result's folder, of a length that file systems allow."""
+    name = re.sub(r"[^\w.=-]+", "_", target)
+    if len(name) > LONGEST_NAME:
+        name = f"{name[:LONGEST_NAME]}-{sha256(target.encode()).hexdigest()[:8]}"
+    return f"{name}-{suite}-{scale}"
 
 
 def _report(done: int, name: str) -> None:
