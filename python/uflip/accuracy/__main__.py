@@ -56,8 +56,10 @@ def main() -> None:
                 folders.append(Path(target))
                 continue
             entries += [
-                TableEntry(target, suite, scale, args.seed, folder / folder_name(target, suite, scale),
-                       args.only and tuple(args.only))
+                TableEntry(
+                    target, suite, scale, args.seed, folder / folder_name(target, suite, scale),
+                    args.only and tuple(args.only),
+                )
                 for scale in args.scale
                 for suite in args.suite
             ]  # fmt: skip
