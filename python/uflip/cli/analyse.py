@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.options import ANY_PATH, float_parser, json_option, response_time_options
+from uflip.cli.options import ANY_PATH, json_option, number_option, response_time_options
 from uflip.cli.terminal import echo, echo_json, echo_pairs
 from uflip.units import format_count, format_duration_ns
 
@@ -37,15 +37,9 @@ device whose level wanders at all time scales has intervals that are too narrow
 @click.command("analyse", epilog=EPILOG)
 @click.argument("file", type=ANY_PATH)
 @response_time_options
-@click.option(
-    "--confidence",
-    callback=float_parser(),
-    metavar="P",
-    help="Confidence of the intervals.  [default: 0.95]",
-)
-@click.option(
+@number_option("--confidence", metavar="P", help="Confidence of the intervals.  [default: 0.95]")
+@number_option(
     "--half-width",
-    callback=float_parser(),
     metavar="SHARE",
     help="Required half-width of the interval, relative to the mean.  [default: 0.05]",
 )

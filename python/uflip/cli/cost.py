@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.options import ANY_PATH, int_parser, json_option, read_size
+from uflip.cli.options import ANY_PATH, count_option, json_option, size_option
 from uflip.cli.terminal import echo, echo_json, echo_twin
 from uflip.errors import UsageError
 
@@ -32,46 +32,23 @@ docs/explanation/cost-models.md.
 @click.command("cost", epilog=EPILOG)
 @click.argument("results", type=ANY_PATH)
 @click.option("--workload", metavar="NAME", multiple=True, help="Only this workload; repeatable.")
-@click.option(
-    "--data",
-    metavar="SIZE",
-    callback=read_size,
-    help="Amount of data to sort, ingest or index.  [default: 256MiB, or a quarter]",
+@size_option(
+    "--data", help="Amount of data to sort, ingest or index.  [default: 256MiB, or a quarter]"
 )
-@click.option(
-    "--memory",
-    metavar="SIZE",
-    callback=read_size,
-    help="Memory of the workload.  [default: 16MiB, or an eighth of the data]",
-)
-@click.option(
-    "--block",
-    metavar="SIZE",
-    callback=read_size,
-    help="Size of sequential I/Os.  [default: 128KiB]",
-)
-@click.option(
-    "--page",
-    metavar="SIZE",
-    callback=read_size,
-    help="Size of a leaf, a record, an update.  [default: 4KiB]",
-)
-@click.option(
-    "--area",
-    metavar="SIZE",
-    callback=read_size,
-    help="Size of the area of updates in place.  [default: 8MiB]",
-)
-@click.option(
+@size_option("--memory", help="Memory of the workload.  [default: 16MiB, or an eighth of the data]")
+@size_option("--block", help="Size of sequential I/Os.  [default: 128KiB]")
+@size_option("--page", help="Size of a leaf, a record, an update.  [default: 4KiB]")
+@size_option("--area", help="Size of the area of updates in place.  [default: 8MiB]")
+@count_option(
     "--operations",
-    metavar="N",
-    callback=int_parser(1, MAX_OPERATIONS),
+    least=1,
+    most=MAX_OPERATIONS,
     help="Number of inserts, records, updates.  [default: 4000]",
 )
-@click.option(
+@count_option(
     "--growth",
-    metavar="N",
-    callback=int_parser(2, 1000),
+    least=2,
+    most=1000,
     help="Size of each level relative to the one before.  [default: 4]",
 )
 @click.option(

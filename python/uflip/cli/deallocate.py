@@ -14,9 +14,9 @@ from uflip.cli.options import (
     json_option,
     open_options,
     quiet_option,
-    read_size,
     save_device,
     save_option,
+    size_option,
 )
 
 if TYPE_CHECKING:
@@ -39,19 +39,8 @@ same. To measure its effect on reads and writes: uflip run DEVICE --suite today 
 
 @click.command("deallocate", epilog=EPILOG)
 @device_argument
-@click.option(
-    "--target-offset",
-    metavar="SIZE",
-    callback=read_size,
-    default="0",
-    help="Start of the range.  [default: 0]",
-)
-@click.option(
-    "--target-size",
-    metavar="SIZE",
-    callback=read_size,
-    help="Length of the range.  [default: up to the end of the device]",
-)
+@size_option("--target-offset", default="0", help="Start of the range.")
+@size_option("--target-size", help="Length of the range.  [default: up to the end of the device]")
 @save_option
 @force_option
 @open_options

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import click
 
-from uflip.cli.options import ANY_PATH, int_parser
+from uflip.cli.options import ANY_PATH, count_option
 from uflip.cli.terminal import echo
 from uflip.errors import UsageError
 
@@ -22,12 +22,7 @@ MAX_PORT = 65535
 
 @click.command("explore", epilog=EPILOG)
 @click.argument("paths", nargs=-1)
-@click.option(
-    "--port",
-    metavar="N",
-    callback=int_parser(0, MAX_PORT),
-    help="Port to listen on.  [default: a free one]",
-)
+@count_option("--port", most=MAX_PORT, help="Port to listen on.  [default: a free one]")
 @click.option(
     "--served",
     "sockets",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from uflip.cli.options import combine_options, read_duration
+from uflip.cli.options import combine_options, duration_option
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.data.document import Table, plain
 from uflip.errors import UsageError
@@ -20,10 +20,8 @@ NAMES = {"mean": "mean", "p50": "p50", "p99": "p99", "p999": "p99.9"}
 
 
 def _limit(name: str) -> Any:
-    return click.option(
+    return duration_option(
         f"--{name}",
-        metavar="DURATION",
-        callback=read_duration,
         help=f"With --find: the {NAMES[name]} of the response times must not exceed this.",
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import to_builtins
 
-from uflip.cli.options import ANY_PATH, float_parser, int_parser, json_option
+from uflip.cli.options import ANY_PATH, count_option, json_option, number_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
 from uflip.escape import plain
@@ -40,22 +40,23 @@ The seven hints of uFLIP (2009, §5.3), each compared with the measurements. A h
 
 @click.command("hints", epilog=EPILOG)
 @click.argument("results", type=ANY_PATH)
-@click.option(
+@count_option(
     "--entry-bytes",
     metavar="BYTES",
-    callback=int_parser(1, MAX_ENTRY_BYTES),
+    least=1,
+    most=MAX_ENTRY_BYTES,
     help="Size of an index entry, for hint 2.  [default: 20]",
 )
-@click.option(
+@number_option(
     "--device-price",
     metavar="PRICE",
-    callback=float_parser(0, MAX_PRICE),
+    most=MAX_PRICE,
     help="Price of the device, for the five-minute rule.",
 )
-@click.option(
+@number_option(
     "--memory-price",
     metavar="PRICE",
-    callback=float_parser(0, MAX_PRICE),
+    most=MAX_PRICE,
     help="Price of a GiB of memory, in the same currency.",
 )
 @json_option

@@ -11,13 +11,13 @@ from uflip.cli.options import (
     ANY_PATH,
     check_saving,
     checked_output,
+    count_option,
     device_argument,
+    duration_option,
     force_option,
-    int_parser,
     json_option,
     parsed_by,
     quiet_option,
-    read_duration,
     save_device,
     save_option,
 )
@@ -145,47 +145,25 @@ def run(
 
 @command.command("pattern", epilog=PATTERN_EPILOG)
 @device_argument
-@click.option(
-    "--first-channel", callback=int_parser(), metavar="N", help="First channel.  [default: 0]"
-)
-@click.option(
-    "--channels", callback=int_parser(), metavar="N", help="Channels to cover.  [default: 1]"
-)
-@click.option(
-    "--first-lun", callback=int_parser(), metavar="N", help="First LUN of each.  [default: 0]"
-)
-@click.option(
-    "--luns", callback=int_parser(), metavar="N", help="LUNs of each channel.  [default: 1]"
-)
-@click.option(
-    "--first-block", callback=int_parser(), metavar="N", help="First block.  [default: 0]"
-)
-@click.option(
-    "--blocks", callback=int_parser(), metavar="N", help="Blocks of each LUN.  [default: 1]"
-)
-@click.option("--first-page", callback=int_parser(), metavar="N", help="First page.  [default: 0]")
-@click.option(
-    "--pages", callback=int_parser(), metavar="N", help="Pages of each block.  [default: 1]"
-)
+@count_option("--first-channel", help="First channel.  [default: 0]")
+@count_option("--channels", help="Channels to cover.  [default: 1]")
+@count_option("--first-lun", help="First LUN of each.  [default: 0]")
+@count_option("--luns", help="LUNs of each channel.  [default: 1]")
+@count_option("--first-block", help="First block.  [default: 0]")
+@count_option("--blocks", help="Blocks of each LUN.  [default: 1]")
+@count_option("--first-page", help="First page.  [default: 0]")
+@count_option("--pages", help="Pages of each block.  [default: 1]")
 @click.option("--mix", metavar="LETTERS", help="W and R, repeated, like WWWR.  [default: R]")
-@click.option(
-    "--read", callback=int_parser(0, 100), metavar="PERCENT", help="The mix as a share of reads."
-)
-@click.option(
-    "--threads", callback=int_parser(), metavar="N", help="Submitting threads.  [default: 1]"
-)
-@click.option(
-    "--vector", callback=int_parser(), metavar="PAGES", help="Pages per command.  [default: 1]"
-)
-@click.option(
-    "--sleep", metavar="DURATION", callback=read_duration, help="Pause between a thread's commands."
-)
+@count_option("--read", metavar="PERCENT", most=100, help="The mix as a share of reads.")
+@count_option("--threads", help="Submitting threads.  [default: 1]")
+@count_option("--vector", metavar="PAGES", help="Pages per command.  [default: 1]")
+@duration_option("--sleep", help="Pause between a thread's commands.")
 @click.option(
     "--iteration",
     metavar="ORDER",
     help="sequential, round_robin or isolated.  [default: sequential]",
 )
-@click.option("--repeat", callback=int_parser(), metavar="N", help="Repetitions.  [default: 1]")
+@count_option("--repeat", help="Repetitions.  [default: 1]")
 @click.option(
     "--log",
     metavar="FILE",

@@ -42,18 +42,35 @@ def parsed_by(parse: Callable[[Any, str], Any]) -> Callback:
     return read
 
 
-read_size = parsed_by(parse_size)
-read_duration = parsed_by(parse_duration)
+def _value_option(
+    flags: tuple[str, ...], parse: Callable[[Any, str], Any], metavar: str, attributes: "Table"
+) -> Decorator:
+    attributes |= {"metavar": metavar, "show_default": "default" in attributes}
+    return click.option(*flags, callback=parsed_by(parse), **attributes)
 
 
-def int_parser(least: int = 0, most: int = UNSIGNED) -> Callback:
-    """Return a parser of whole numbers in a range; errors name the option."""
-    return parsed_by(partial(parse_count, least=least, most=most))
+def size_option(*flags: str, **attributes: Any) -> Decorator:
+    """Return an option for a size, such as 4KiB."""
+    return _value_option(flags, parse_size, "SIZE", attributes)
 
 
-def float_parser(least: float = 0.0, most: float = 1e9) -> Callback:
-    """Return a parser of numbers in a range; errors name the option."""
-    return parsed_by(partial(parse_number, least=least, most=most))
+def duration_option(*flags: str, **attributes: Any) -> Decorator:
+    """Return an option for a duration, such as 100ms."""
+    return _value_option(flags, parse_duration, "DURATION", attributes)
+
+
+def count_option(
+    *flags: str, metavar: str = "N", least: int = 0, most: int = UNSIGNED, **attributes: Any
+) -> Decorator:
+    """Return an option for a whole number in a range."""
+    return _value_option(flags, partial(parse_count, least=least, most=most), metavar, attributes)
+
+
+def number_option(
+    *flags: str, metavar: str, least: float = 0.0, most: float = 1e9, **attributes: Any
+) -> Decorator:
+    """Return an option for a number in a range."""
+    return _value_option(flags, partial(parse_number, least=least, most=most), metavar, attributes)
 
 
 def option_name(param: click.Parameter) -> str:
@@ -276,16 +293,16 @@ response_time_options = combine_options(
 """How to read the response times of a file."""
 
 executor_options = combine_options(
-    click.option(
+    count_option(
         "--jobs",
-        metavar="N",
-        callback=int_parser(1, MAX_JOBS),
+        least=1,
+        most=MAX_JOBS,
         help="Maximum number of threads of this process.  [default: all cores]",
     ),
-    click.option(
+    count_option(
         "--workers",
-        metavar="N",
-        callback=int_parser(1, MAX_WORKERS),
+        least=1,
+        most=MAX_WORKERS,
         help="Number of processes on this machine, with Dask.",
     ),
     click.option(

@@ -5,11 +5,11 @@ import click
 from uflip.benchmark_options import MAX_IOS, MAX_IOS_IN_FLIGHT
 from uflip.cli.options import (
     add_options,
+    count_option,
     device_argument,
-    int_parser,
+    duration_option,
     json_option,
-    read_duration,
-    read_size,
+    size_option,
 )
 from uflip.cli.progress import display
 from uflip.cli.terminal import echo_json, echo_pairs, echo_table
@@ -39,13 +39,8 @@ HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "
 
 @click.command("powercut", epilog=EPILOG)
 @device_argument
-@click.option(
-    "--after",
-    metavar="DURATION",
-    callback=read_duration,
-    default="100ms",
-    show_default=True,
-    help="Time of I/O before each cut, on the clock of the device.",
+@duration_option(
+    "--after", default="100ms", help="Time of I/O before each cut, on the clock of the device."
 )
 @click.option(
     "--pattern",
@@ -54,34 +49,12 @@ HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "
     show_default=True,
     help="Pattern of the host's I/Os.",
 )
-@click.option(
-    "--io-size", metavar="SIZE", callback=read_size, default="32KiB", show_default=True,
-    help="Size of an I/O.",
-)  # fmt: skip
-@click.option(
-    "--queue-depth",
-    metavar="N",
-    callback=int_parser(1, MAX_IOS_IN_FLIGHT),
-    default="1",
-    show_default=True,
-    help="I/Os in flight.",
+@size_option("--io-size", default="32KiB", help="Size of an I/O.")  # fmt: skip
+@count_option("--queue-depth", least=1, most=MAX_IOS_IN_FLIGHT, default="1", help="I/Os in flight.")
+@count_option(
+    "--cuts", least=1, most=10_000, default="1", help="Number of cuts, one after the other."
 )
-@click.option(
-    "--cuts",
-    metavar="N",
-    callback=int_parser(1, 10_000),
-    default="1",
-    show_default=True,
-    help="Number of cuts, one after the other.",
-)
-@click.option(
-    "--seed",
-    metavar="N",
-    callback=int_parser(),
-    default="2009",
-    show_default=True,
-    help="Seed of random I/Os.",
-)
+@count_option("--seed", default="2009", help="Seed of random I/Os.")
 @add_options(DURABILITY)
 @json_option
 def command(

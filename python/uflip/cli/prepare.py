@@ -15,9 +15,9 @@ from uflip.cli.options import (
     add_options,
     check_saving,
     check_target,
+    count_option,
     device_argument,
     force_option,
-    int_parser,
     json_option,
     open_options,
     quiet_option,
@@ -55,14 +55,7 @@ Ctrl-C stops it; the same command continues from there.
     help="random: writes of random size all over; sequential: one rewrite, faster, less stable; "
     "empty: deallocate everything, as on a new device.",
 )
-@click.option(
-    "--seed",
-    metavar="N",
-    callback=int_parser(),
-    default="1",
-    show_default=True,
-    help="Seed of sizes and positions.",
-)
+@count_option("--seed", default="1", help="Seed of sizes and positions.")
 @add_options(*TARGET)
 @save_option
 @force_option

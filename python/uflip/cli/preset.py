@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip._native import Trace
-from uflip.cli.options import combine_options, int_parser, trace_output, write_trace
+from uflip.cli.options import combine_options, count_option, trace_output, write_trace
 from uflip.cli.terminal import echo, echo_json, echo_pairs
 from uflip.data.device import DeviceInfo
 from uflip.durability import FUA
@@ -44,12 +44,7 @@ preset_options = combine_options(
         type=click.Choice(PRESETS),
         help="Random writes of 4 KiB in batches of 100,000, with latency classes.",
     ),
-    click.option(
-        "--batches",
-        metavar="N",
-        callback=int_parser(1, MAX_BATCHES),
-        help="Batches of a preset.  [default: 5]",
-    ),
+    count_option("--batches", least=1, most=MAX_BATCHES, help="Batches of a preset.  [default: 5]"),
 )
 
 

@@ -11,7 +11,7 @@ from uflip.cli.options import (
     device_argument,
     force_option,
     json_option,
-    read_size,
+    size_option,
 )
 from uflip.cli.terminal import echo, echo_json
 from uflip.data.document import DocumentKind, read_text
@@ -84,12 +84,7 @@ def new(device: str, path: Path, force: bool) -> None:
 @click.argument("configuration", metavar="CONFIGURATION", type=ANY_PATH)
 @click.argument("path", metavar="FILE.toml", type=ANY_PATH)
 @click.option("--model", metavar="NAME", help="SSD of NVMeVirt's file, such as SAMSUNG_970PRO.")
-@click.option(
-    "--capacity",
-    metavar="SIZE",
-    callback=read_size,
-    help="Memory that NVMeVirt reserves.  [default: 16GiB]",
-)
+@size_option("--capacity", help="Memory that NVMeVirt reserves.  [default: 16GiB]")
 @force_option
 def import_configuration(
     configuration: Path, path: Path, model: str | None, capacity: int | None, force: bool

@@ -20,10 +20,10 @@ from uflip.cli.options import (
     ANY_PATH,
     check_saving,
     checked_output,
-    float_parser,
     force_option,
     json_option,
     no_cache_option,
+    number_option,
     quiet_option,
     save_device,
     save_option,
@@ -107,12 +107,11 @@ STOPPED_BY = (signal.SIGTTIN, signal.SIGTTOU, signal.SIGTSTP)
     "contents, as in disk.img+ext4.",
 )
 @click.option("--read-only", is_flag=True, help="Clients may not write.")
-@click.option(
+@number_option(
     "--speed",
     metavar="FACTOR",
-    callback=float_parser(0.0, MAX_SLOWDOWN),
+    most=MAX_SLOWDOWN,
     default="1",
-    show_default=True,
     help="Slow-down factor: 10 makes every response time ten times as long; 0: no delays, as fast "
     "as the simulator computes.",
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.options import ANY_PATH, json_option, read_duration
+from uflip.cli.options import ANY_PATH, duration_option, json_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.cli.time_rows import RowOptions, echo_time_rows
 from uflip.errors import UsageError
@@ -24,10 +24,8 @@ Examples:
 @click.argument("results", type=ANY_PATH)
 @click.argument("others", metavar="[FILE]...", nargs=-1, type=ANY_PATH)
 @click.option("--full", is_flag=True, help="Print a row per run, not per experiment.")
-@click.option(
+@duration_option(
     "--every",
-    metavar="DURATION",
-    callback=read_duration,
     help="Print a row for each interval of every run or log, such as 1s: rates, percentiles, I/Os "
     "in flight.",
 )

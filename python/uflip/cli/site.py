@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.options import ANY_PATH, FOLDER_PATH, int_parser, json_option, quiet_option
+from uflip.cli.options import ANY_PATH, FOLDER_PATH, count_option, json_option, quiet_option
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.errors import DeviceError, UsageError
 
@@ -82,14 +82,7 @@ def command() -> None:
     show_default=True,
     help="Address to listen on; 0.0.0.0 and ::, which are all interfaces, need --base-url.",
 )
-@click.option(
-    "--port",
-    metavar="N",
-    default=str(PORT),
-    show_default=True,
-    callback=int_parser(0, MAX_PORT),
-    help="Port to listen on; 0: a free one.",
-)
+@count_option("--port", most=MAX_PORT, default=str(PORT), help="Port to listen on; 0: a free one.")
 @click.option(
     "--base-url",
     metavar="URL",
@@ -101,12 +94,11 @@ def command() -> None:
     is_flag=True,
     help="Trust a proxy in front: it checks the host name, and reports the client's address.",
 )
-@click.option(
+@count_option(
     "--per-minute",
-    metavar="N",
+    least=1,
+    most=10**9,
     default=str(PER_MINUTE),
-    show_default=True,
-    callback=int_parser(1, 10**9),
     help="Requests that one client may make per minute.",
 )
 @click.option(
@@ -169,11 +161,12 @@ def serve(
     show_default=True,
     help="Rights of the token: read its own results; submit; everything.",
 )
-@click.option(
+@count_option(
     "--expires",
     "valid_days",
     metavar="DAYS",
-    callback=int_parser(least=1, most=36_500),
+    least=1,
+    most=36_500,
     help="The token is valid for this number of days.  [default: without end]",
 )
 @click.option("--rotate", is_flag=True, help="Replace the token of NAME; its role stays.")

@@ -18,12 +18,12 @@ from uflip.cli.options import (
     add_options,
     check_resume_options,
     checked_output,
+    count_option,
     executor_options,
-    float_parser,
     force_option,
-    int_parser,
     json_option,
     no_cache_option,
+    number_option,
     on_executor,
     parsed_by,
     quiet_option,
@@ -118,19 +118,14 @@ STATISTICS: tuple[ResponseTime, ...] = ("mean_ns", "p50_ns", "p99_ns", "max_ns")
     metavar="METHOD:COUNT",
     help="Draw combinations instead of taking all: lhs:N (Latin hypercube), random:N, sobol:N.",
 )
-@click.option(
-    "--sample-seed",
-    metavar="N",
-    callback=int_parser(),
-    help="Seed of the sample.  [default: 0]",
-)
+@count_option("--sample-seed", help="Seed of the sample.  [default: 0]")
 @add_options(*PATTERN, *STOPPING)
 @spec_option
 @add_options(DURABILITY)
-@click.option(
+@number_option(
     "--warm-up",
     metavar="TIMES",
-    callback=float_parser(0, MAX_WARM_UP),
+    most=MAX_WARM_UP,
     default="0",
     help="First write this multiple of the device's size by the same pattern, untimed.",
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.options import combine_options, read_duration
+from uflip.cli.options import combine_options, duration_option
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns
@@ -26,11 +26,8 @@ live_options = combine_options(
         is_flag=True,
         help="Print a line for each second during a run; with --json, a line of JSON.",
     ),
-    click.option(
-        "--every",
-        callback=read_duration,
-        metavar="DURATION",
-        help="Interval of the lines of --live, on the device's clock.  [default: 1s]",
+    duration_option(
+        "--every", help="Interval of the lines of --live, on the device's clock.  [default: 1s]"
     ),
 )
 HEAD = ("from", "I/Os", "IOPS", "MB/s", "in flight", "p50", "p99", "p99.9")
