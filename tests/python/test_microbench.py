@@ -204,7 +204,7 @@ def test_partitions_are_whole_ios_of_constant_target() -> None:
         context = Context(device(capacity), "standard", 1)
         target = partitioning.target_size(context)
         assert target <= min(capacity // 2, GIB)
-        for experiment in partitioning.experiments(context):
+        for experiment in partitioning.MICRO_BENCHMARK.experiments(context):
             for run in experiment.runs:
                 assert run.spec.target_size == target
                 assert target % (run.value * 32 * KIB) == 0

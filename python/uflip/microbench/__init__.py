@@ -1,7 +1,7 @@
 """The micro-benchmarks of uFLIP and uFLIP-OC, and newer ones, one file each, and their registry.
 
 Each module names the part of Table 1 that it implements, holds the ranges as data (`STANDARD`,
-`QUICK`) and lays out its experiments for a device (`experiments`). Its `MICRO_BENCHMARK` has the
+`QUICK`), describes the run of each value, and ends with its `MICRO_BENCHMARK`: the layout, the
 texts and the finding of a report. A new one needs a file and a line here. Those of uFLIP-OC
 (`open_channel`) need a device with physical addresses, all others one with sectors. Those of the
 papers are one suite, the newer ones (`today`) another, those of SSD-iq (`iq`) a third, those of

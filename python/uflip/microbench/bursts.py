@@ -9,8 +9,8 @@ between them; the text is followed. The ordinary IOCount of 1,024 ends in the se
 runs have at least two whole groups, and so more than one pause.
 """
 
-from uflip.microbench.experiment import Context, Experiment, IoCounts
-from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out
+from uflip.microbench.experiment import Context, IoCounts
+from uflip.microbench.layout import LABELS, Varying, baseline_spec, by_scale
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 
@@ -20,12 +20,6 @@ QUICK = (10, 80, 640)
 PAUSE_NS = 100_000_000
 MIN_GROUPS = 2
 QUICK_GROUPS = 16
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out one experiment for each baseline pattern."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, pattern, values, _describe) for pattern in LABELS]
 
 
 def _counts(context: Context, pattern: str, burst: int) -> IoCounts:
@@ -51,7 +45,7 @@ def _describe(context: Context, pattern: str, burst: int) -> Spec:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Bursts",
-    experiments=experiments,
+    experiments=by_scale(VARYING, LABELS, STANDARD, QUICK, _describe),
     question="How does deferred work pile up within a burst?",
     how_to_read=(
         "A line that rises with the length of the burst shows work put off during the burst that "

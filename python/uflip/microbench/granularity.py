@@ -9,10 +9,10 @@ half-way
 between two powers, where a device that maps in powers of two shows it.
 """
 
-from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.experiment import Context
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.labels import format_value
-from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out
+from uflip.microbench.layout import LABELS, Varying, baseline_spec, by_scale
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 
@@ -21,12 +21,6 @@ POWERS = tuple(2**k * 512 for k in range(10))
 NON_POWERS = tuple(3 * 2**k * 512 for k in (0, 2, 4, 6))
 STANDARD = tuple(sorted(POWERS + NON_POWERS))
 QUICK = (512, 4096, 16384, 32768, 262144)
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out one experiment for each baseline pattern."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, pattern, values, _describe) for pattern in LABELS]
 
 
 def _describe(context: Context, pattern: str, io_size: int) -> Spec:
@@ -53,7 +47,7 @@ def _throughput(run: Run) -> str:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Granularity",
-    experiments=experiments,
+    experiments=by_scale(VARYING, LABELS, STANDARD, QUICK, _describe),
     question="What does an I/O cost as it grows?",
     how_to_read=(
         "Where a line is flat, a fixed cost per I/O dominates and a larger I/O comes almost free; "

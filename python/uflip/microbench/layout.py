@@ -10,7 +10,7 @@ The position of a target on the device is decided elsewhere: the plan moves runs
 writes to separate spaces (`uflip.benchmark.plan`), all others start at offset 0.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from uflip.microbench.experiment import Context, Experiment, IoCounts, PlannedRun, Skipped, run_seed
@@ -98,7 +98,7 @@ def lay_out(
     skipped: list[Skipped] = []
     for value in values:
         spec = describe(context, pattern, value)
-        reason = why_impossible(context, spec)
+        reason = next(filter(None, (_why_impossible(context, part) for part in spec.parts)), None)
         if reason is None and why_not is not None:
             reason = why_not(context, spec)
         if reason is not None:
@@ -111,10 +111,25 @@ def lay_out(
     return Experiment(micro_benchmark, pattern, parameter, unit, tuple(runs), tuple(skipped))
 
 
-def why_impossible(context: Context, spec: Spec) -> str | None:
-    """Return why a device does not support a pattern; None if it does."""
-    reasons = (_why_impossible(context, part) for part in spec.parts)
-    return next((reason for reason in reasons if reason is not None), None)
+def by_scale(
+    varying: Varying,
+    patterns: Sequence[str],
+    standard: Sequence[int],
+    quick: Sequence[int],
+    describe: Describe,
+    *,
+    why_not: WhyNot | None = None,
+) -> Callable[[Context], list[Experiment]]:
+    """Return a function that lays out one experiment for each pattern, with the scale's values."""
+
+    def experiments(context: Context) -> list[Experiment]:
+        values = quick if context.quick else standard
+        return [
+            lay_out(context, varying, pattern, values, describe, why_not=why_not)
+            for pattern in patterns
+        ]
+
+    return experiments
 
 
 def _why_impossible(context: Context, part: MixPart) -> str | None:

@@ -15,9 +15,9 @@ more than twice a device whose state is "never reset" (§4.2): they wrap inside 
 
 import math
 
-from uflip.microbench.experiment import Context, Experiment, IoCounts
+from uflip.microbench.experiment import Context, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
-from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, lay_out
+from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, by_scale
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Basic, Spec, baseline, mix
 
@@ -34,12 +34,6 @@ SHORTENED = 32
 MAX_TARGET_BYTES = 256 << 20
 # Halves begin where flash blocks do (uFLIP §4.1: "the flash block size, 128 KB") [bytes].
 BLOCK = 128 << 10
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out one experiment for each pair of baseline patterns."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, pair, values, _describe) for pair in PAIRS]
 
 
 def _describe(context: Context, pair: str, ratio: int) -> Spec:
@@ -117,7 +111,7 @@ def expected_mix_ms(run: Run, baselines: Means) -> float | None:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Mix",
-    experiments=experiments,
+    experiments=by_scale(VARYING, PAIRS, STANDARD, QUICK, _describe),
     question="Do two patterns disturb each other?",
     how_to_read=(
         "The dotted line is what the two baselines would cost in the same proportion. Where the "

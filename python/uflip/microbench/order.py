@@ -11,9 +11,9 @@ after column. The number of slots is odd then, and Incr a power of two, so that 
 earlier writes and not onto them.
 """
 
-from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.experiment import Context
 from uflip.microbench.finding import Experiments, Means, Ratios, largest_effect, mean_ns
-from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, baseline_spec, lay_out
+from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, baseline_spec, by_scale
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 
@@ -22,12 +22,6 @@ STANDARD = (-1, 0, *(2**k for k in range(9)))
 QUICK = (-1, 0, 1, 16, 256)
 # Span of the paper's 1,024 I/Os of 32 KB (§5.1) with the largest Incr [bytes].
 MAX_TARGET_BYTES = 8 << 30
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out one experiment for sequential reads and one for sequential writes."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, pattern, values, _describe) for pattern in SEQUENTIAL_LABELS]
 
 
 def _describe(context: Context, pattern: str, incr: int) -> Spec:
@@ -61,7 +55,7 @@ def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Order",
-    experiments=experiments,
+    experiments=by_scale(VARYING, SEQUENTIAL_LABELS, STANDARD, QUICK, _describe),
     question="What if addresses go backwards, stand still, or stride?",
     how_to_read=(
         "Compare with Incr = 1, the sequential pattern: −1 walks backwards, 0 rewrites one place, "

@@ -9,9 +9,9 @@ processes of one run add up.
 for sequential ones each process has space for its I/Os, so that no process wraps and overwrites.
 """
 
-from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.experiment import Context
 from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out, target_size
+from uflip.microbench.layout import LABELS, Varying, baseline_spec, by_scale, target_size
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 from uflip.units import format_count
@@ -20,12 +20,6 @@ VARYING = Varying("parallelism", "parallel_degree", "")
 STANDARD = tuple(2**k for k in range(5))
 QUICK = (1, 4, 16)
 QUICK_IO_COUNT = 128
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out one experiment for each baseline pattern."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, pattern, values, _describe) for pattern in LABELS]
 
 
 def _describe(context: Context, pattern: str, degree: int) -> Spec:
@@ -68,7 +62,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Parallelism",
-    experiments=experiments,
+    experiments=by_scale(VARYING, LABELS, STANDARD, QUICK, _describe),
     question="Does the device overlap the I/Os of concurrent processes?",
     how_to_read=(
         "Flat: the I/Os overlap perfectly. Doubling with the degree: they wait for one another, "

@@ -10,9 +10,9 @@ second target. The formula for the offset in a partition needs ⌊i/Partitions�
 the printed ⌊i/Partitions × IOSize⌋, which would not be whole I/Os.
 """
 
-from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.experiment import Context
 from uflip.microbench.finding import Experiments, Means, Ratios, largest_effect, mean_ns
-from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, baseline_spec, lay_out
+from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, baseline_spec, by_scale
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 
@@ -20,12 +20,6 @@ VARYING = Varying("partitioning", "partitions", "")
 STANDARD = tuple(2**k for k in range(9))
 QUICK = (1, 4, 32, 256)
 MAX_TARGET_BYTES = 1 << 30
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out one experiment for sequential reads and one for sequential writes."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, pattern, values, _describe) for pattern in SEQUENTIAL_LABELS]
 
 
 def target_size(context: Context) -> int:
@@ -65,7 +59,7 @@ def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Partitioning",
-    experiments=experiments,
+    experiments=by_scale(VARYING, SEQUENTIAL_LABELS, STANDARD, QUICK, _describe),
     question="How many sequential streams can be interleaved?",
     how_to_read=(
         "Writes stay flat for as many partitions as the device keeps open at a time; "

@@ -7,7 +7,7 @@ up to at most `QUICK_LONGEST_NS`; `io_count` of each run is stored.
 **Ambiguous**: nothing.
 """
 
-from uflip.microbench.experiment import Context, Experiment, IoCounts
+from uflip.microbench.experiment import Context, IoCounts
 from uflip.microbench.finding import (
     Experiments,
     Means,
@@ -17,7 +17,7 @@ from uflip.microbench.finding import (
     mean_ns,
 )
 from uflip.microbench.labels import format_value
-from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out
+from uflip.microbench.layout import LABELS, Varying, baseline_spec, by_scale
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 from uflip.units import format_duration_ns
@@ -27,12 +27,6 @@ PAUSE_UNIT_NS = 100_000
 STANDARD = tuple(2**k * PAUSE_UNIT_NS for k in range(9))
 QUICK = (PAUSE_UNIT_NS, 2**4 * PAUSE_UNIT_NS, 2**8 * PAUSE_UNIT_NS)
 QUICK_LONGEST_NS = 1_500_000_000
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out one experiment for each baseline pattern."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, pattern, values, _describe) for pattern in LABELS]
 
 
 def _counts(context: Context, pattern: str, pause_ns: int) -> IoCounts:
@@ -68,7 +62,7 @@ def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Pause",
-    experiments=experiments,
+    experiments=by_scale(VARYING, LABELS, STANDARD, QUICK, _describe),
     question="Does the device use idle time to prepare?",
     how_to_read=(
         "A line that falls as the pause grows shows work done in the background. The pause itself "

@@ -11,21 +11,16 @@ page map does not see the difference.
 **Ambiguous**: `long_writes`.
 """
 
-from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.experiment import Context
 from uflip.microbench.finding import Experiments, Means, Ratios
 from uflip.microbench.iq.long_writes import PATTERN, LongWrites, describe_results, long_writes
-from uflip.microbench.layout import Varying, lay_out
+from uflip.microbench.layout import Varying, by_scale
 from uflip.spec import Spec
 
 VARYING = Varying("hot_zone", "hot_io_percent", "")
 # Share of the writes that the hot zone gets [%]; it is the rest of the addresses.
 STANDARD = (60, 70, 80, 90, 95)
 QUICK = (60, 90)
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out random writes, by the share that the hot zone gets."""
-    return [lay_out(context, VARYING, PATTERN, QUICK if context.quick else STANDARD, _describe)]
 
 
 def _describe(context: Context, _pattern: str, hot_io_percent: int) -> Spec:
@@ -45,7 +40,7 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
 MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Hot zone",
-    experiments=experiments,
+    experiments=by_scale(VARYING, [PATTERN], STANDARD, QUICK, _describe),
     question="What do random writes cost if a small zone gets most of them?",
     how_to_read=(
         "A line for each share of the writes that the hot zone gets [%]; the zone is the remaining "

@@ -16,10 +16,10 @@ run lasts, and response times with it: such a run has the warning `falling_behin
 finding.
 """
 
-from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.experiment import Context
 from uflip.microbench.finding import Experiments, Means, Ratios, Run
 from uflip.microbench.iq.long_writes import IO_SIZE
-from uflip.microbench.layout import Varying, lay_out
+from uflip.microbench.layout import Varying, by_scale
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.loaded import loaded_mix, tail, too_small
 from uflip.microbench.today.write_rate import MAX_DEPTH
@@ -40,12 +40,6 @@ LATE_FACTOR = 1.05
 # The bisection ends when a sustained rate and the next one differ by less than this factor.
 RESOLUTION = 1.1
 _NS_PER_S = 1_000_000_000
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out mixes of writes and reads, by the rate at which they arrive."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=_why_not)]
 
 
 def _describe(context: Context, _pattern: str, ios_per_s: int) -> Mix:
@@ -83,11 +77,6 @@ def is_sustained(elapsed_ns: int, interval_ns: int, ios: int) -> bool:
 def keeps_up(run: Run) -> bool:
     """Return whether the device sustained the rate of a run."""
     return is_sustained(run["elapsed_ns"], int(run["spec"]["interval"]), run["io_count"])
-
-
-def _why_not(context: Context, spec: object) -> str | None:
-    assert isinstance(spec, Mix)
-    return too_small(context, spec)
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
@@ -128,7 +117,7 @@ def _format_rate(run: Run) -> str:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Offered load",
-    experiments=experiments,
+    experiments=by_scale(VARYING, [PATTERN], STANDARD, QUICK, _describe, why_not=too_small),
     question="How long do reads and writes take at a given load, and which load is too much?",
     how_to_read=(
         "The faint lines show reads and writes separately, timed from arrival. The knee is where "

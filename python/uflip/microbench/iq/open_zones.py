@@ -11,7 +11,7 @@
 **Ambiguous**: their size: `ZONE_BYTES`, smaller on a small device.
 """
 
-from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.experiment import Context
 from uflip.microbench.finding import Experiments, Means, Ratios
 from uflip.microbench.iq.long_writes import LongWrites, describe_results
 from uflip.microbench.iq.zone_size import (
@@ -21,19 +21,13 @@ from uflip.microbench.iq.zone_size import (
     why_not,
     zone_writes,
 )
-from uflip.microbench.layout import Varying, lay_out
+from uflip.microbench.layout import Varying, by_scale
 from uflip.spec import Spec
 
 VARYING = Varying("open_zones", "open_zones", "")
 ZONE_BYTES, QUICK_ZONE_BYTES = 1 << 30, 64 << 20
 STANDARD = (1, 2, 4, 8, 16)
 QUICK = (1, 8)
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out writes within zones, by the number that is written in turn."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=why_not)]
 
 
 def _describe(context: Context, _pattern: str, open_zones: int) -> Spec:
@@ -50,7 +44,7 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
 MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Open zones",
-    experiments=experiments,
+    experiments=by_scale(VARYING, [PATTERN], STANDARD, QUICK, _describe, why_not=why_not),
     question="How many zones can be written at a time at the cost of one?",
     how_to_read=(
         "A line for each number of zones that are written in turn. A device that puts all writes "

@@ -12,7 +12,7 @@ writes the whole device.
 collection separates them only as long as it moves the pages that are only read; `long_writes`.
 """
 
-from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.experiment import Context
 from uflip.microbench.finding import Experiments, Means, Ratios
 from uflip.microbench.iq.long_writes import (
     IO_SIZE,
@@ -21,17 +21,12 @@ from uflip.microbench.iq.long_writes import (
     describe_results,
     long_writes,
 )
-from uflip.microbench.layout import Varying, lay_out
+from uflip.microbench.layout import Varying, by_scale
 from uflip.spec import Spec
 
 VARYING = Varying("read_only", "read_only_percent", "")
 STANDARD = (0, 20, 40, 60, 80, 90)
 QUICK = (0, 60)
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out random writes to a part of the device, by the share that is only read."""
-    return [lay_out(context, VARYING, PATTERN, QUICK if context.quick else STANDARD, _describe)]
 
 
 def _describe(context: Context, _pattern: str, read_only_percent: int) -> Spec:
@@ -48,7 +43,7 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
 MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Read-only share",
-    experiments=experiments,
+    experiments=by_scale(VARYING, [PATTERN], STANDARD, QUICK, _describe),
     question="What do random writes cost if a share of the device is only read?",
     how_to_read=(
         "A line for each share that is only read [%]. The spare space serves a smaller written "

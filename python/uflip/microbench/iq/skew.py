@@ -7,21 +7,16 @@ the same θ.
 **Ambiguous**: `long_writes`.
 """
 
-from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.experiment import Context
 from uflip.microbench.finding import Experiments, Means, Ratios
 from uflip.microbench.iq.long_writes import PATTERN, LongWrites, describe_results, long_writes
-from uflip.microbench.layout import Varying, lay_out
+from uflip.microbench.layout import Varying, by_scale
 from uflip.spec import Spec
 
 VARYING = Varying("skew", "skew_percent", "")
 # θ in hundredths; 0 are uniform writes.
 STANDARD = (0, 20, 40, 60, 80, 100)
 QUICK = (0, 60, 100)
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out random writes, by the exponent of Zipf's law."""
-    return [lay_out(context, VARYING, PATTERN, QUICK if context.quick else STANDARD, _describe)]
 
 
 def _describe(context: Context, _pattern: str, skew_percent: int) -> Spec:
@@ -38,7 +33,7 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
 MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Skew",
-    experiments=experiments,
+    experiments=by_scale(VARYING, [PATTERN], STANDARD, QUICK, _describe),
     question="What do random writes cost if few addresses get most of them?",
     how_to_read=(
         "Rate, write amplification (of simulated devices) and p99 over the bytes written, a line "

@@ -7,22 +7,16 @@ handle, and the drive counts bytes of the host and of the medium for all handles
 **Ambiguous**: handles of a drive may have different types (initially or persistently isolated).
 """
 
-from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.experiment import Context
 from uflip.microbench.finding import Experiments, Means, Ratios
 from uflip.microbench.iq.long_writes import PATTERN, LongWrites, describe_results, long_writes
-from uflip.microbench.layout import Varying, lay_out
+from uflip.microbench.layout import Varying, by_scale
 from uflip.microbench.streams import MAX_STREAMS, why_no_stream
 from uflip.spec import Spec
 
 VARYING = Varying("each_stream", "write_stream", "")
 STANDARD = tuple(range(MAX_STREAMS))
 QUICK = (0, 1)
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out random writes, by the stream that they name."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=why_no_stream)]
 
 
 def _describe(context: Context, _pattern: str, write_stream: int) -> Spec:
@@ -37,7 +31,7 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
 MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Each stream",
-    experiments=experiments,
+    experiments=by_scale(VARYING, [PATTERN], STANDARD, QUICK, _describe, why_not=why_no_stream),
     question="What do random writes through each write stream cost?",
     how_to_read=(
         "A line for each write stream or placement handle. Streams of one kind have the same rate "

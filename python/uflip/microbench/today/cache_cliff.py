@@ -19,9 +19,9 @@ before the cliff is larger than the cache: it holds c × (1 − x / y). Both are
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from uflip.microbench.experiment import Context, Experiment, IoCounts
+from uflip.microbench.experiment import Context, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
-from uflip.microbench.layout import Varying, baseline_spec, lay_out
+from uflip.microbench.layout import Varying, baseline_spec, by_scale
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 from uflip.units import format_duration_ns, format_size
@@ -37,12 +37,6 @@ SHARE = 4
 # A smaller step does not count: means of one pattern differ by as much. A burst that costs a little
 # more than the cheapest has left the cache.
 CLIFF, BEYOND_CACHE_FACTOR = 1.5, 1.1
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out bursts of sequential writes."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=too_large)]
 
 
 def _describe(context: Context, pattern: str, size: int) -> Spec:
@@ -137,7 +131,7 @@ def _about(size: float) -> str:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Cache cliff",
-    experiments=experiments,
+    experiments=by_scale(VARYING, [PATTERN], STANDARD, QUICK, _describe, why_not=too_large),
     question="How many bytes can a burst write at cache speed?",
     how_to_read=(
         "Flat up to the cliff: the burst fits into a cache. Beyond it the mean climbs towards what "

@@ -9,9 +9,9 @@ ignored.
 whether it was long enough. On a small device all three are a quarter of it.
 """
 
-from uflip.microbench.experiment import Context, Experiment, IoCounts
+from uflip.microbench.experiment import Context, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, mean_ns
-from uflip.microbench.layout import Varying, baseline_spec, lay_out
+from uflip.microbench.layout import Varying, baseline_spec, by_scale
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.cache_cliff import CLIFF, IO_SIZE, SHARE
 from uflip.spec import Spec
@@ -26,12 +26,6 @@ BURST, QUICK_BURST = 1 << 30, 64 << 20
 BURSTS = 3
 # Share of the whole gain of idle time that counts as refilled.
 REFILLED = 0.9
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out bursts of sequential writes with increasing pauses between them."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, PATTERN, values, _describe)]
 
 
 def _describe(context: Context, pattern: str, pause_ns: int) -> Spec:
@@ -77,7 +71,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Cache refill",
-    experiments=experiments,
+    experiments=by_scale(VARYING, [PATTERN], STANDARD, QUICK, _describe),
     question="How much idle time does the cache need to absorb a burst again?",
     how_to_read=(
         "A line that falls as the pause grows shows a cache that is emptied in idle time; where it "

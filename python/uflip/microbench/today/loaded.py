@@ -11,7 +11,7 @@ no more than one queue of any NVMe device.
 from uflip.data.summary import ResponseTime, StatisticsSummary
 from uflip.microbench.experiment import Context
 from uflip.microbench.mix import half_size
-from uflip.spec import Mix, baseline, mix
+from uflip.spec import Mix, Spec, baseline, mix
 from uflip.units import format_size
 
 DEPTH = 16
@@ -48,9 +48,9 @@ def loaded_mix(context: Context, pattern: str, sizes: tuple[int, int], first_per
     )
 
 
-def too_small(context: Context, spec: Mix) -> str | None:
+def too_small(context: Context, spec: Spec) -> str | None:
     """Return why two patterns do not fit on half of the device each, or None."""
-    first, second = spec.first, spec.second
+    first, second = spec.parts
     if first.end <= second.begin:
         return None
     return (

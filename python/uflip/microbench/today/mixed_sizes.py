@@ -7,12 +7,12 @@
 of data grows, and the small reads show how much of that they wait for.
 """
 
-from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.experiment import Context
 from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.layout import Varying, lay_out
+from uflip.microbench.layout import Varying, by_scale
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.loaded import loaded_mix, too_small
-from uflip.spec import Mix, Spec
+from uflip.spec import Spec
 from uflip.units import format_duration_ns, format_size
 
 VARYING = Varying("mixed_sizes", "io_size", "bytes")
@@ -23,19 +23,8 @@ QUICK = (4 << 10, 64 << 10, 1 << 20)
 HALF_PERCENT = 50
 
 
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out small reads among reads, and among writes."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, pair, values, _describe, why_not=_why_not) for pair in PAIRS]
-
-
 def _describe(context: Context, pattern: str, size: int) -> Spec:
     return loaded_mix(context, pattern, (max(SMALL, context.sector), size), HALF_PERCENT)
-
-
-def _why_not(context: Context, spec: Spec) -> str | None:
-    assert isinstance(spec, Mix), "as it was described"
-    return too_small(context, spec)
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
@@ -64,7 +53,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Mixed sizes",
-    experiments=experiments,
+    experiments=by_scale(VARYING, PAIRS, STANDARD, QUICK, _describe, why_not=too_small),
     question="Do small reads wait for long I/Os?",
     how_to_read=(
         "The faint lines are the small reads and the others apart. Where that of the small reads "

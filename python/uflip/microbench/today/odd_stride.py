@@ -10,9 +10,9 @@ show the cost of the same reach without a conflict. Devices with a free page all
 conflicts only where they were written sequentially (`--state sequential`).
 """
 
-from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.experiment import Context
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
-from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, baseline_spec, lay_out
+from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, baseline_spec, by_scale
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.loaded import DEPTH
 from uflip.spec import Spec
@@ -25,12 +25,6 @@ IO_SIZE = 4 << 10
 # Addresses wrap beside earlier ones: as in Order, no larger than this [bytes].
 MAX_TARGET_BYTES = 8 << 30
 CONFLICT_FACTOR = 1.3
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out one experiment for reads and one for writes."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, pattern, values, _describe) for pattern in SEQUENTIAL_LABELS]
 
 
 def _describe(context: Context, pattern: str, incr: int) -> Spec:
@@ -83,7 +77,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Odd stride",
-    experiments=experiments,
+    experiments=by_scale(VARYING, SEQUENTIAL_LABELS, STANDARD, QUICK, _describe),
     question="Do addresses a power of two apart meet at one channel or bank?",
     how_to_read=(
         "Compare each power of two with the odd stride beside it, which goes as far: where the "

@@ -16,9 +16,9 @@ that occupies two dies halves it.
 
 from collections.abc import Sequence
 
-from uflip.microbench.experiment import Context, Experiment, IoCounts
+from uflip.microbench.experiment import Context, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
-from uflip.microbench.layout import LABELS, ROUNDS, Varying, baseline_spec, lay_out, target_size
+from uflip.microbench.layout import LABELS, ROUNDS, Varying, baseline_spec, by_scale, target_size
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 from uflip.units import format_count, format_duration_ns
@@ -28,12 +28,6 @@ EQUAL_SHARE = 0.98
 VARYING = Varying("queue_depth", "queue_depth", "")
 STANDARD = tuple(2**k for k in range(9))
 QUICK = (1, 4, 16, 64, 256)
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out one experiment for each baseline pattern."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, pattern, values, _describe) for pattern in LABELS]
 
 
 def _describe(context: Context, pattern: str, depth: int) -> Spec:
@@ -104,7 +98,7 @@ def _tails(runs: list[Run]) -> str:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Queue depth",
-    experiments=experiments,
+    experiments=by_scale(VARYING, LABELS, STANDARD, QUICK, _describe),
     question="How many I/Os does the device work on at a time?",
     how_to_read=(
         "While the response time is flat the I/Os overlap, and throughput grows with the depth. "

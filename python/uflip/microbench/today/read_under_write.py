@@ -10,12 +10,12 @@ here writes are a share of a closed loop, and the resulting rate is measured and
 `write_rate` has given rates.
 """
 
-from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.experiment import Context
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
-from uflip.microbench.layout import Varying, lay_out
+from uflip.microbench.layout import Varying, by_scale
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.loaded import DEPTH, loaded_mix, tail, too_small
-from uflip.spec import Mix, Spec
+from uflip.spec import Spec
 from uflip.units import format_duration_ns, format_size
 
 VARYING = Varying("read_under_write", "first_percent", "")
@@ -24,19 +24,8 @@ STANDARD = (1, 2, 5, 10, 20, 35, 50, 75, 90)
 QUICK = (1, 10, 50)
 
 
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out concurrent random writes and random reads."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=_why_not)]
-
-
 def _describe(context: Context, pattern: str, percent: int) -> Spec:
     return loaded_mix(context, pattern, (context.io_size, context.io_size), percent)
-
-
-def _why_not(context: Context, spec: Spec) -> str | None:
-    assert isinstance(spec, Mix), "as it was described"
-    return too_small(context, spec)
 
 
 def write_rate(run: Run) -> float:
@@ -70,7 +59,7 @@ def _written(run: Run) -> str:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Read under write",
-    experiments=experiments,
+    experiments=by_scale(VARYING, [PATTERN], STANDARD, QUICK, _describe, why_not=too_small),
     question="How slow are reads while the device is written to?",
     how_to_read=(
         "The faint lines are reads and writes apart. Where that of the reads rises with the share "

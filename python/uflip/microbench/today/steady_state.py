@@ -14,9 +14,9 @@ size; on a device that was not overwritten at random, twice the device
 verdict needs.
 """
 
-from uflip.microbench.experiment import Context, Experiment
+from uflip.microbench.experiment import Context
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
-from uflip.microbench.layout import Varying, baseline_spec, lay_out
+from uflip.microbench.layout import Varying, baseline_spec, by_scale
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec, until_converged
 from uflip.startup import steady_bytes
@@ -38,12 +38,6 @@ REASONS = {
     "p99_changes": "p99 still changes",
     "repetitions_differ": "the repetitions differ",
 }
-
-
-def experiments(context: Context) -> list[Experiment]:
-    """Lay out random writes, by I/O size."""
-    values = QUICK if context.quick else STANDARD
-    return [lay_out(context, VARYING, PATTERN, values, _describe)]
 
 
 def _describe(context: Context, pattern: str, io_size: int) -> Spec:
@@ -97,7 +91,7 @@ def _first_minute(run: Run) -> str:
 MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Steady state",
-    experiments=experiments,
+    experiments=by_scale(VARYING, [PATTERN], STANDARD, QUICK, _describe),
     question="What do random writes cost when the device does not change any more?",
     how_to_read=(
         "Rate, write amplification (of simulated devices) and p99 over the bytes written, in "

@@ -16,9 +16,9 @@ writes change. Each pattern uses half of the device, as in read under write.
 and so do response times. Such a run has the warning `falling_behind`, and no further finding.
 """
 
-from uflip.microbench.experiment import Context, Experiment, PlannedRun, Skipped, run_seed
+from uflip.microbench.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run
-from uflip.microbench.layout import Varying, why_impossible
+from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.loaded import loaded_mix, tail, too_small
 from uflip.spec import Mix
@@ -42,19 +42,14 @@ _PERCENT = 100
 
 def experiments(context: Context) -> list[Experiment]:
     """Lay out reads at one rate, concurrent with writes at several rates."""
-    name, parameter, unit = VARYING
-    runs: list[PlannedRun] = []
-    skipped: list[Skipped] = []
-    for percent in QUICK if context.quick else STANDARD:
-        spec, value = _describe(context, percent), rate_of(percent) * context.io_size
-        reason = why_impossible(context, spec) or too_small(context, spec)
-        if reason is not None:
-            skipped.append(Skipped(name, PATTERN, parameter, value, reason))
-            continue
-        spec = spec.but(seed=run_seed(context.seed, name, PATTERN, value))
-        run = f"{name}-{PATTERN.replace('/', '+')}-{parameter}-{value}"
-        runs.append(PlannedRun(run, name, PATTERN, parameter, value, unit, spec))
-    return [Experiment(name, PATTERN, parameter, unit, tuple(runs), tuple(skipped))]
+    percents = {
+        rate_of(each) * context.io_size: each for each in (QUICK if context.quick else STANDARD)
+    }
+
+    def describe(context: Context, _pattern: str, rate_bytes_per_s: int) -> Mix:
+        return _describe(context, percents[rate_bytes_per_s])
+
+    return [lay_out(context, VARYING, PATTERN, percents, describe, why_not=too_small)]
 
 
 def rate_of(percent: int) -> int:
