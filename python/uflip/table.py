@@ -4,10 +4,18 @@ On a terminal it becomes aligned lines (`lines`), in a report the template `bloc
 The package has no other printer of tables.
 """
 
+import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 COLUMN_SEPARATOR = "  "
+TEXT_WIDTH = 100
+
+
+def text_width(most: int = TEXT_WIDTH) -> int:
+    """Return the columns of the terminal, but at most `most`; without a terminal it is `most`."""
+    return min(most, shutil.get_terminal_size().columns) if sys.stdout.isatty() else most
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,11 @@
 """Does a comparison find all differences with their size, and no others?"""
 
 import csv
+import io
 import json
 import re
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ from scipy import stats
 
 import uflip as api
 from self_comparison import FAILS_BY_CHANCE, measure_self
-from uflip.report.comparison import sentences
+from uflip.report.comparison import HEAD, OPTIONAL, lines_of, sentences
 from uflip.report.figures import ratios, side_by_side
 from uflip.report.page import render
 from uflip.result_views import summary
@@ -614,7 +617,33 @@ def test_single_runs_get_sentences_without_a_verdict(pair: tuple[Path, Path]) ->
     faster = replace(single, ratio=0.25, low=0.24, high=0.26, pattern="SW")
     near = replace(single, ratio=1.2, low=1.1, high=1.24, pattern="RW")
     (sentence,) = sentences(replace(comparison, rows=(faster, near)), ("a", "b"))
-    assert "b takes 0.25 times as long for sequential writes (single runs, no verdict)." in sentence
+    assert sentence == (
+        "Baseline: b is 4.00 times as fast for sequential writes (single runs, no verdict)."
+    )
+
+
+@pytest.mark.parametrize(("ratio", "words"), [(0.0012, "833"), (0.03, "33.3"), (0.4, "2.50")])
+def test_factors_of_a_faster_result_have_digits(
+    pair: tuple[Path, Path], ratio: float, words: str
+) -> None:
+    comparison = api.compare(*pair)
+    row = replace(comparison.rows[0], ratio=ratio, low=ratio, high=ratio, verdict="faster")
+    (sentence,) = sentences(replace(comparison, rows=(row,)), ("a", "b"))
+    assert f"b is {words} times as fast" in sentence
+
+
+@pytest.mark.parametrize(("columns", "lost"), [(300, ()), (100, ("p99", "p50")), (80, OPTIONAL)])
+def test_comparison_fits_the_terminal(
+    pair: tuple[Path, Path], columns: int, lost: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = lines_of(api.compare(*pair), ("first", "second"), every=True)
+    assert max(map(len, lines)) <= columns
+    (head,) = (line for line in lines if line.startswith("micro-benchmark"))
+    assert [name for name in HEAD if name not in head] == [n for n in HEAD if n in lost]
 
 
 def test_markdown_and_figure_of_three_results(pair: tuple[Path, Path], workdir: Path) -> None:

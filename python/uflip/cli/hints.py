@@ -11,11 +11,11 @@ from uflip.cli.options import ANY_PATH, count_option, json_option, number_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
 from uflip.escape import plain
+from uflip.table import text_width
 
 if TYPE_CHECKING:
     from uflip.hints import Advice
 
-WIDTH = 100
 # Verdicts have a column of their own.
 INDENT = 17
 MAX_PRICE = 1e9
@@ -121,4 +121,4 @@ def _print(device: str, advice: "Advice") -> None:
 
 
 def _wrapped(text: str, first: str) -> str:
-    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=" " * INDENT)
+    return textwrap.fill(text, text_width(), initial_indent=first, subsequent_indent=" " * INDENT)

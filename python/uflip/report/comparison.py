@@ -1,5 +1,7 @@
 """A comparison as lines for a terminal, and as one HTML page."""
 
+import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,13 +16,15 @@ from uflip.report.page import ReportPage, Section, render_page
 from uflip.results.comparability import ONE_REPETITION, UNKNOWN_REASONS
 from uflip.results.comparison import ComparedExperiment, ResultComparison
 from uflip.results.statistics import VERDICTS
-from uflip.table import Table
+from uflip.table import Table, text_width
 
 HEAD = (
     "micro-benchmark", "pattern", "varies", "first [ms]", "second [ms]", "ratio", "95 % interval",
     "p50", "p99", "verdict",
 )  # fmt: skip
 ALIGN = "lllrrrrrrl"
+# Columns that a narrow terminal lacks, in this order.
+OPTIONAL = ("p99", "p50", "95 % interval", "second [ms]")
 DIFFERENT = ("slower", "faster")
 PATTERN_WORDS = {pattern: f"{words}s" for pattern, words in PATTERN_NAMES.items()}
 SINGLE_RUN_FACTOR = 1.25
@@ -38,9 +42,13 @@ def select_rows(comparison: ResultComparison, *, every: bool) -> list[ComparedEx
     return baselines + sorted(others, key=lambda row: -max(row.ratio, 1 / row.ratio))
 
 
-def table(rows: Sequence[ComparedExperiment]) -> Table:
+def table(rows: Sequence[ComparedExperiment], omitted: Sequence[str] = ()) -> Table:
     """Return the table of some rows."""
-    return Table(HEAD, [_cells(row) for row in rows], ALIGN)
+    kept = [index for index, name in enumerate(HEAD) if name not in omitted]
+    head, align, *cells = (
+        [each[i] for i in kept] for each in (HEAD, ALIGN, *(_cells(row) for row in rows))
+    )
+    return Table(head, cells, "".join(align))
 
 
 def _cells(row: ComparedExperiment) -> list[str]:
@@ -63,7 +71,9 @@ def _cells(row: ComparedExperiment) -> list[str]:
 def _ratio(value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
+    if 0 < value < 0.1:
+        return f"{value:.2g}"
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
 def describe_verdicts(comparison: ResultComparison) -> str:
@@ -83,7 +93,7 @@ def describe_verdicts(comparison: ResultComparison) -> str:
 def sentences(comparison: ResultComparison, names: Sequence[str]) -> list[str]:
     """Return the differences in words, one sentence for each micro-benchmark that has any.
 
-    Examples are in `tests/python/test_compare_text.py`.
+    Examples are in `tests/python/test_compare.py`.
     """
     by_benchmark: dict[str, dict[str, list[ComparedExperiment]]] = {}
     for row in comparison.rows:
@@ -92,7 +102,7 @@ def sentences(comparison: ResultComparison, names: Sequence[str]) -> list[str]:
     for benchmark, patterns in by_benchmark.items():
         for judged, end in ((_differs, ""), (_single_run_differs, " (single runs, no verdict)")):
             if clause := _clause(patterns, judged):
-                found.append(f"{title(benchmark)}: {names[1]} takes {clause}{end}.")
+                found.append(f"{title(benchmark)}: {names[1]} {clause}{end}.")
     return found
 
 
@@ -111,39 +121,72 @@ def _clause(
     patterns: Mapping[str, Sequence[ComparedExperiment]],
     judged: Callable[[ComparedExperiment], bool],
 ) -> str:
-    """Return the ratios that differ, as "1.5 to 3.4 times as long for random writes"."""
-    parts = []
+    """Return the ratios that differ, as "takes 1.5 to 3.4 times as long for random writes"."""
+    longer: list[str] = []
+    faster: list[str] = []
     for pattern, rows in patterns.items():
         differing = [row.ratio for row in rows if judged(row)]
-        for ratios_ in ([r for r in differing if r > 1], [r for r in differing if r < 1]):
-            if ratios_:
-                ends = dict.fromkeys(_ratio(end) for end in (min(ratios_), max(ratios_)))
-                of = f" at {len(ratios_)} of {len(rows)} values" * (len(ratios_) < len(rows))
-                words = PATTERN_WORDS.get(pattern, pattern)
-                parts.append(f"{' to '.join(ends)} times as long for {words}{of}")
-    return ", ".join(parts)
+        for factors, parts, words in (
+            ([ratio for ratio in differing if ratio > 1], longer, "long"),
+            ([1 / ratio for ratio in differing if 0 < ratio < 1], faster, "fast"),
+        ):
+            if factors:
+                ends = dict.fromkeys(_ratio(end) for end in (min(factors), max(factors)))
+                of = f" at {len(factors)} of {len(rows)} values" * (len(factors) < len(rows))
+                name = PATTERN_WORDS.get(pattern, pattern)
+                parts.append(f"{' to '.join(ends)} times as {words} for {name}{of}")
+    clauses = (("takes ", longer), ("is ", faster))
+    return "; ".join(verb + ", ".join(parts) for verb, parts in clauses if parts)
 
 
 def lines_of(comparison: ResultComparison, names: Sequence[str], *, every: bool) -> list[str]:
     """Return the lines of a comparison for a terminal."""
+    found = sentences(comparison, names)
     lines = [
         f"first   {names[0]}  {comparison.first}",
         f"second  {names[1]}  {comparison.second}",
-        *(f"  {fact}" for fact in _facts(comparison)),
+        *(line for fact in _facts(comparison) for line in _wrapped(fact, "  ", "    ")),
         *(
             line
             for each in comparison.conditions
-            for line in (f"warning: {each.message}", f"         {each.advice}")
+            for line in (
+                *_wrapped(each.message, "warning: ", " " * 9),
+                *_wrapped(each.advice, " " * 9, " " * 9),
+            )
         ),
-        *(["", *found] if (found := sentences(comparison, names)) else []),
+        *(["", *(line for each in found for line in _wrapped(each))] if found else []),
         "",
-        *table(select_rows(comparison, every=every)).lines(),
+        *_fitting_lines(select_rows(comparison, every=every)),
         "",
-        describe_verdicts(comparison),
+        *_wrapped(describe_verdicts(comparison)),
     ]
     if not every:
         lines.append("shown: the baselines and the differences; --all shows every experiment")
     return lines
+
+
+def _wrapped(text: str, first: str = "", others: str = "  ") -> list[str]:
+    return textwrap.wrap(
+        text,
+        text_width(),
+        initial_indent=first,
+        subsequent_indent=others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _fitting_lines(rows: Sequence[ComparedExperiment]) -> list[str]:
+    """Return the lines of the table, without the optional columns that the terminal cannot show."""
+    width = text_width(most=sys.maxsize)
+    return next(
+        (
+            lines
+            for number in range(len(OPTIONAL))
+            if max(map(len, lines := table(rows, OPTIONAL[:number]).lines())) <= width
+        ),
+        table(rows, OPTIONAL).lines(),
+    )
 
 
 def _facts(comparison: ResultComparison) -> list[str]:

@@ -32,10 +32,9 @@ from uflip.report.energy import energy_table
 from uflip.report.findings import finding, headline
 from uflip.report.labels import format_ms, title
 from uflip.results.summary_document import describe_device
-from uflip.table import Table
+from uflip.table import Table, text_width
 from uflip.units import format_count, format_duration_ns
 
-WIDTH = 100
 BARS = "▁▂▃▄▅▆▇█"
 # Below this ratio of largest to smallest mean a sparkline is flat, so that noise stays invisible.
 MIN_SPAN = 2.0
@@ -278,7 +277,7 @@ def format_warnings(warnings: Sequence[WarningSummary]) -> str:
 def _wrap(text: str, indent: int = 0) -> str:
     return textwrap.fill(
         text,
-        WIDTH,
+        text_width(),
         initial_indent=" " * indent,
         subsequent_indent=" " * (indent + 2 * (indent > 0)),
     )
