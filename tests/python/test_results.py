@@ -22,7 +22,7 @@ from uflip.data.document import plain
 from uflip.data.manifest import DeviceState, Host
 from uflip.data.spec import table_of
 from uflip.device.opener import open_device
-from uflip.errors import ResultsError
+from uflip.errors import ResultsError, UsageError
 from uflip.results import Results, host_provenance
 from uflip.results.benchmark_warnings import condition_warnings, interference_warnings
 from uflip.results.columns import as_array, measured_column
@@ -157,6 +157,18 @@ def test_impossible_folder_is_an_error(tmp_path: Path) -> None:
         stored.writer(tmp_path / "file" / "r", stored.FOUR, device)
 
 
+def test_device_with_a_long_name_is_read_back_or_refused(tmp_path: Path) -> None:
+    keys = "page_bytes=4096&" * 700
+    with open_device("sim:demo?page_bytes=4096") as device:
+        long = stored.device_info(url=f"sim:demo?{keys[:9_000]}")
+        stored.writer(tmp_path / "long", stored.FOUR, device, device=long)
+        assert Results.load(tmp_path / "long").device.url == long.url
+        endless = stored.device_info(url=f"sim:demo?{keys}")
+        with pytest.raises(UsageError, match="cannot store"):
+            stored.writer(tmp_path / "endless", stored.FOUR, device, device=endless)
+    assert [path.name for path in tmp_path.iterdir()] == ["long"]
+
+
 def test_run_is_committed_once_and_only_if_planned(tmp_path: Path) -> None:
     with open_device("sim:demo") as device:
         writer = stored.writer(tmp_path / "r", stored.FOUR, device)
@@ -261,7 +273,7 @@ import resource, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 import stored
-from uflip.errors import ResultsError
+from uflip.errors import ResultsError, UsageError
 from uflip.device.opener import open_device
 runs = [stored.baseline_run(1, "SR"), stored.baseline_run(2, "RW", io_count=200_000)]
 with open_device("sim:demo") as device:

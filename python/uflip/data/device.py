@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 import msgspec
 from msgspec import Meta, Struct
 
-from uflip.data.document import Count, Name, Positive, Seed, Table, Text
+from uflip.data.document import Count, DeviceUrl, Positive, Seed, Table, Text
 
 
 class TwinPattern(Struct, frozen=True):
@@ -38,7 +38,7 @@ class TwinPattern(Struct, frozen=True):
 class TwinErrors(Struct, frozen=True):
     """The errors of a twin."""
 
-    device: Name  #: The device that the twin represents.
+    device: DeviceUrl  #: The device that the twin represents.
     patterns: tuple[TwinPattern, ...] = ()  #: Empty: the error is unknown.
 
 
@@ -318,7 +318,7 @@ class DeviceDetails(Struct, frozen=True, omit_defaults=True):
 class DeviceInfo(Struct, frozen=True, kw_only=True):
     """The properties of a device before any I/O."""
 
-    url: Name  #: Its name.
+    url: DeviceUrl  #: Its name.
     kind: DeviceKind  #: "sim", "file", "block", "nvme", "nbd" or "null".
     simulated: bool  #: Whether a simulator answers: time is virtual, and every I/O has its causes.
     #: From the device, or its profile; empty if missing.

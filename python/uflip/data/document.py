@@ -205,6 +205,8 @@ MAX_NAME_BYTES = 200
 
 Text = Annotated[str, Meta(max_length=10_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=500)]
+# A simulated device has a parameter for each key of its profile: some 300, without the defaults.
+DeviceUrl = Annotated[str, Meta(min_length=1, max_length=10_000)]
 Count = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
 # Used by the native part, which has 64 bits for it.
 Seed = Annotated[int, Meta(ge=0)]

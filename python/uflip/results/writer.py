@@ -34,7 +34,7 @@ from uflip.data.manifest import (
 )
 from uflip.data.run import About, InsideFile
 from uflip.data.summary import Certainty, WarningSummary
-from uflip.errors import ResultsError, UflipError, native_errors
+from uflip.errors import ResultsError, UflipError, UsageError, native_errors
 from uflip.results import device_log, result_dir
 from uflip.results.benchmark_warnings import benchmark_warnings, plan_warnings
 from uflip.results.initial_manifest import utc_now
@@ -57,6 +57,20 @@ class PlannedRunLike(Protocol):
     @property
     def id(self) -> str:
         """The name of the run in this folder."""
+
+
+def _check_readable(content: Manifest) -> None:
+    """Refuse a manifest that no reader would accept, before anything is measured."""
+    try:
+        manifest.parse(Path(manifest.FILE_NAME), manifest.encode(content))
+    except ResultsError as error:
+        raise UsageError(
+            "A result cannot store these options",
+            where=manifest.FILE_NAME,
+            got=error.got,
+            allowed="values that `uflip` can read back",
+            action="shorten the name of the device, or the values of the options",
+        ) from error
 
 
 class ResultsWriter:
@@ -86,6 +100,7 @@ class ResultsWriter:
         """
         folder = Path(path)
         refuse_existing(folder)
+        _check_readable(content)
         lock_descriptor = result_dir.NO_LOCK
         try:
             with create_atomically(folder) as hidden:
