@@ -85,7 +85,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "inference": {
         "_native", "data", "device", "errors", "microbench", "native_wait", "profiles",
-        "results", "spec", "units",
+        "reproduce", "results", "spec", "units",
     },
     "hints": {"data", "errors", "microbench", "results", "units"},
     "cost": {"_native", "data", "device", "errors", "hints", "spec", "units"},

@@ -82,6 +82,7 @@ PATHS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str]
     ("hints", "results"): READ,
     ("infer", "target"): (("infer",), "file:", (*BUFFERED, "-q", "--out", "out")),
     ("infer", "twin"): (("infer", "--check", SMALL), "", ()),
+    ("infer", "--observations"): READ,
     ("infer", "--out"): (("infer", SMALL, "-q", "--out"), "", ()),
     ("infer", "-o"): (("infer", SMALL, "-q", "--out", "out", "-o"), "", ()),
     ("cost", "results"): READ,

@@ -1,10 +1,12 @@
 """`uflip infer`: infer the properties of a device, and write a profile of its twin."""
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from uflip.cli.options import (
     ANY_PATH,
@@ -21,9 +23,11 @@ from uflip.units import format_duration_ns, format_size
 
 if TYPE_CHECKING:
     from uflip.data.document import Table
-    from uflip.data.inference import StoredInference
+    from uflip.data.inference import Property, StoredInference
     from uflip.inference.check import PatternError
+    from uflip.inference.from_table import TableInference
     from uflip.inference.infer import Inference, InferenceDocument
+    from uflip.results import outputs
 
 TOML = ".toml"
 LIMITS = tuple(option for option in MICRO_BENCHMARKS if option.name == "max_bytes_written")
@@ -32,6 +36,7 @@ EPILOG = """\b
 Examples:
   uflip infer sim:demo -o twin.toml
   uflip infer results/demo-inside --json      the same from a stored result
+  uflip infer --observations drive.csv        from published measurements of a drive
   uflip infer --check sim:demo twin.toml      patterns that no probe uses, on both; the errors are
                                               stored in twin.toml, and shown with its predictions
   uflip pattern sim:twin.toml --pattern RW
@@ -44,12 +49,18 @@ docs/explanation/inverse.md describes what can be inferred, and what cannot.
 
 
 @click.command("infer", epilog=EPILOG)
-@click.argument("target", metavar="DEVICE|RESULT")
+@click.argument("target", metavar="[DEVICE|RESULT]", required=False)
 @click.argument("twin", metavar="[TWIN.toml]", required=False, type=ANY_PATH)
 @click.option(
     "--out",
     type=ANY_PATH,
     help="New folder for the runs of the probes.  [default: results/DEVICE-TIME]",
+)
+@click.option(
+    "--observations",
+    metavar="FILE",
+    type=ANY_PATH,
+    help="Infer from a table of rates, write amplification and response times, CSV or JSON.",
 )
 @click.option("-o", "twin_out", metavar="TWIN.toml", type=ANY_PATH, help="Write the twin.")
 @click.option("--check", is_flag=True, help="Compare DEVICE with its TWIN.toml on other patterns.")
@@ -57,11 +68,15 @@ docs/explanation/inverse.md describes what can be inferred, and what cannot.
 @force_option
 @quiet_option
 @json_option
+@click.pass_context
 def command(
+    context: click.Context,
+    /,
     *,
-    target: str,
+    target: str | None,
     twin: Path | None,
     out: Path | None,
+    observations: Path | None,
     twin_out: Path | None,
     check: bool,
     force: bool,
@@ -72,8 +87,21 @@ def command(
     """Infer the properties of DEVICE, as a black box, and write a profile of its twin.
 
     The probes of the suite `inside` run on DEVICE; or RESULT contains their runs. Each property is
-    printed with its interval, or with the reason why it is not identified.
+    printed with its interval, or with the reason why it is not identified. `--observations` infers
+    from a table of measurements instead: inverse.md describes its columns.
     """
+    if observations is not None:
+        _check_alone(context)
+        _infer_table(observations, twin_out, force=force, as_json=as_json)
+        return
+    if target is None:
+        raise UsageError(
+            "An inference needs a device, a result or a table",
+            where="uflip infer",
+            got="none of them",
+            allowed="DEVICE, RESULT or --observations FILE",
+            action="name one of these",
+        )
     if check != (twin is not None):
         raise UsageError(
             "A check needs a device and its twin",
@@ -92,10 +120,7 @@ def command(
     from uflip.results.stored_inference import store_inference
 
     check_library()
-    output = None
-    if twin_out is not None:
-        outputs.check_ending(twin_out, "profile", "-o", (TOML,))
-        output = outputs.check(twin_out, outputs.PROFILE, "-o", force=force)
+    output = _checked_output(twin_out, force=force)
     is_result = Path(target).is_dir()
     folder = Path(target) if is_result else _measure(target, out, options, quiet=quiet or as_json)
     results = Results.load(folder)
@@ -110,6 +135,76 @@ def command(
         echo_json(_document(found, folder, twin_out))
     else:
         _print(found, document, folder, twin_out)
+
+
+WITH_OBSERVATIONS = {"observations", "twin_out", "force", "quiet", "as_json"}
+
+
+def _check_alone(context: click.Context) -> None:
+    """Refuse what needs a device beside a table."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and name not in WITH_OBSERVATIONS:
+            shown = {"target": "DEVICE", "twin": "TWIN.toml"}.get(name, parameter.opts[0])
+            raise UsageError(
+                f"--observations cannot be combined with {shown}",
+                where="--observations",
+                got=f"{shown} {context.params[name]}",
+                allowed="uflip infer --observations FILE [-o TWIN.toml]",
+                action=f"omit {shown}: the device of a table is not here",
+            )
+
+
+def _checked_output(twin_out: Path | None, *, force: bool) -> "outputs.OutputPath | None":
+    from uflip.results import outputs
+
+    if twin_out is None:
+        return None
+    outputs.check_ending(twin_out, "profile", "-o", (TOML,))
+    return outputs.check(twin_out, outputs.PROFILE, "-o", force=force)
+
+
+def _infer_table(table: Path, twin_out: Path | None, *, force: bool, as_json: bool) -> None:
+    from uflip.data.inference import Property
+    from uflip.inference.from_table import TableDocument, infer_table
+    from uflip.results import outputs
+
+    output = _checked_output(twin_out, force=force)
+    found = infer_table(table)
+    if output is not None and not found.why_no_twin:
+        outputs.write(output, found.twin_text(table.name).encode())
+    if as_json:
+        written = None if output is None or found.why_no_twin else str(twin_out)
+        echo_json(
+            TableDocument(
+                str(table), found.drive.name, found.estimates, found.rows(), written,
+                found.why_no_twin,
+            )
+        )  # fmt: skip
+        return
+    _print_estimates([Property(*astuple(each)) for each in found.estimates])
+    echo()
+    _print_rows(found)
+    echo()
+    _print_twin(found.why_no_twin, f"--observations {table}", twin_out)
+
+
+def _print_rows(found: "TableInference") -> None:
+    """Print every row of the table beside the model."""
+    rows = [
+        (
+            f"{row.pattern} {row.details}".strip(),
+            f"{row.capacity_gib:g}",
+            row.quantity,
+            f"{row.measured:.4g}",
+            "not simulated" if row.twin is None else f"{row.twin:.4g}",
+            "" if row.twin is None else f"{row.twin / row.measured - 1:+.0%}",
+            "fitted" if row.fitted else "",
+        )
+        for row in found.rows()
+    ]
+    echo_table(("phase", "GiB", "quantity", "measured", "model", "error", ""), rows, left=1)
 
 
 def _measure(device: str, out: Path | None, options: "Table", *, quiet: bool) -> Path:
@@ -197,21 +292,29 @@ def _document(found: "Inference", folder: Path, written: Path | None) -> "Infere
     )
 
 
-def _print(
-    found: "Inference", document: "StoredInference", folder: Path, twin_out: Path | None
-) -> None:
+def _print_estimates(properties: "Sequence[Property]") -> None:
     from uflip.report.inside import interval_text, value_text
 
     rows = [
         (each.key, value_text(each), interval_text(each), each.probe, each.reason)
-        for each in document.properties
+        for each in properties
     ]
     echo_table(("property", "value", "90 % interval", "probe", "reason"), rows, left=5)
-    echo()
-    echo(f"Written: {format_size(found.observations.bytes_written)}. Runs: {folder}")
-    if found.twin is None:
-        echo(f"No twin: {found.why_no_twin}.")
+
+
+def _print_twin(why_no_twin: str, source: str, twin_out: Path | None) -> None:
+    if why_no_twin:
+        echo(f"No twin: {why_no_twin}.")
     elif twin_out is None:
-        echo(f"Write the twin: uflip infer {folder} -o twin.toml")
+        echo(f"Write the twin: uflip infer {source} -o twin.toml")
     else:
         echo(f"The twin is in {twin_out}: uflip pattern sim:{twin_out} --pattern RW")
+
+
+def _print(
+    found: "Inference", document: "StoredInference", folder: Path, twin_out: Path | None
+) -> None:
+    _print_estimates(document.properties)
+    echo()
+    echo(f"Written: {format_size(found.observations.bytes_written)}. Runs: {folder}")
+    _print_twin(found.why_no_twin, str(folder), twin_out)

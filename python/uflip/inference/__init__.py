@@ -4,6 +4,7 @@
 `observations`         the response times of every run of the probes
 `probes`               the probes on an open device
 `from_result`          the observations of a stored result
+`from_table`           properties of a drive from a table of its rates and write amplification
 `estimate`             an estimated property, its interval, or why it is not identified
 `structure`            mapping unit, page, dies, channels
 `page_types`           kinds of pages, and reads without their differences

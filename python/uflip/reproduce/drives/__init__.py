@@ -1,6 +1,7 @@
 """Real drives of today, simulated: constants fitted to some rows of a table, and all rows beside.
 
 `tables`        the tables of measurements, as observations of phases
+`single_table`  all measurements of a drive in a single table
 `workload`      a phase as a workload; the phases to which constants are fitted
 `line_device`   write amplification of a workload on a simulated drive of lines
 `drive_model`   the constants of a drive, and the rate that follows from write amplification

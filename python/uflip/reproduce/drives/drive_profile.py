@@ -19,6 +19,7 @@ from uflip.reproduce.drives.comparison import SimulatedDrive
 from uflip.reproduce.drives.line_device import PAGE_BYTES, RANDOM_LINES
 from uflip.reproduce.simulated_device import device_url
 
+SSD_IQ = "SSD-iq (PVLDB 2025)"
 BASE = "ofc"
 """The built-in profile whose other keys stay: a page map with a victim policy."""
 PROFILE_LINE_PAGES = 1024
@@ -35,9 +36,9 @@ def drive_profiles(drives: Iterable[SimulatedDrive]) -> Iterator[tuple[str, str]
             yield drive.name, drive_profile(drive)
 
 
-def drive_profile(drive: SimulatedDrive) -> str:
-    """Return the profile of a drive as TOML."""
-    keys = {**_structure(drive), **_times(drive)}
+def drive_profile(drive: SimulatedDrive, table: str = SSD_IQ) -> str:
+    """Return the profile of a drive as TOML; `table`: the source of its rows."""
+    keys = {**_structure(drive, table), **_times(drive, table)}
     values = {key: value for key, (value, _) in keys.items()}
     unchanged = dict.fromkeys(profile_sources(BASE), ConstantSource("guess", f"as in sim:{BASE}"))
     return profile_text(
@@ -50,8 +51,14 @@ def drive_profile(drive: SimulatedDrive) -> str:
 Keys = dict[str, tuple[int | float | str | bool, ConstantSource]]
 
 
-def _fitted(detail: str) -> ConstantSource:
-    return ConstantSource("inferred", f"fitted to rates of SSD-iq (PVLDB 2025): {detail}")
+def _fitted(table: str, detail: str) -> ConstantSource:
+    return ConstantSource("inferred", f"fitted to rates of {table}: {detail}")
+
+
+def _method(table: str, detail: str) -> ConstantSource:
+    """Return a source for how the rows were measured: other tables are assumed to be alike."""
+    kind = "paper" if table == SSD_IQ else "guess"
+    return ConstantSource(kind, f"{SSD_IQ}: {detail}")
 
 
 def _scaled(detail: str) -> ConstantSource:
@@ -67,7 +74,7 @@ def _description(drive: SimulatedDrive) -> str:
     )
 
 
-def _structure(drive: SimulatedDrive) -> Keys:
+def _structure(drive: SimulatedDrive, table: str) -> Keys:
     one = drive.constants
     assert one is not None
     spare = round(1 - drive.capacity_gib / one.physical_gib, 6)
@@ -77,29 +84,32 @@ def _structure(drive: SimulatedDrive) -> Keys:
         "blocks_per_die": (RANDOM_LINES, _scaled(f"{one.physical_gib / one.line_gib:.0f} lines")),
         "pages_per_block": (PROFILE_LINE_PAGES, _scaled(f"a line of {one.line_gib:.2f} GiB")),
         "metadata_pages": (0, _scaled("part of the physical capacity that data cannot fill")),
-        "page_bytes": (PAGE_BYTES, ConstantSource("paper", "SSD-iq: the size of its writes")),
-        "sector_bytes": (PAGE_BYTES, ConstantSource("paper", "SSD-iq: the size of its writes")),
+        "page_bytes": (PAGE_BYTES, _method(table, "the size of its writes")),
+        "sector_bytes": (PAGE_BYTES, _method(table, "the size of its writes")),
         "spare_bytes": (0, _scaled("as metadata_pages")),
         "buses": (0, ConstantSource("off")),
-        "spare_factor": (spare, _fitted(f"{one.physical_gib:.0f} GiB, uniform writes")),
-        "gc": (one.policy, _fitted("the policy with the least error")),
-        "separate_streams": (one.apart, _fitted("where relocated pages go, by skewed writes")),
+        "spare_factor": (spare, _fitted(table, f"{one.physical_gib:.0f} GiB, uniform writes")),
+        "gc": (one.policy, _fitted(table, "the policy with the least error")),
+        "separate_streams": (one.apart, _fitted(table, "skewed writes")),
         "idle_free_blocks": (0, ConstantSource("guess", "no row has an idle drive")),
-        "state": ("sequential", ConstantSource("paper", "SSD-iq: written once in sequence")),
+        "state": ("sequential", _method(table, "written once in sequence")),
     }  # fmt: skip
 
 
-def _times(drive: SimulatedDrive) -> Keys:
+def _times(drive: SimulatedDrive, table: str) -> Keys:
     one = drive.constants
     assert one is not None
     page_ns = PAGE_BYTES / (one.sequential_mib_s * MIB) * 1e9
     limit = one.limit_mib_s
     keys: Keys = {
-        "program_ns": (round(page_ns), _fitted(f"{one.sequential_mib_s:.0f} MiB/s in sequence")),
-        "program_high_ns": (round(page_ns), _fitted("as program_ns")),
+        "program_ns": (
+            round(page_ns),
+            _fitted(table, f"{one.sequential_mib_s:.0f} MiB/s in sequence"),
+        ),
+        "program_high_ns": (round(page_ns), _fitted(table, "as program_ns")),
         "read_ns": (
             round((one.relocation_cost - 1) * page_ns),
-            _fitted(f"a relocated page takes {one.relocation_cost:.2f} times a written one"),
+            _fitted(table, f"a relocated page takes {one.relocation_cost:.2f} times a written one"),
         ),
         "erase_ns": (
             round(page_ns),
@@ -109,13 +119,15 @@ def _times(drive: SimulatedDrive) -> Keys:
         "command_read_ns": (0, ConstantSource("off")),
         "command_write_ns": (
             0 if limit is None else round(PAGE_BYTES / (limit * MIB) * 1e9),
-            ConstantSource("off") if limit is None else _fitted(f"a limit of {limit:.0f} MiB/s"),
+            ConstantSource("off")
+            if limit is None
+            else _fitted(table, f"a limit of {limit:.0f} MiB/s"),
         ),
         "relocate_ns": (0, ConstantSource("off")),
         "collect_ns": (0, ConstantSource("off")),
     }
     if (load := drive.load) is not None:
-        response = "fitted to response times of SSD-iq (PVLDB 2025), 10,000 writes/s"
+        response = f"fitted to response times of {table}, 10,000 writes/s"
         source = ConstantSource("inferred", response)
         for key, time_us in (
             ("command_read_latency_ns", load.read_us),

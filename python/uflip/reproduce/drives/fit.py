@@ -61,12 +61,12 @@ def optimizer() -> Any:
     return optimize
 
 
-def calibration_rows(drive: Drive) -> list[Observation]:
+def calibration_rows(drive: Drive, quantity: str = RATE) -> list[Observation]:
     """Return the rows of a drive to which constants are fitted."""
     return [
         row
         for row in drive.observations
-        if row.quantity == RATE and is_calibration(row.phase, drive.capacity_gib)
+        if row.quantity == quantity and is_calibration(row.phase, drive.capacity_gib)
     ]
 
 
@@ -96,7 +96,10 @@ def fit(
     long_writes = rate * USUAL_LONG_WRITES
     start = Constants(rate, 0.0, 1.0, USUAL_LINE_GIB, long_writes, _limit(random_rows))
     fits = fit_space(drive, random_rows, start, policies, usual_cost)
-    sized = [_fit_lines(constants, zones) for constants in fits[:POLICIES_WITH_ZONES]]
+    sized = [
+        min(sizes_of_lines(constants, zones), key=lambda one: squares(one, zones))
+        for constants in fits[:POLICIES_WITH_ZONES]
+    ]
     return min(sized, key=lambda one: squares(one, [*random_rows, *zones]))
 
 
@@ -174,7 +177,7 @@ def _workload(row: Observation) -> Workload:
 
 
 def _limit(rows: Sequence[Observation]) -> float | None:
-    rates = sorted(row.value for row in rows)
+    rates = sorted(row.value for row in rows if row.quantity == RATE)
     at_limit = [rate for rate in rates if rate >= rates[-1] * (1 - SAME_RATE)]
     return median(at_limit) if len(at_limit) >= LEAST_AT_LIMIT else None
 
@@ -211,10 +214,13 @@ def _fit_space(
     return float(best.cost), with_values([float(value) for value in best.x])
 
 
-def _fit_lines(constants: Constants, rows: Sequence[Observation]) -> Constants:
-    """Fit the size of a line and the rate of single long writes to zones."""
+def sizes_of_lines(constants: Constants, rows: Sequence[Observation]) -> list[Constants]:
+    """Return the constants with each possible line, and the rate of long writes that suits it.
+
+    `rows`: zones; without one the line stays.
+    """
     if not rows:
-        return constants
+        return [constants]
     largest = max(rows, key=lambda row: _workload(row).zone_gib)
 
     def with_line(line_gib: float) -> Constants:
@@ -228,6 +234,4 @@ def _fit_lines(constants: Constants, rows: Sequence[Observation]) -> Constants:
     # Write amplification has steps where zones and lines are commensurate: no descent.
     spare_gib = constants.physical_gib - largest.phase.capacity_gib
     possible = [size for size in LINES_GIB if size * LEAST_SPARE_LINES <= spare_gib]
-    return with_line(
-        min(possible or LINES_GIB[:1], key=lambda size: squares(with_line(size), rows))
-    )
+    return [with_line(size) for size in possible or LINES_GIB[:1]]

@@ -8,6 +8,7 @@ import csv
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from statistics import median
 
@@ -23,6 +24,8 @@ PERCENTS = (50, 99)
 """Percentiles of response times that are compared."""
 SHAPE_PERCENTS = (90, 99.9)
 """Percentiles that show the form of a distribution; tables may lack them."""
+RATES = "throughput"
+"""The table that every folder has."""
 RATE, AMPLIFICATION = "rate", "write amplification"
 
 
@@ -71,6 +74,46 @@ class Drive:
     responses: tuple[LoadedResponse, ...] = ()  #: Response times under load.
 
 
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: its place, and its cells by column."""
+
+    where: str
+    cells: dict[str, str | None]
+
+    def text(self, column: str) -> str:
+        """Return a cell, without blanks around it."""
+        value = self.cells.get(column)
+        if value is None:
+            raise self.wrong(column, "no value", "a value")
+        return value.strip()
+
+    def has(self, column: str) -> bool:
+        """Return whether a cell is not empty."""
+        return bool((self.cells.get(column) or "").strip())
+
+    def number(self, column: str) -> float:
+        """Return a cell that must be a number."""
+        text = self.text(column)
+        try:
+            value = float(text)
+        except ValueError:
+            raise self.wrong(column, text or "no value", "a number") from None
+        if not isfinite(value):
+            raise self.wrong(column, text, "a finite number")
+        return value
+
+    def wrong(self, column: str, got: str, allowed: str) -> ResultsError:
+        """Return the error for a wrong cell."""
+        return ResultsError(
+            f"The table has a wrong value in the column {column}",
+            where=self.where,
+            got=got,
+            allowed=allowed,
+            action="correct the cell, or remove the row",
+        )
+
+
 def read_drives(*folders: Path) -> list[Drive]:
     """Read tables of measurements.
 
@@ -84,41 +127,49 @@ def read_drives(*folders: Path) -> list[Drive]:
     >>> [(drive.name, drive.capacity_gib) for drive in read_drives(BUILT_IN)][-2:]
     [('sk-hynix-pe8110-960', 894.0), ('solidigm-p5520-1920-b', 1788.0)]
     """
+    rates, worn, loaded = (
+        [row for path in paths if path.stem == RATES or path.exists() for row in _rows(path)]
+        for name in (RATES, "wear", "response")
+        if (paths := [folder / f"{name}.csv" for folder in folders])
+    )
+    return drives_of(rates, worn, loaded)
+
+
+def drives_of(rates: Iterable[Row], worn: Iterable[Row], loaded: Iterable[Row]) -> list[Drive]:
+    """Return the drives of rows of rates, write amplification and response times."""
     samples: dict[tuple[str, Phase, str], list[tuple[float, float]]] = defaultdict(list)
     capacities: dict[str, Counter[float]] = defaultdict(Counter)
-    for folder in folders:
-        for row in _rows(folder / "throughput.csv"):
-            phase = _phase(row)
-            written = row.number("written_gib") / phase.capacity_gib
-            rate = row.number("write_mib_s")
-            if written >= LEAST_WRITTEN and rate > 0:
-                samples[row.text("drive"), phase, RATE].append((rate, written))
-                capacities[row.text("drive")][phase.capacity_gib] += 1
-        if (folder / "wear.csv").exists():
-            for key, sample in _amplifications(folder / "wear.csv"):
-                samples[key].append(sample)
-    loaded = _responses(folder / "response.csv" for folder in folders)
+    for row in rates:
+        phase = _phase(row)
+        written = row.number("written_gib") / phase.capacity_gib
+        rate = row.number("write_mib_s")
+        if written >= LEAST_WRITTEN and rate > 0:
+            samples[row.text("drive"), phase, RATE].append((rate, written))
+            capacities[row.text("drive")][phase.capacity_gib] += 1
+    for key, sample in _amplifications(worn):
+        samples[key].append(sample)
+    responses = _responses(loaded)
     return [
         Drive(
             name,
             count.most_common(1)[0][0],
             tuple(_observations(name, samples)),
-            tuple(loaded.get(name, ())),
+            tuple(responses.get(name, ())),
         )
         for name, count in sorted(capacities.items())
     ]
 
 
-def _responses(paths: Iterable[Path]) -> dict[str, list[LoadedResponse]]:
+def _responses(rows: Iterable[Row]) -> dict[str, list[LoadedResponse]]:
     """Read response times at offered loads; other rows of the tables are left out."""
     samples: dict[tuple[str, int, float, str, float], list[float]] = defaultdict(list)
-    for row in (row for path in paths if path.exists() for row in _rows(path)):
+    for row in rows:
         offered = int(round(row.number("rate"), -1))
         if offered <= 0:
             continue
-        for percent in (*PERCENTS, *(one for one in SHAPE_PERCENTS if row.has(_column(one)))):
+        for percent in (*PERCENTS, *(one for one in SHAPE_PERCENTS if row.has(column_of(one)))):
             key = (row.text("drive"), offered, row.number("write_share"), row.text("what"), percent)
-            value = row.number(_column(percent))
+            value = row.number(column_of(percent))
             if value > 0:
                 samples[key].append(value)
     responses: dict[str, list[LoadedResponse]] = defaultdict(list)
@@ -128,12 +179,12 @@ def _responses(paths: Iterable[Path]) -> dict[str, list[LoadedResponse]]:
     return responses
 
 
-def _column(percent: float) -> str:
+def column_of(percent: float) -> str:
     """Return the column of a percentile.
 
     Examples
     --------
-    >>> _column(50), _column(99.9)
+    >>> column_of(50), column_of(99.9)
     ('50p_us', '99p9_us')
     """
     return f"{percent:g}".replace(".", "p") + ("_us" if percent % 1 else "p_us")
@@ -148,12 +199,14 @@ def _observations(
             yield Observation(name, phase, quantity, median(values), median(written), len(values))
 
 
-def _amplifications(path: Path) -> Iterator[tuple[tuple[str, Phase, str], tuple[float, float]]]:
+def _amplifications(
+    worn: Iterable[Row],
+) -> Iterator[tuple[tuple[str, Phase, str], tuple[float, float]]]:
     """Yield the mean of the last fifth of each phase, as far as it is there.
 
     A part without a count has a 0.
     """
-    for rows in _phases(_rows(path)):
+    for rows in _phases(worn):
         last = [row for row in rows if LAST_FIFTH[0] <= row.number("part") <= LAST_FIFTH[1]]
         counted = [value for row in last if (value := row.number("write_amplification")) > 0]
         if counted:
@@ -161,48 +214,17 @@ def _amplifications(path: Path) -> Iterator[tuple[tuple[str, Phase, str], tuple[
             yield _key(last[0]), (sum(counted) / len(counted), written)
 
 
-@dataclass(frozen=True)
-class _Row:
-    where: str
-    cells: dict[str, str | None]
-
-    def text(self, column: str) -> str:
-        value = self.cells.get(column)
-        if value is None:
-            raise self._wrong(column, "no value", "a value")
-        return value.strip()
-
-    def has(self, column: str) -> bool:
-        return bool((self.cells.get(column) or "").strip())
-
-    def number(self, column: str) -> float:
-        text = self.text(column)
-        try:
-            return float(text)
-        except ValueError:
-            raise self._wrong(column, text, "a number") from None
-
-    def _wrong(self, column: str, got: str, allowed: str) -> ResultsError:
-        return ResultsError(
-            f"The table has a wrong value in the column {column}",
-            where=self.where,
-            got=got,
-            allowed=allowed,
-            action="compare the file with those in python/uflip/reproduce/drives/ssdiq",
-        )
-
-
-def _phase(row: _Row) -> Phase:
+def _phase(row: Row) -> Phase:
     capacity = row.number("capacity_gib")
     if not capacity > 0:
-        raise row._wrong("capacity_gib", f"{capacity:g}", "a number above 0")
+        raise row.wrong("capacity_gib", f"{capacity:g}", "a number above 0")
     offered = round(row.number("rate"), -1)
     return Phase(row.text("pattern"), row.text("details"), capacity, int(offered))
 
 
-def _phases(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+def _phases(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Yield the parts of each phase. Any of them may be missing; a repetition begins anew."""
-    phase: list[_Row] = []
+    phase: list[Row] = []
     for row in rows:
         if phase and (
             _key(row) != _key(phase[0]) or row.number("part") <= phase[-1].number("part")
@@ -214,11 +236,11 @@ def _phases(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
         yield phase
 
 
-def _key(row: _Row) -> tuple[str, Phase, str]:
+def _key(row: Row) -> tuple[str, Phase, str]:
     return row.text("drive"), _phase(row), AMPLIFICATION
 
 
-def _rows(path: Path) -> Iterable[_Row]:
+def _rows(path: Path) -> Iterator[Row]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -230,4 +252,4 @@ def _rows(path: Path) -> Iterable[_Row]:
             action="give the folder of the tables with --data",
         ) from error
     for line, cells in enumerate(csv.DictReader(text.splitlines()), start=2):
-        yield _Row(f"{path}, line {line}", cells)
+        yield Row(f"{path}, line {line}", cells)
