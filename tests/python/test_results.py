@@ -162,7 +162,7 @@ def test_device_with_a_long_name_is_read_back_or_refused(tmp_path: Path) -> None
     with open_device("sim:demo?page_bytes=4096") as device:
         long = stored.device_info(url=f"sim:demo?{keys[:9_000]}")
         stored.writer(tmp_path / "long", stored.FOUR, device, device=long)
-        assert Results.load(tmp_path / "long").device.url == long.url
+        assert Results.load(tmp_path / "long").manifest.device.url == long.url
         endless = stored.device_info(url=f"sim:demo?{keys}")
         with pytest.raises(UsageError, match="cannot store"):
             stored.writer(tmp_path / "endless", stored.FOUR, device, device=endless)
