@@ -52,7 +52,7 @@ from uflip.benchmark.events import (
     StateProgress,
 )
 from uflip.benchmark.request import BenchmarkRequest
-from uflip.benchmark.session import begin, check_out, folder_name, resume
+from uflip.benchmark.session import begin, check_out, file_name_of, folder_name, resume
 from uflip.data import multi_device as document
 from uflip.data.multi_device import (
     MAX_DEVICES,
@@ -400,7 +400,7 @@ def folder_names(devices: Sequence[str]) -> list[str]:
     """
     names: list[str] = []
     for device in devices:
-        slug = re.sub(r"[^A-Za-z0-9.]+", "-", device).strip("-.")[-60:].strip("-.") or "device"
+        slug = file_name_of(device)
         name = next(
             name
             for name in (slug, *(f"{slug}-{number}" for number in range(2, len(devices) + 2)))

@@ -175,8 +175,21 @@ def resume(
 
 def folder_name(device: str) -> str:
     """Return a default folder name from the device and the time."""
-    slug = re.sub(r"[^A-Za-z0-9.]+", "-", device).strip("-.")
-    return f"{slug[-60:]}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    return f"{file_name_of(device)}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+
+
+def file_name_of(device: str) -> str:
+    """Return a device as part of a file name: the end of its path, the beginning of its keys.
+
+    Examples
+    --------
+    >>> file_name_of("sim:demo?spare_factor=0.1"), file_name_of("file:/" + "a" * 80 + "/b.img")[-8:]
+    ('sim-demo-spare-factor-0.1', 'aa-b.img')
+    """
+    path, keys = (
+        re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-.") for part in device.partition("?")[::2]
+    )
+    return f"{path[-60:]}-{keys}"[:60].strip("-.") or "device"
 
 
 def check_out(out: Path) -> None:
