@@ -289,17 +289,9 @@ def checks() -> list[SelfTest]:
 
 
 def run(on_step: OnStep = ignore) -> list[SelfTestRow]:
-    """Run all checks, on all cores.
+    """Run all checks, on all cores; the simulator is correct if all rows are `within`.
 
-    Parameters
-    ----------
-    on_step : callable, optional
-        Called with (checks finished, name of the last one).
-
-    Returns
-    -------
-    list of SelfTestRow
-        In the order of `checks`; the simulator is correct if all are `within`.
+    `on_step`: called with (checks finished, name of the last one).
     """
     return on_all(SelfTest.run, checks(), on_step, lambda check: check.name)
 

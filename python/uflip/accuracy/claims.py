@@ -41,31 +41,17 @@ Key = tuple[str, str, int | float | None]
 
 @dataclass(frozen=True)
 class ClaimComparison:
-    """A claim or headline beside the result of long runs.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    claimed, true : str
-        Both, formatted.
-    ratio : float or None
-        Claimed over true; None for words that differ.
-    marks : tuple of str
-        Reasons for doubt in the result itself.
-    settled : bool
-        Whether its long runs settled.
-    """
+    """A claim or headline and the result of long runs, both as text."""
 
     name: str
     claimed: str
     true: str
-    ratio: float | None
-    marks: tuple[str, ...] = ()
-    settled: bool = True
+    ratio: float | None  #: Claimed over true; None for words that differ.
+    marks: tuple[str, ...] = ()  #: Reasons for doubt in the result itself.
+    settled: bool = True  #: Whether its long runs settled.
 
     def is_off(self, tolerance: float) -> bool:
-        """Return whether both differ by more than `most`, relative to the true one."""
+        """Return whether both differ by more than `tolerance`, relative to the true one."""
         return self.ratio is None or not 1 - tolerance <= self.ratio <= 1 + tolerance
 
     @property

@@ -63,29 +63,15 @@ SEED = 20_090_104
 
 @dataclass(frozen=True)
 class LongRunSpec:
-    """The definition of a long run; equal claims share one.
+    """The definition of a long run; equal claims share one."""
 
-    Attributes
-    ----------
-    url : str
-        The device.
-    state : dict or None
-        The state that is enforced first; None: that of the profile.
-    pause_ns : int
-        Idle time of the device before the run [ns].
-    spec : Pattern
-        The pattern of the claim, with all defaults filled in.
-    before : tuple of Pattern
-        Preceding patterns in functional mode: trims of runs with a fixed order.
-    fixed_length : bool
-        Whether the length is part of the question: then the run is made as it is.
-    """
-
-    url: str
-    state: StateRequest | None
-    pause_ns: int
-    spec: Pattern
+    url: str  #: The device.
+    state: StateRequest | None  #: The state that is enforced first; None: that of the profile.
+    pause_ns: int  #: Idle time of the device before the run [ns].
+    spec: Pattern  #: The pattern of the claim, with all defaults filled in.
+    #: Preceding patterns in functional mode: trims of runs with a fixed order.
     before: tuple[Pattern, ...] = ()
+    #: Whether the length is part of the question: then the run is made as it is.
     fixed_length: bool = False
 
     @property
@@ -123,29 +109,15 @@ class LongRunSpec:
 
 @dataclass(frozen=True)
 class LongRun:
-    """The result of a sufficiently long run.
+    """The result of a sufficiently long run."""
 
-    Attributes
-    ----------
-    mean_ns : float
-        Mean of its last half [ns].
-    ios_per_s : float
-        Throughput of its last half.
-    low_ns, high_ns : float
-        Lowest and highest mean of the compared parts [ns].
-    ios, bytes_written : int
-        Its length.
-    settled : bool
-        Whether these parts agree.
-    """
-
-    mean_ns: float
-    ios_per_s: float
-    low_ns: float
-    high_ns: float
+    mean_ns: float  #: Mean of its last half [ns].
+    ios_per_s: float  #: Throughput of its last half.
+    low_ns: float  #: Lowest mean of the compared parts [ns].
+    high_ns: float  #: Highest mean of the compared parts [ns].
     ios: int
     bytes_written: int
-    settled: bool
+    settled: bool  #: Whether these parts agree.
 
 
 def long_run(question: LongRunSpec) -> LongRun:

@@ -27,15 +27,7 @@ DEVICES = (
 
 @dataclass(frozen=True)
 class TableEntry:
-    """A result for the table.
-
-    Attributes
-    ----------
-    device, suite, scale, seed, only
-        As for `uflip.run`.
-    folder : Path
-        Its folder.
-    """
+    """A result for the table, in its folder; the options are those of `uflip.run`."""
 
     device: str
     suite: str
@@ -69,14 +61,9 @@ def results(entries: Sequence[TableEntry], on_step: OnStep = ignore) -> list[Pat
 
 
 def rows(folders: Sequence[Path], on_step: OnStep = ignore) -> list[AccuracyRow]:
-    """Compare results with long runs: a row for each device and scale, in order.
+    """Compare finished results with long runs: a row for each simulated device and scale.
 
-    Parameters
-    ----------
-    folders : sequence of Path
-        Results of simulated devices, finished.
-    on_step : callable, optional
-        Called after each long run, in the order in which they end.
+    `on_step`: called after each long run, in the order in which they end.
     """
     documents = [summary(Results.load(folder)) for folder in folders]
     specs = [long_run_specs(document) for document in documents]

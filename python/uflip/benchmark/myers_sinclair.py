@@ -89,20 +89,10 @@ def run(
     on_batch: OnBatch | None = None,
     on_progress: OnProgress | None = None,
 ) -> Findings:
-    """Run the micro-benchmark. It overwrites the device.
+    """Run the micro-benchmark on a device open with `durability="fua"`, which it overwrites.
 
-    Parameters
-    ----------
-    device : Device
-        Open for writing, with `durability="fua"`.
-    batches, batch_ios : int, optional
-        Number of batches, and writes per batch.
-    seed : int, optional
-        Seed of the first batch; each further one has the next.
-    on_batch : callable, optional
-        Receives each finished batch, to write it out.
-    on_progress : callable, optional
-        As for `uflip.device.handle.Device.run`, counted over all batches.
+    `seed`: that of the first batch; each further one has the next. `on_batch`: receives each
+    finished batch, to write it out. `on_progress`: as for `Device.run`, counted over all batches.
 
     Examples
     --------

@@ -114,18 +114,9 @@ def replay(
 ) -> Path:
     """Replay a trace on a device and store the response times.
 
-    Parameters
-    ----------
-    request : BenchmarkRequest
-        The device, and the options for opening it; options of a plan are ignored.
-    replay_request : ReplayRequest
-        The trace.
-    out : Path, optional
-        New folder for the results; without it one under `results/`.
-    on_event : callable
-        Receives events about everything that takes time.
-    command : sequence of str, optional
-        The command line to store; without it, that of this process.
+    `request`: the device, and the options for opening it; options of a plan are ignored. `out`: new
+    folder for the results; without it one under `results/`. `command`: the command line to store;
+    without it, that of this process.
     """
     folder = Path("results") / folder_name(request.device) if out is None else out
     check_out(folder)
@@ -186,20 +177,10 @@ def resume(
     io_timeout_ns: int = IO_TIMEOUT_NS,
     on_event: OnEvent = ignore,
 ) -> Path:
-    """Resume an interrupted replay, on the same device, with the same trace.
+    """Resume an interrupted replay, on the same device, with the same trace and the same options.
 
-    Parameters
-    ----------
-    folder : Path
-        Its results.
-    replay_request : ReplayRequest
-        The trace, and the options of its first start.
-    device : str, optional
-        The device, as a check: the results contain its name.
-    destroy, io_timeout_ns
-        As for `uflip.open_device`.
-    on_event : callable
-        Receives events about everything that takes time.
+    `device`: only a check, since the results contain its name. `destroy`, `io_timeout_ns`: as for
+    `uflip.open_device`.
     """
     with signals.shielded():
         writer = ResultsWriter.resume(folder)

@@ -139,20 +139,9 @@ def resume(
 ) -> Path:
     """Resume an interrupted benchmark, on the same device.
 
-    Parameters
-    ----------
-    folder : Path
-        Its results.
-    device : str, optional
-        The device, as a check: the results contain its name.
-    destroy, io_timeout_ns, power
-        As for `uflip.open_device`.
-    record : Path, optional
-        The state record of the device, if not at the default path.
-    max_time_ns : int, optional
-        After this time no run begins [ns].
-    on_event : callable
-        Receives events about everything that takes time.
+    `device`: only a check, since the results contain its name. `destroy`, `io_timeout_ns`, `power`:
+    as for `uflip.open_device`. `record`: the state record of the device, if not at the default
+    path. `max_time_ns`: no run begins after this time.
     """
     with signals.shielded():
         writer = ResultsWriter.resume(folder)

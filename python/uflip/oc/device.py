@@ -75,18 +75,10 @@ class FlashDevice(Saved):
     ) -> _native.FlashTrace:
         """Execute a job and return its log: every command, or every cycle of a wear job.
 
-        Parameters
-        ----------
-        job : Job
-            The job to run.
-        prepare : bool
-            Before the job, erase the blocks that it writes, and write the pages that it only
-            reads; the log has neither.
-        verify : bool
-            Compare the data of reads with what was written; different data is the status
-            "mismatch".
-        on_progress : callable, optional
-            Called about ten times a second with (done, total, last_response_ns).
+        `prepare`: before the job, erase the blocks that it writes, and write the pages that it only
+        reads; the log has neither. `verify`: compare the data of reads with what was written;
+        different data is the status "mismatch". `on_progress`: called about ten times a second with
+        (done, total, last_response_ns).
         """
         try:
             text, inside = text_of(job), self.looks_inside

@@ -91,31 +91,19 @@ RULES = {
 
 @dataclass(frozen=True)
 class MediumFindings:
-    """The findings on one medium behind one controller.
+    """The findings on one medium behind one controller."""
 
-    Attributes
-    ----------
-    medium, controller : str
-        Of `MEDIA` and `CONTROLLERS`.
-    one_lun, all_luns : dict
-        "reads" and "writes" of one thread for a LUN, and for each of all LUNs [MB/s].
-    alone_ms, beside_ms : float
-        95th percentile of reads of a LUN that is only read, and that is also written [ms].
-    failing : dict
-        Correctable bits -> erases, in multiples of the rated ones, at which a read fails; None if
-        none does.
-    verdicts : dict
-        Rule -> verdict.
-    """
-
-    medium: str
-    controller: str
+    medium: str  #: One of `MEDIA`.
+    controller: str  #: One of `CONTROLLERS`.
+    #: "reads" and "writes" of one thread for a LUN, and for each of all LUNs [MB/s].
     one_lun: dict[str, float]
     all_luns: dict[str, float]
-    alone_ms: float
-    beside_ms: float
+    alone_ms: float  #: 95th percentile of reads of a LUN that is only read [ms].
+    beside_ms: float  #: The same of a LUN that is also written [ms].
+    #: Correctable bits -> erases, in multiples of the rated ones, at which a read fails; None if
+    #: none does.
     failing: dict[int, int | None]
-    verdicts: dict[str, str]
+    verdicts: dict[str, str]  #: Rule -> verdict.
 
 
 @dataclass(frozen=True)

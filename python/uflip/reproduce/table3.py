@@ -32,33 +32,15 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Published:
-    """One row of Table 3.
+    """One row of Table 3."""
 
-    Attributes
-    ----------
-    profile : str
-        The simulated device.
-    name : str
-        The name in the table.
-    means : tuple of str
-        SR, RR, SW, RW, as printed [ms].
-    pause : str or None
-        As printed [ms]; None for an empty cell: no effect.
-    locality : tuple or None
-        (area [MB], factor); None for "No" in the table.
-    partitions : tuple
-        (partitions, factor).
-    reverse, in_place, large_increments : float
-        Factors.
-    """
-
-    profile: str
-    name: str
-    means: tuple[str, str, str, str]
-    pause: str | None
-    locality: tuple[int, float] | None
-    partitions: tuple[int, float]
-    reverse: float
+    profile: str  #: The simulated device.
+    name: str  #: The name in the table.
+    means: tuple[str, str, str, str]  #: SR, RR, SW, RW, as printed [ms].
+    pause: str | None  #: As printed [ms]; None for an empty cell: no effect.
+    locality: tuple[int, float] | None  #: (area [MB], factor); None for "No" in the table.
+    partitions: tuple[int, float]  #: (partitions, factor).
+    reverse: float  #: A factor, as the next two.
     in_place: float
     large_increments: float
 
@@ -141,31 +123,16 @@ IDS = dict(
 
 @dataclass(frozen=True)
 class Cell:
-    """A printed cell, the simulated one in the same words, and whether the two agree.
+    """A printed cell, the simulated one in the same words, and whether the two agree."""
 
-    Attributes
-    ----------
-    column : str
-        One of `COLUMNS`.
-    published, ours : str
-        In the words of the table.
-    deviation : float or None
-        (ours - published) / published; of the factor for a cell with a size and a factor.
-    tolerance : str
-        The criterion.
-    within : bool
-        Whether the two agree.
-    wide : bool
-        Whether they agree on the wider reading.
-    """
-
-    column: str
+    column: str  #: One of `COLUMNS`.
     published: str
     ours: str
+    #: (ours - published) / published; of the factor for a cell with a size and a factor.
     deviation: float | None
-    tolerance: str
+    tolerance: str  #: The criterion.
     within: bool
-    wide: bool
+    wide: bool  #: Whether they agree on the wider reading.
 
 
 def miss(cell: Cell) -> float:

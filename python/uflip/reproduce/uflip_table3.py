@@ -70,16 +70,10 @@ def benchmark(
     only: Sequence[str] | None = None,
     url: str | None = None,
 ) -> Summary:
-    """Run the benchmark on a new device and return the summary of its results.
+    """Run the benchmark on a new device of Table 3 and return the summary of its results.
 
-    Parameters
-    ----------
-    profile : str
-        One of Table 3's.
-    only : sequence of str, optional
-        Names of micro-benchmarks; by default all.
-    url : str, optional
-        The device with some of its constants changed.
+    `only`: names of micro-benchmarks; by default all. `url`: the device with some of its constants
+    changed.
     """
     with open_device(f"sim:{profile}" if url is None else url) as device:
         return benchmark_on(device, plan_for(profile, device, only))
@@ -195,24 +189,14 @@ def value_id(profile: str, column: str) -> str:
 
 @dataclass(frozen=True)
 class Table3Score:
-    """The score of one device, or of all.
+    """Number of fitted and of predicted cells of one device or all, and of those that agree."""
 
-    Attributes
-    ----------
-    free_constants : int
-        Keys of the profile that were set with published values in view.
-    fitted, fitted_hits, predicted, predicted_hits : int
-        Fitted and predicted cells, and the number of each that agree.
-    wide_hits : int
-        Cells of both kinds that agree on the wide scale.
-    """
-
-    free_constants: int
+    free_constants: int  #: Keys of the profile that were set with published values in view.
     fitted: int
     fitted_hits: int
     predicted: int
     predicted_hits: int
-    wide_hits: int
+    wide_hits: int  #: Cells of both kinds that agree on the wide scale.
 
 
 def score(profile: str, cells: Sequence[table3.Cell]) -> Table3Score:

@@ -193,12 +193,8 @@ def rests_on(
 def pause(curve: Mapping[int, float], sequential: float | None, random: float | None) -> Finding:
     """Find the pause from which on random writes behave like sequential ones.
 
-    Parameters
-    ----------
-    curve
-        Pause [ns] → mean of random writes [ms], ascending.
-    sequential, random
-        Means of the baselines [ms].
+    `curve`: pause [ns] → mean of random writes [ms], ascending. `sequential`, `random`: means of
+    the baselines [ms].
 
     Examples
     --------

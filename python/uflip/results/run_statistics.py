@@ -202,14 +202,9 @@ def write_amplification(
     The closed forms of `uflip.models` count pages too, but for writes of whole pages, where both
     are equal. OFC (§V.C) counts only the extra pages, which gives a value that is smaller by one.
 
-    Parameters
-    ----------
-    counters : mapping or None
-        Counters of the device; `pages_programmed` is used.
-    page_bytes : int or None
-        Unit of the counters [bytes]: a flash page, or a smaller mapping unit.
-    host_bytes : int
-        Bytes that the host wrote in the same time.
+    `counters`: those of the device, of which `pages_programmed` is used. `page_bytes`: their unit,
+    a flash page or a smaller mapping unit. `host_bytes`: bytes that the host wrote in the same
+    time.
 
     Examples
     --------

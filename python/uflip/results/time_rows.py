@@ -45,14 +45,9 @@ class LiveRow(TimeRow, frozen=True, kw_only=True):
 
     Its percentiles are too large by at most 1 %, and `in_flight` is the sum of the response times
     divided by the length of the row (Little's law).
-
-    Attributes
-    ----------
-    write_amplification : float or None
-        Bytes programmed divided by bytes written; None if the device does not count pages, or
-        nothing was written.
     """
 
+    #: None if the device does not count pages, or nothing was written.
     write_amplification: float | None
 
 

@@ -521,16 +521,9 @@ class LedgerWriter:
 
     @classmethod
     def resume(cls, folder: Path, previous: ledger.Ledger, *, dangling: bool) -> LedgerWriter:
-        """Continue the ledger of a folder; cut off a partial line left by a kill.
+        """Continue the parsed ledger of a folder; cut off a partial line left by a kill.
 
-        Parameters
-        ----------
-        folder : Path
-            The result folder.
-        previous : Ledger
-            Its parsed content.
-        dangling : bool
-            Cut off the last line too: a kill came between it and its file.
+        `dangling`: cut off the last line too, because a kill came between it and its file.
         """
         path = folder / ledger.FILE_NAME
         lines, end, link = (

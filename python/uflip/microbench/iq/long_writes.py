@@ -78,20 +78,9 @@ def long_enough(
 ) -> P:
     """Return a pattern that runs until it has written enough for a verdict.
 
-    Parameters
-    ----------
-    context : Context
-        The device and the scale.
-    spec : Basic or Mix
-        The pattern.
-    io_size : int
-        Size of its writes [bytes].
-    row_bytes : int
-        Written bytes for each I/O that `io_count` counts.
-    uniform : bool
-        Whether the pattern writes as the random state was made, and moves no data.
-    size_bytes : int, optional
-        The amount to write [bytes]; without it that of a verdict, less at quick.
+    `io_size`: size of its writes [bytes]. `row_bytes`: written bytes for each I/O that `io_count`
+    counts. `uniform`: whether the pattern writes as the random state was made, and moves no data.
+    `size_bytes`: the amount to write; without it that of a verdict, less at quick.
     """
     if size_bytes is None:
         size_bytes = steady_bytes(
