@@ -11,8 +11,7 @@
 `cliff`           bytes written until the rate falls
 `slow_set`        which I/Os are slow
 `rhythm`          even distances of slow I/Os
-`slow_ios`        what slow I/Os have in common
-`known_causes`    causes that the simulator recorded
+`slow_ios`        what slow I/Os have in common, and causes that the simulator recorded
 `nearest_device`  the simulated device that behaves most like it
 `explanation`     all of them
 `picture`         a figure of them

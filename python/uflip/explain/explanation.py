@@ -11,7 +11,6 @@ from uflip.analysis.files import SeriesSource
 from uflip.explain.cliff import describe_cliff
 from uflip.explain.finding import TOPICS, Finding, undecided
 from uflip.explain.io_log import Integers, IoLog
-from uflip.explain.known_causes import describe_causes
 from uflip.explain.levels import (
     MIN_IOS,
     describe_levels,
@@ -21,7 +20,7 @@ from uflip.explain.levels import (
 )
 from uflip.explain.nearest_device import Likeness, OnDevice, describe_device
 from uflip.explain.rhythm import describe_rhythm
-from uflip.explain.slow_ios import Property, describe_modes, describe_slow_ios
+from uflip.explain.slow_ios import Property, describe_causes, describe_modes, describe_slow_ios
 
 AVERAGES = "the file contains averages, not single I/Os"
 

@@ -23,7 +23,7 @@ from uflip.explain.io_log import READ, WRITE, Flags, Floats, Integers, IoLog
 from uflip.explain.slow_set import slow_flags
 from uflip.units import format_duration_ns, format_size
 
-TOPIC = "slow I/Os"
+TOPIC, CAUSES_TOPIC = "slow I/Os", "causes"
 MIN_IOS, MIN_SLOW = 500, 20
 MIN_SHARE = 0.01
 """A property of fewer I/Os, or of all but so few, is not tested."""
@@ -38,6 +38,8 @@ CHUNK_BYTES = 65536
 RECENT_IOS = 64
 IDLE_MEDIANS, IDLE_NS = 10, 1_000_000
 NEAR_WRITE_MEDIANS = 5
+MOST_CAUSES, MIN_CAUSE_SHARE = 4, 0.01
+"""Causes in a statement, and the least share of the extra time of each."""
 
 
 @dataclass(frozen=True)
@@ -259,3 +261,37 @@ def _since_write(log: IoLog) -> Floats:
     since = np.full(len(log), np.inf)
     since[1:] = log.submitted[1:] - ends[:-1]
     return since
+
+
+def describe_causes(log: IoLog) -> list[Finding]:
+    """Return what the slow I/Os of a simulated device spent more time on than the others."""
+    findings = []
+    for subject, rows in log.subjects if log.causes else []:
+        slow = slow_flags(log, rows)
+        if slow is None or slow[0].all():
+            continue
+        flags = slow[0]
+        extra = {
+            name: float(column[rows][flags].mean() - column[rows][~flags].mean())
+            for name, column in log.causes.items()
+        }
+        total = sum(each for each in extra.values() if each > 0)
+        ranked = sorted(extra, key=lambda name: -extra[name])[:MOST_CAUSES]
+        shown = [name for name in ranked if extra[name] > MIN_CAUSE_SHARE * total]
+        numbers: dict[str, Number] = {f"extra_{name}": extra[name] for name in shown}
+        numbers["slow_ios"] = int(flags.sum())
+        text = ", ".join(
+            f"{name.removesuffix('_ns').replace('_', ' ')} {extra[name] / total:.0%}"
+            for name in shown
+        )
+        statement = f"recorded by the simulator: the extra time of slow {subject} went to {text}"
+        findings.append(
+            Finding(
+                topic=CAUSES_TOPIC,
+                subject=subject,
+                verdict=FOUND,
+                statement=statement,
+                numbers=numbers,
+            )
+        )
+    return findings
