@@ -66,11 +66,9 @@ def count_option(
     return _value_option(flags, partial(parse_count, least=least, most=most), metavar, attributes)
 
 
-def number_option(
-    *flags: str, metavar: str, least: float = 0.0, most: float = 1e9, **attributes: Any
-) -> Decorator:
-    """Return an option for a number in a range."""
-    return _value_option(flags, partial(parse_number, least=least, most=most), metavar, attributes)
+def number_option(*flags: str, metavar: str, most: float = 1e9, **attributes: Any) -> Decorator:
+    """Return an option for a number from 0 on."""
+    return _value_option(flags, partial(parse_number, least=0.0, most=most), metavar, attributes)
 
 
 def option_name(param: click.Parameter) -> str:

@@ -136,10 +136,10 @@ def _temperature(disk: Path) -> float | None:
     return None
 
 
-def virtual_disk_of(info: DeviceInfo, system: Path = Path("/sys")) -> str | None:
+def virtual_disk_of(info: DeviceInfo) -> str | None:
     """Return what the disk of a device is in reality; None without evidence for a virtual one."""
     number = device_number(info)
-    return None if number is None else virtual_disk_kind(*number, system)
+    return None if number is None else virtual_disk_kind(*number)
 
 
 def virtual_disk_kind(major: int, minor: int, system: Path = Path("/sys")) -> str | None:

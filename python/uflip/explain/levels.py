@@ -94,7 +94,7 @@ def describe_startup(
     )
 
 
-def are_apart(before: Floats, after: Floats, pieces: int = APART_PIECES) -> bool:
+def are_apart(before: Floats, after: Floats) -> bool:
     """Return whether all pieces of a beginning are on one side of nearly all later ones.
 
     A level with long memory wanders: later pieces then reach the level of the beginning again.
@@ -105,7 +105,7 @@ def are_apart(before: Floats, after: Floats, pieces: int = APART_PIECES) -> bool
     >>> are_apart(np.full(40, 1.0), np.full(400, 2.0)), are_apart(np.ones(40), np.ones(400))
     (True, False)
     """
-    length = max(1, len(before) // pieces)
+    length = max(1, len(before) // APART_PIECES)
     first = _means(before, length)
     later = _means(after, length)
     if not len(first) or len(later) < 2:

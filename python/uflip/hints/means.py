@@ -111,9 +111,9 @@ class CostLine:
         return share / (1 - share) * self.fixed_ns * self.bytes_per_s / 1e9
 
 
-def cost_of_small(lines: Lines, pattern: str = "SR") -> Factor | None:
-    """Return the cost per byte in I/Os of 4 KiB over that in I/Os of 32 KiB; None if missing."""
-    curve = lines.get(f"granularity {pattern}", {})
+def cost_of_small(lines: Lines) -> Factor | None:
+    """Return the cost per byte of reads of 4 KiB over that of 32 KiB; None if missing."""
+    curve = lines.get("granularity SR", {})
     if SMALL_BYTES not in curve or LARGE_BYTES not in curve:
         return None
     small = curve[SMALL_BYTES].times(LARGE_BYTES / SMALL_BYTES)

@@ -84,12 +84,10 @@ def nearest(classes: LatencyClasses, mean_ns: float) -> LatencyClass | None:
     return min(peaks, key=lambda peak: abs(np.log((peak.mean_ns or 1) / mean_ns)))
 
 
-def draw_writes(
-    axis: Axes, times_ns: NDArray[np.uint64], levels_ms: Sequence[float], *, first: int = 0
-) -> None:
+def draw_writes(axis: Axes, times_ns: NDArray[np.uint64], levels_ms: Sequence[float]) -> None:
     """Draw every write as a point over its number, and the printed levels."""
     axis.plot(
-        np.arange(first, first + len(times_ns)),
+        np.arange(len(times_ns)),
         times_ns / 1e6,
         color=figure.WRITES,
         linestyle="none",

@@ -99,9 +99,9 @@ def write_untimed(
     )
 
 
-def steady_random_writes(device: SimulatedDevice, times: int = 6) -> None:
+def steady_random_writes(device: SimulatedDevice) -> None:
     """Bring the device into the steady state of uniform random writes."""
-    write_untimed(device, GENERATOR, times * device.logical_pages, seed=101)
+    write_untimed(device, GENERATOR, 6 * device.logical_pages, seed=101)
 
 
 # The fitted constants of the OFC profile: each to one printed number.

@@ -256,8 +256,8 @@ def typical_spread(pairs: Sequence[tuple[Mean, Mean]]) -> float:
     return median(ratios) if ratios else 1.0
 
 
-def holm(chances: Sequence[float], level: float = CHANCE) -> list[bool]:
-    """Return which hypotheses are rejected; a false rejection has at most the chance `level`.
+def holm(chances: Sequence[float]) -> list[bool]:
+    """Return which hypotheses are rejected; a false rejection has at most the chance `CHANCE`.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def holm(chances: Sequence[float], level: float = CHANCE) -> list[bool]:
     """
     rejected = [False] * len(chances)
     for rank, index in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
-        if chances[index] > level / (len(chances) - rank):
+        if chances[index] > CHANCE / (len(chances) - rank):
             break
         rejected[index] = True
     return rejected
