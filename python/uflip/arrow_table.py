@@ -22,8 +22,6 @@ def frame(rows: Sequence[Row], columns: Columns) -> "Table":
     The type of a column does not depend on its values, so that tables of several results can be
     concatenated: a percentile is a number even if no sample was large enough for one.
 
-    Examples
-    --------
     >>> rows = [{"pattern": "SR", "mean_ns": 1.5}, {"pattern": "RW", "mean_ns": None}]
     >>> frame(rows, {"pattern": str, "mean_ns": float}).shape
     (2, 2)

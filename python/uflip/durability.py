@@ -23,8 +23,6 @@ def durability_or_default(durability: str | None, *, buffered: bool = False) -> 
     `durability`: one of `FORMS`; None: not given. `buffered`: writes go through the page cache:
     unless each is durable, only memory is measured.
 
-    Examples
-    --------
     >>> durability_or_default(None), durability_or_default(None, buffered=True)
     ('cached', 'fua')
     >>> durability_or_default("flush:2k")
@@ -46,8 +44,6 @@ def durability_or_default(durability: str | None, *, buffered: bool = False) -> 
 def describe_durability(durability: str, *, buffered: bool = False) -> str:
     """Return when a write is complete, as a sentence.
 
-    Examples
-    --------
     >>> describe_durability("flush:1")
     'a write is complete when the flush that follows it is'
     """
@@ -73,8 +69,6 @@ def open_channel_durability(write_back: bool | None) -> str:
     `write_back`: True: a write completes when its data has arrived; False: when it is in the cells;
     None: not reported.
 
-    Examples
-    --------
     >>> open_channel_durability(True), open_channel_durability(False), open_channel_durability(None)
     ('cached', 'fua', 'unknown')
     """

@@ -23,8 +23,6 @@ Value = TypeVar("Value")
 def escape_text(text: str) -> str:
     r"""Escape text for display; line feeds stay.
 
-    Examples
-    --------
     >>> print(escape_text("a\x1b[2Jb\r\u202ec"))
     a\x1b[2Jb\x0d\u202ec
     """
@@ -34,8 +32,6 @@ def escape_text(text: str) -> str:
 def without_password(url: str) -> str:
     """Hide the password in a URL that an error shows.
 
-    Examples
-    --------
     >>> without_password("postgresql://uflip:secret@db/uflip")
     'postgresql://uflip:***@db/uflip'
     """
@@ -51,8 +47,6 @@ def without_password(url: str) -> str:
 def escape_line(text: str) -> str:
     r"""Escape text for display within one line.
 
-    Examples
-    --------
     >>> print(escape_line("two\nlines"))
     two\x0alines
     """
@@ -76,8 +70,6 @@ def on_page(value: Value) -> Value:
 
     Text that is already HTML-escaped stays so, since the codes contain no markup.
 
-    Examples
-    --------
     >>> print(on_page("drive\u202egpj.exe"), on_page(7))
     drive\u202egpj.exe 7
     """

@@ -110,8 +110,6 @@ def written_sequentially(spec: Spec) -> Extents:
     `spec`: with target and length: as a plan has it, or as the engine fills it in. For a run that
     ends when its mean is known, the footprint is an upper bound.
 
-    Examples
-    --------
     >>> from uflip.spec import basic
     >>> ordered = basic("write", "ordered", incr=4, io_size=512, target_size=8192, io_count=3)
     >>> found = written_sequentially(ordered)
@@ -134,8 +132,6 @@ def all_but_written_sequentially(spec: Spec) -> Extents:
 def reads_few_addresses(spec: Spec, few: int = FEW_ADDRESSES) -> bool:
     """Return whether a pattern only reads, at so few addresses that their dies decide the cost.
 
-    Examples
-    --------
     >>> from uflip.spec import basic
     >>> sizes = {"io_size": 4096, "io_count": 99, "target_size": "1MiB"}
     >>> [reads_few_addresses(basic("read", "ordered", incr=by, **sizes)) for by in (0, 1)]

@@ -144,8 +144,6 @@ def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
     or in bytes and nanoseconds. Returns the pattern with its `stop` if `until_converged` is given.
     Raises UsageError for incompatible options, an unknown name, or a value that cannot be parsed.
 
-    Examples
-    --------
     >>> parse_pattern({"pattern": "SR", "mix": "RW", "ratio": 4}).ratio
     4
     """

@@ -48,8 +48,6 @@ class SelfTest:
     def run(self) -> SelfTestRow:
         """Run the check.
 
-        Examples
-        --------
         >>> SelfTest("one", "sim:demo", 0.01, lambda device: (1.0, 1.005)).run().within
         True
         """

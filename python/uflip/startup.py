@@ -100,8 +100,6 @@ def longest_of(
 def in_rows(spec: Spec, startup: Startup) -> int:
     """Return the start-up in the unit of a pattern's `io_count`; 0 for parallel patterns.
 
-    Examples
-    --------
     >>> from uflip.spec import baseline
     >>> in_rows(baseline("RW", io_size=4096), Startup(reads=0, writes=68, io_size=32768))
     544
@@ -139,8 +137,6 @@ def never_ends(spec: Spec, startup: Startup) -> bool:
 def idle_share(spec: Spec, startup: Startup) -> float:
     """Return the idle time that a pattern leaves a device, relative to the work of its writes.
 
-    Examples
-    --------
     >>> from uflip.spec import baseline, mix
     >>> known = Startup(0, 119, 32768, {"RR": 375_000, "RW": 9_000_000})
     >>> read, write = (baseline(label, io_size=32768) for label in ("RR", "RW"))
@@ -209,8 +205,6 @@ def steady_bytes(
     amplification of all patterns of the suite iq within 3 % of its final value. Any other device is
     fast until all its free blocks are used up, which takes its whole capacity and more.
 
-    Examples
-    --------
     >>> steady_bytes(1 << 30) == 1 << 28, steady_bytes(1 << 30, 1 << 28) == 1 << 30
     (True, True)
     >>> steady_bytes(1 << 30, uniform=False) == 1 << 30

@@ -38,8 +38,6 @@ class Table:
     def lines(self, indent: str = "") -> list[str]:
         """Return the lines, with columns as wide as needed; the first line is the head.
 
-        Examples
-        --------
         >>> Table(["", "SR", "RW"], [["mtron", "0.4", "9"]], align="lr").lines()
         ['        SR  RW', 'mtron  0.4   9']
         """
@@ -58,8 +56,6 @@ class Table:
 def pairs(values: Sequence[tuple[str, str]], indent: str = "") -> list[str]:
     """Return the lines of names and their values in two columns, without a head.
 
-    Examples
-    --------
     >>> pairs([("device", "sim:demo"), ("size", "1 GiB")])
     ['device  sim:demo', 'size    1 GiB']
     """

@@ -186,8 +186,6 @@ def measure_harness() -> dict[str, float]:
     Returns null_ns_per_io: from one submission to the next on the null device [ns]; clock_ns: one
     reading of the clock [ns]; io_count: the number of I/Os measured.
 
-    Examples
-    --------
     >>> measure_harness()["io_count"]
     100000
     """

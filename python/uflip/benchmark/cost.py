@@ -149,8 +149,6 @@ def wear_of(info: DeviceInfo) -> DeviceWear:
 def wear_from_counters(counters: DriveCounters) -> DeviceWear:
     """Return the wear of a drive from its counters.
 
-    Examples
-    --------
     >>> wear_from_counters(DriveCounters(problem="vda is not an NVMe, ATA or eMMC drive")).unknown
     'vda is not an NVMe, ATA or eMMC drive'
     """
@@ -170,8 +168,6 @@ def wear_from_counters(counters: DriveCounters) -> DeviceWear:
 def wear_from_smart_log(percentage_used: int, bytes_written: int) -> DeviceWear:
     """Return the wear of an NVMe device from its SMART log.
 
-    Examples
-    --------
     >>> wear_from_smart_log(5, 10**12).endurance_bytes
     20000000000000
     >>> wear_from_smart_log(0, 10**12).bound
@@ -201,8 +197,6 @@ def wear_from_profile(profile: Profile) -> DeviceWear:
 def describe_used(wear: DeviceWear) -> str:
     """Return the wear of a device in words.
 
-    Examples
-    --------
     >>> describe_used(wear_from_smart_log(5, 10**12))
     '5 % of the rated endurance, after 931.32 GiB written'
     """
@@ -215,8 +209,6 @@ def describe_used(wear: DeviceWear) -> str:
 def describe_wear(wear: DeviceWear, size_bytes: int) -> str:
     """Return the wear of a device in words, and the share that these bytes add.
 
-    Examples
-    --------
     >>> describe_wear(wear_from_smart_log(5, 10**12), 10**11)
     '0.5 % of the rated endurance, for 93.13 GiB written; the device reports 5 % used'
     >>> describe_wear(wear_from_smart_log(0, 10**12), 10**11)

@@ -381,8 +381,6 @@ def check_names(devices: list[str]) -> None:
 def split_host(device: str) -> tuple[str, str]:
     """Split a name into the label of the device's host (empty without one) and its URL.
 
-    Examples
-    --------
     >>> split_host("rack3@/dev/nvme1n1"), split_host("file:a@b")
     (('rack3', '/dev/nvme1n1'), ('', 'file:a@b'))
     """
@@ -393,8 +391,6 @@ def split_host(device: str) -> tuple[str, str]:
 def folder_names(devices: Sequence[str]) -> list[str]:
     """Return a folder name for each device, derived from the device.
 
-    Examples
-    --------
     >>> folder_names(["sim:demo", "file:a/b", "file:a-b", "null"])
     ['sim-demo', 'file-a-b', 'file-a-b-2', 'null']
     """

@@ -53,8 +53,6 @@ class Findings:
 def batch(number: int, *, batch_ios: int = BATCH_IOS, seed: int = 42) -> Basic:
     """Return the pattern of one batch, the first one being number 0.
 
-    Examples
-    --------
     >>> batch(1, seed=7).seed
     8
     """
@@ -94,8 +92,6 @@ def run(
     `seed`: that of the first batch; each further one has the next. `on_batch`: receives each
     finished batch, to write it out. `on_progress`: as for `Device.run`, counted over all batches.
 
-    Examples
-    --------
     >>> from uflip.device.opener import open_device
     >>> result = run(open_device("sim:demo?blocks_per_die=64"), batches=2, batch_ios=500)
     >>> result.steady.ios + (result.startup.ios if result.startup else 0)

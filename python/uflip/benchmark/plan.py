@@ -588,8 +588,6 @@ def stage_of(spec: Spec, capacity: int) -> int:
 def writes_within_a_part(spec: Spec, target_size: int) -> bool:
     """Return whether random writes are confined to a part of the target, or mostly are.
 
-    Examples
-    --------
     >>> writes_within_a_part(baseline("RW", target_size=1 << 20), 1 << 30)
     True
     >>> writes_within_a_part(baseline("RR", target_size=1 << 20), 1 << 30)

@@ -212,8 +212,6 @@ def split_into_trims(info: DeviceInfo, begin: int, size: int | None) -> list[Bas
     `info`: the device. `begin`: begin of the range [bytes]. `size`: length of the range [bytes];
     None: up to the end of the device.
 
-    Examples
-    --------
     >>> from uflip import inspect_device
     >>> trims = split_into_trims(inspect_device("sim:demo"), 0, 300 << 20)
     >>> [(trim.io_bytes, trim.ios) for trim in trims]

@@ -270,8 +270,6 @@ def repetitions_for(certainty: Certainty, made: int) -> int | None:
 def needed_repetitions(made: int, excess: float, peer_degrees: float = 0.0) -> int | None:
     """Return the repetitions that narrow an interval enough, by the scatter so far.
 
-    Examples
-    --------
     >>> needed_repetitions(3, 2.0), needed_repetitions(12, 1.2), needed_repetitions(12, 5.0)
     (8, 18, None)
     """

@@ -149,8 +149,6 @@ def settled_ios(times_ns: NDArray[np.float64], startup_ios: int) -> int:
     `times_ns`: response times (n,) [ns]. `startup_ios`: end of the start-up by the analysis: chance
     may prolong it, and hide it where slow I/Os alternate with quick ones.
 
-    Examples
-    --------
     >>> settled_ios(np.array([1.0] * 128 + [2.0, 4.0] * 500), 250)
     144
     """

@@ -234,8 +234,6 @@ def _announce_runs(plan: Plan, estimated: PlanEstimate, done: int) -> str:
 def describe_run(run: PlannedRun) -> str:
     """Return the name of a run for people.
 
-    Examples
-    --------
     >>> describe_run(PlannedRun("", "granularity", "RW", "io_size", 4096, "bytes", {}))
     'granularity RW io_size 4 KiB'
     """

@@ -65,8 +65,6 @@ def with_time_left(
 ) -> Callable[[float, str], None]:
     """Return a function that draws the number of finished points and the time left.
 
-    Examples
-    --------
     >>> class Paper(list):
     ...     def draw(self, done, text):
     ...         self.append(f"{done} {text}")

@@ -341,8 +341,6 @@ def _cells(row: "ReproductionRow", mark: str) -> tuple[str, ...]:
 def _number(value: float) -> str:
     """Return a number with three or four digits, without trailing zeros.
 
-    Examples
-    --------
     >>> [_number(value) for value in (0.3528, 8.5, 33.3825, 116.62, 45.0)]
     ['0.353', '8.5', '33.4', '116.6', '45']
     """

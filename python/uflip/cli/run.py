@@ -257,8 +257,6 @@ def _refuse_option(option: str, value: Path | None) -> None:
 class DevicesProgress:
     """Combined progress of several devices, and the devices at work; callable on any thread.
 
-    Examples
-    --------
     >>> class Paper(list):
     ...     def draw(self, done, text):
     ...         self.append((done, text))

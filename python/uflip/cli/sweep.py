@@ -354,8 +354,6 @@ def _document(planned: "PlannedSweep", rows: "list[SweepRow]") -> Mapping[str, o
 def read_varied(arguments: Sequence[str]) -> Varied:
     """Parse the values of --vary, NAME=V1,V2,... each.
 
-    Examples
-    --------
     >>> read_varied(["gc=greedy,cyclic", "queue_depth=1..4/1", "spare_factor=0.1..0.3"])
     {'gc': ['greedy', 'cyclic'], 'queue_depth': [1, 2, 3, 4], \
 'spare_factor': Range(low=0.1, high=0.3, logarithmic=False)}
@@ -424,8 +422,6 @@ def _number(text: str, end: str) -> int | float:
 def read_sample(text: str | None, seed: int | None) -> Sample | None:
     """Parse METHOD:COUNT.
 
-    Examples
-    --------
     >>> read_sample("lhs:200", 7)
     Sample(method='lhs', count=200, seed=7)
     """

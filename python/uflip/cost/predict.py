@@ -40,8 +40,6 @@ class Prediction:
 def parameters(capacity: int, **options: int | None) -> Parameters:
     """Return parameters; missing ones are chosen by the size of the device [bytes].
 
-    Examples
-    --------
     >>> parameters(4 << 30).data >> 20, parameters(128 << 20, growth=8).data >> 20
     (256, 32)
     """

@@ -55,8 +55,6 @@ class Prices:
     def io_ns(self, pattern: str, size: int) -> float:
         """Return the price of an I/O of a size [bytes], in SR, RR, SW or RW [ns].
 
-        Examples
-        --------
         >>> from uflip.hints.means import Mean
         >>> prices = Prices({"granularity SR": {4096: Mean(100.0), 8192: Mean(140.0)}})
         >>> prices.io_ns("SR", 6144), prices.io_ns("SR", 12288), prices.io_ns("SR", 512)
@@ -151,8 +149,6 @@ class Parameters:
         Level *i* gets the content of the level before when that is full, growth^i memories, and
         contains what it got since it was merged itself. The last one is never merged.
 
-        Examples
-        --------
         >>> eight = Parameters(data=32, memory=4, block=1, page=1, operations=1, area=1)
         >>> eight.levels, 8 * eight.moved == 2 * (1 + 2 + 3 + 4) + 4 * (1 + 2)
         (2, True)

@@ -96,8 +96,6 @@ def limit_bytes() -> int:
 def cache_key(*content: Any) -> str:
     """Return the hash of everything that determines a device; the simulator version is added.
 
-    Examples
-    --------
     >>> cache_key({"channels": 1}) == cache_key({"channels": 1}) != cache_key({"channels": 2})
     True
     """

@@ -100,8 +100,6 @@ def disk_below(info: DeviceInfo, system: Path = Path("/sys")) -> Disk | None:
 def temperature_of(info: DeviceInfo, system: Path = Path("/sys")) -> float | None:
     """Return the temperature of the disk of a file or block device [°C]; None if unknown.
 
-    Examples
-    --------
     >>> from uflip import open_device
     >>> temperature_of(open_device("null").info)
     """
@@ -217,8 +215,6 @@ def limits_of_group(disk: Number | None, process: Path = Path("/proc/self")) -> 
 
     `disk`: major and minor number of the disk; None for no disk. `process`: the process in procfs.
 
-    Examples
-    --------
     >>> limits_of_group(None).disk
     {}
     """

@@ -30,8 +30,6 @@ MEDIUM = ("brand", "diskseq", "boot_id")
 def model_identity(info: DeviceInfo) -> Identity:
     """Return the identity of a device for plans: model, serial number, sizes.
 
-    Examples
-    --------
     >>> from uflip.device.opener import open_device
     >>> model_identity(open_device("null", size="1MiB").info)
     {'kind': 'null', 'model': 'null', 'capacity_bytes': 1048576, 'sector_bytes': 512}
@@ -57,8 +55,6 @@ def medium(info: DeviceInfo) -> Identity:
     """Return the identity of the medium in a device: the brand of the data that uflip wrote, and
     the number from the kernel, which is valid until the machine is rebooted.
 
-    Examples
-    --------
     >>> from uflip.device.opener import open_device
     >>> from uflip.data.device import with_details
     >>> info = open_device("null").info
@@ -71,8 +67,6 @@ def medium(info: DeviceInfo) -> Identity:
 def medium_difference(earlier: Mapping[str, object], now: DeviceInfo) -> tuple[str, str] | None:
     """Return the difference between the earlier and the current medium of a device.
 
-    Examples
-    --------
     >>> from uflip.device.opener import open_device
     >>> from uflip.data.device import with_details
     >>> medium_difference({"brand": "a"}, with_details(open_device("null").info, brand="b"))

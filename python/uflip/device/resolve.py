@@ -25,8 +25,6 @@ class Resolved(NamedTuple):
 def resolve(spec: Spec, info: DeviceInfo) -> Resolved:
     """Check a specification against a device and fill in the defaults; nothing is touched.
 
-    Examples
-    --------
     >>> from uflip.device.opener import open_device
     >>> from uflip.spec import baseline
     >>> resolve(baseline("RR"), open_device("null").info).spec.io_size
@@ -85,8 +83,6 @@ def with_resets(spec: Functions, info: DeviceInfo) -> Functions:
     Each zone is reset while the set before it is written, so the first set must be empty. Any other
     pattern, and one that states its own zones, stays as it is.
 
-    Examples
-    --------
     >>> from uflip.device.catalogue import inspect_device
     >>> from uflip.spec import basic
     >>> writes = basic("write", "zones", io_size="32k", io_count=100)
@@ -135,8 +131,6 @@ def repeats_state(spec: Spec, info: DeviceInfo) -> bool:
     With the same seed, every other I/O has the address of a write of the state: data of one block
     is then rewritten in the order in which it came there. Known for simulated devices only.
 
-    Examples
-    --------
     >>> from uflip.device.catalogue import inspect_device
     >>> from uflip.spec import baseline
     >>> info = inspect_device("sim:demo")
@@ -161,8 +155,6 @@ def resolve_state(state: Mapping[str, object], info: DeviceInfo) -> ResolvedStat
     `state`: state ("random" or "sequential"); optional target_offset, target_size, io_size_max,
     random_bytes [bytes], seed. `info`: the device.
 
-    Examples
-    --------
     >>> from uflip.device.opener import open_device
     >>> info = open_device("null", size="1MiB").info
     >>> resolve_state({"state": "sequential"}, info).totals.bytes_written

@@ -46,8 +46,6 @@ class DeviceUrl:
 def parse_url(url: str) -> DeviceUrl:
     """Parse a device URL without looking at any device.
 
-    Examples
-    --------
     >>> parse_url("sim:demo?spare_factor=0.2").overrides
     (('spare_factor', '0.2'),)
     >>> parse_url("nvme:/dev/ng0n1").name
@@ -117,8 +115,6 @@ def _refuse_twice(url: str, pairs: tuple[tuple[str, str], ...]) -> None:
 def with_overrides(url: str, overrides: Mapping[str, str | int | float | bool]) -> str:
     """Return the name of a simulated device with some keys of its profile changed.
 
-    Examples
-    --------
     >>> with_overrides("sim:demo?gc=greedy", {"write_cache_bytes": "1MiB", "copy_back": True})
     'sim:demo?gc=greedy&write_cache_bytes=1MiB&copy_back=true'
     """
@@ -150,8 +146,6 @@ def _nearest_url(url: str) -> str:
 def read_override(key: str, value: str) -> str | int | float | bool:
     """Return the value of an override; the last word of its key may be a unit.
 
-    Examples
-    --------
     >>> read_override("page_bytes", "16KiB"), read_override("read_ns", "50us")
     (16384, 50000)
     >>> read_override("channels", "4"), read_override("spare_factor", "0.1")

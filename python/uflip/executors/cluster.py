@@ -346,8 +346,6 @@ class Bundles:
     def next(self, most: int) -> list[list[int]]:
         """Take up to `most` bundles; few at first, until the duration of points is known.
 
-        Examples
-        --------
         >>> bundles = Bundles(100)
         >>> len(bundles.next(50))
         8

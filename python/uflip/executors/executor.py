@@ -212,8 +212,6 @@ def on_all(
     `function`, `points`: as for `iterate_outcomes`. `on_step`: called after each point, in the
     order in which they finish. `name`: returns the name of a point.
 
-    Examples
-    --------
     >>> on_all(abs, [-1, 2, -3])
     [1, 2, 3]
     """

@@ -64,8 +64,6 @@ def _call(work: Callable[[Any], Any], point: Any) -> Any:
 class Processes:
     """A process per core, from the first point to the end of the block.
 
-    Examples
-    --------
     >>> from uflip.executors.executor import on_all, using
     >>> with Processes(2) as both, using(both):
     ...     on_all(abs, [-1, 2])

@@ -42,8 +42,6 @@ class Remote(Protocol):
 def subscribe(on_message: OnMessage) -> Iterator[str]:
     """Subscribe to messages of the current executor's work in this block; return the topic.
 
-    Examples
-    --------
     >>> with subscribe(print) as name:
     ...     publish(name, [1, "so far"])
     [1, 'so far']

@@ -118,8 +118,6 @@ def _found(log: IoLog, writes: Integers, split: Split, numbers: dict[str, float]
 def best_split(took: Floats) -> Split:
     """Return the best split of a series in two parts, by the logarithms of block means.
 
-    Examples
-    --------
     >>> best_split(np.r_[np.ones(300), 5 * np.ones(900)]).at
     300
     """

@@ -99,8 +99,6 @@ def are_apart(before: Floats, after: Floats) -> bool:
 
     A level with long memory wanders: later pieces then reach the level of the beginning again.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> are_apart(np.full(40, 1.0), np.full(400, 2.0)), are_apart(np.ones(40), np.ones(400))
     (True, False)

@@ -103,8 +103,6 @@ def describe_device(
 def distance(measured: Floats, simulated: Floats, mode: Integers) -> float:
     """Return the mean difference of logarithms of quantiles, over the modes.
 
-    Examples
-    --------
     >>> ones, modes = np.ones(100), np.zeros(100, int)
     >>> round(float(np.exp(distance(ones, 2 * ones, modes))), 6)
     2.0

@@ -70,8 +70,6 @@ def describe_rhythm(log: IoLog, subject: str, rows: Integers) -> Finding:
 def episode_starts(slow: Flags) -> Integers:
     """Return the first I/O of each row of consecutive slow I/Os.
 
-    Examples
-    --------
     >>> episode_starts(np.array([0, 1, 1, 0, 1], bool)).tolist()
     [1, 4]
     """

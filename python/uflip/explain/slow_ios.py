@@ -171,8 +171,6 @@ def compare_with_shifts(name: str, has: Flags, slow: Flags) -> Property | None:
 def significant(ranked: list[Property]) -> list[Property]:
     """Return the properties that are significant together, by Holm's step-down method.
 
-    Examples
-    --------
     >>> few = [Property("a", 0.5, 0.9, 9.0, 0.001), Property("b", 0.5, 0.6, 1.5, 0.009)]
     >>> [each.name for each in significant(few)]
     ['a', 'b']

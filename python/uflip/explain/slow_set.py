@@ -35,8 +35,6 @@ def slow_from(excess: Floats) -> float | None:
 
     The widest gap between neighbouring quantiles of the upper half, or the slowest hundredth.
 
-    Examples
-    --------
     >>> slow_from(np.r_[np.full(900, 1.0), np.full(100, 50.0)]) > 1.2
     True
     >>> slow_from(np.ones(1000)) is None

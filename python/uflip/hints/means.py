@@ -103,8 +103,6 @@ class CostLine:
     def size_for(self, share: float) -> float:
         """Return the size at which single I/Os reach this share of the rate [bytes].
 
-        Examples
-        --------
         >>> round(CostLine(100_000.0, 100e6).size_for(0.5))
         10000
         """
@@ -125,8 +123,6 @@ def cost_line(curve: Curve) -> CostLine | None:
 
     None with fewer than three sizes, or if larger I/Os are not more expensive.
 
-    Examples
-    --------
     >>> from uflip.hints.means import Mean
     >>> line = cost_line({size: Mean(50_000 + size * 10) for size in (512, 4096, 32768)})
     >>> round(line.fixed_ns), round(line.bytes_per_s / 1e6)
@@ -154,8 +150,6 @@ def unaligned(lines: Lines, pattern: str) -> dict[int, Factor]:
 def alignment_unit(factors: Mapping[int, Factor], limit: float) -> int:
     """Return the smallest shift from which on no I/O exceeds the limit.
 
-    Examples
-    --------
     >>> alignment_unit({512: Factor(1.8), 4096: Factor(1.7), 16384: Factor(1.0)}, 1.22)
     16384
     """
@@ -170,8 +164,6 @@ def alignment_unit(factors: Mapping[int, Factor], limit: float) -> int:
 def mixes(lines: Lines) -> dict[tuple[str, int], Factor]:
     """Return the cost of each mix relative to its separate I/Os: (patterns, ratio) -> factor.
 
-    Examples
-    --------
     >>> from uflip.hints.means import Mean
     >>> lines = {"mix SR/RW": {3: Mean(3.0)}, "baseline SR": {0: Mean(1.0)},
     ...     "baseline RW": {0: Mean(9.0)}}
@@ -197,8 +189,6 @@ def mixes(lines: Lines) -> dict[tuple[str, int], Factor]:
 def gains(lines: Lines, pattern: str) -> dict[int, Factor]:
     """Return the throughput of several processes relative to one.
 
-    Examples
-    --------
     >>> from uflip.hints.means import Mean
     >>> lines = {"parallelism SR": {1: Mean(2.0), 16: Mean(24.0)}, "baseline SR": {0: Mean(2.0)}}
     >>> round(gains(lines, "SR")[16].value, 2)
@@ -242,8 +232,6 @@ class BlockSizes:
 def block_sizes(reads: Curve, writes: Curve, entry_bytes: int = ENTRY_BYTES) -> BlockSizes | None:
     """Return the best sizes from random reads and writes over size; None with too few sizes.
 
-    Examples
-    --------
     >>> flat = {2**power: Mean(100_000 + 2**power * 10) for power in range(9, 20)}
     >>> merged = {2**power: Mean(5e6) for power in range(9, 20)}
     >>> block_sizes(flat, merged)
@@ -266,8 +254,6 @@ def larger_reads(
 
     None if no page up to that size was measured.
 
-    Examples
-    --------
     >>> larger_reads({4096: Mean(100.0), 65536: Mean(300.0)}, 32768)[65536].value < 1
     True
     """
@@ -288,8 +274,6 @@ def larger_reads(
 def smaller_writes(writes: Curve, limit: int) -> dict[int, Factor]:
     """Return the lowest cost per byte of all writes, relative to that of each write below a size.
 
-    Examples
-    --------
     >>> smaller_writes({16384: Mean(100.0), 32768: Mean(100.0)}, 32768)
     {16384: Factor(value=0.5, low=None, high=None, mark=None)}
     """
@@ -307,8 +291,6 @@ def smaller_writes(writes: Curve, limit: int) -> dict[int, Factor]:
 def usefulness(size: int, read: Mean, entry_bytes: int = ENTRY_BYTES) -> float:
     """Return the utility of an index page divided by the time to read it [1/ns].
 
-    Examples
-    --------
     >>> usefulness(4096, Mean(100.0)) > usefulness(4096, Mean(200.0)) > 0
     True
     """
@@ -327,8 +309,6 @@ def break_even_s(size: int, read: Mean, device_price: float, price_of_memory: fl
     `size`: size of the page [bytes]. `read`: mean of a random read of this size. `device_price`,
     `price_of_memory`: price of the device, and of a GiB of memory, in the same currency.
 
-    Examples
-    --------
     Gray & Putzolu (1987): 15 accesses a second for $15,000 of disk and as much of processor and
     channel, and a KB of memory for $5.
 

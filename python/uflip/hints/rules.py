@@ -364,8 +364,6 @@ def _block(size: float) -> str:
 def inverse(factor: Factor) -> Factor:
     """Return the inverse of a factor.
 
-    Examples
-    --------
     >>> inverse(Factor(2.0, 1.0, 4.0))
     Factor(value=0.5, low=0.25, high=1.0, mark=None)
     """
@@ -405,8 +403,6 @@ def _unknown(number: int, statement: str, micro_benchmark: str, runs: str) -> Hi
 def verdict_of(holds: bool | None) -> str:
     """Return the verdict of a measured statement; None is undecided.
 
-    Examples
-    --------
     >>> verdict_of(True), verdict_of(None)
     ('confirmed', 'undecided')
     """
@@ -420,8 +416,6 @@ def most_decisive(factors: Mapping[Any, Factor], limit: float) -> tuple[Any, Fac
 
     This is the largest of the cases that are certainly beyond; else of the undecided; else of all.
 
-    Examples
-    --------
     >>> most_decisive({"a": Factor(1.3, 1.1, 1.5), "b": Factor(1.25, 1.23, 1.27)}, 1.2)
     ('b', Factor(value=1.25, low=1.23, high=1.27, mark=None), True)
     >>> most_decisive({"a": Factor(1.3, 1.1, 1.5), "b": Factor(1.0, 0.9, 1.1)}, 1.2)[2] is None
@@ -442,8 +436,6 @@ def most_decisive(factors: Mapping[Any, Factor], limit: float) -> tuple[Any, Fac
 def format_factor(factor: Factor) -> str:
     """Return a factor with its interval as text; a marked factor is shown without interval.
 
-    Examples
-    --------
     >>> format_factor(Factor(1.5, 1.35, 1.65)), format_factor(Factor(2.0))
     ('×1.5 (×1.4 to ×1.6)', '×2.0')
     """

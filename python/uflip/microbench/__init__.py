@@ -177,8 +177,6 @@ def varied_micro_benchmarks(suite: str = SUITE) -> dict[str, MicroBenchmark]:
 def suite_of(names: Iterable[str]) -> str:
     """Return the suite of results, from the micro-benchmarks in them.
 
-    Examples
-    --------
     >>> suite_of(["mix"]), suite_of(["cache_cliff"]), suite_of([])
     ('uflip', 'today', 'uflip')
     """
@@ -223,8 +221,6 @@ def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = S
     `only`: names; None: all that the device supports. `addresses`: addresses of the device, see
     `DeviceInfo.addresses`. `suite`: one of `SUITES`.
 
-    Examples
-    --------
     >>> check_names(["mix", "granularity", "mix"], "sectors")
     ['granularity', 'mix']
     >>> check_names(None, "physical")

@@ -40,8 +40,6 @@ def parameter_name(parameter: str | None) -> str:
 def format_value(value: Any, unit: str | None) -> str:
     """Return a value of the varying parameter with its unit.
 
-    Examples
-    --------
     >>> format_value(32768, "bytes"), format_value(100_000, "ns"), format_value(-1, "")
     ('32 KiB', '100 µs', '−1')
     """
@@ -61,8 +59,6 @@ def format_value(value: Any, unit: str | None) -> str:
 def format_ratio(ratio: float) -> str:
     """Return a ratio as a factor.
 
-    Examples
-    --------
     >>> format_ratio(12.34), format_ratio(1.0), format_ratio(0.371), format_ratio(1234.5)
     ('×12', '×1.0', '×0.37', '×1,234')
     """
@@ -72,8 +68,6 @@ def format_ratio(ratio: float) -> str:
 def format_times(ratio: float) -> str:
     """Return a ratio as a number of times, for a sentence.
 
-    Examples
-    --------
     >>> format_times(12.34), format_times(0.371)
     ('12 times', '0.37 times')
     """

@@ -45,8 +45,6 @@ def layout(scope: JobScope, names: Sequence[str]) -> list[PlannedRun]:
 def name_of(run: str) -> str:
     """Return the name of a job, without the number of its id.
 
-    Examples
-    --------
     >>> name_of("0007-oc0-WRWR")
     'oc0-WRWR'
     """

@@ -54,8 +54,6 @@ class FlashDevice(Saved):
     def resolve(self, job: Spec) -> ResolvedJob:
         """Check a job and fill in the defaults, without any I/O.
 
-        Examples
-        --------
         >>> open_flash_device("sim:dfc").resolve(Job(pages=8)).totals.pages_read
         8
         """
@@ -95,8 +93,6 @@ class FlashDevice(Saved):
 
         Returns the response time [ns], and the status of every address by name.
 
-        Examples
-        --------
         >>> open_flash_device("sim:dfc").command("read", [(0, 0, 5, 0, 0, 0)])[1]
         ['unwritten']
         """
@@ -122,8 +118,6 @@ def open_flash_device(url: str) -> FlashDevice:
     `url`: `sim:NAME` with a profile of an open-channel device, with or without overrides; or
     `sim:FILE.snapshot`, written by `FlashDevice.save`.
 
-    Examples
-    --------
     >>> open_flash_device("sim:dfc").page_bytes
     32768
     """

@@ -71,8 +71,6 @@ def choose_sacrifice(info: DeviceInfo, named: str | None) -> Block:
 
     `info`: the device. `named`: CHANNEL:LUN:BLOCK.
 
-    Examples
-    --------
     >>> from uflip.oc.device import open_flash_device
     >>> choose_sacrifice(open_flash_device("sim:dfc").info, "0:3:77")
     (0, 3, 77)

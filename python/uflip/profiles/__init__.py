@@ -95,8 +95,6 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 def with_twin_errors(text: str, table: str) -> str:
     r"""Return the text of a profile with another table of the errors of a twin.
 
-    Examples
-    --------
     >>> with_twin_errors("a = 1\n[twin_errors]\nold = 1\n", "[twin_errors]\nnew = 1\n")
     'a = 1\n\n[twin_errors]\nnew = 1\n'
     """
@@ -150,8 +148,6 @@ def profile_sources(name: str) -> dict[str, ConstantSource]:
 
     Returns the reports by key, in alphabetical order.
 
-    Examples
-    --------
     >>> profile_sources("fast-1gb")["read_ns"]
     ConstantSource(kind='paper', detail='Myers & Sinclair Table 1', values=())
     """

@@ -20,8 +20,6 @@ class Key:
 def known_keys(interface: str) -> dict[str, dict[str, Key]]:
     """Return the keys of profiles by table.
 
-    Examples
-    --------
     >>> known_keys("block")["timing"]["erase_ns"]
     Key(allowed='0 or more', meaning='erasing a block', unit='ns')
     """

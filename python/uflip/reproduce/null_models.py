@@ -120,8 +120,6 @@ def predicted_row(profile: str, model: str) -> KeyCharacteristics:
 def score(profile: str, model: str, columns: Sequence[str] = table3.COLUMNS) -> int:
     """Return how many cells of a row a null model predicts.
 
-    Examples
-    --------
     >>> {name: score("mtron", name) for name in NULL_MODELS}
     {'median of the others': 0, 'commonest value': 1, 'nearest device': 2, 'nearest means': 2}
     """

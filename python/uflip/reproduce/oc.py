@@ -81,8 +81,6 @@ def joint(name: str, ours: float) -> ReproductionRow:
 def name_of(table: str, kind: str, degree: int) -> str:
     """Return the name of a table's rate among the published values.
 
-    Examples
-    --------
     >>> name_of("table2", "writes, one thread", 4)
     'table2/writes_one_thread/4'
     """
@@ -169,8 +167,6 @@ def measure_figure_2(on_step: OnStep) -> SingleLunMixes:
 def share_within(times: np.ndarray, band: tuple[float, float]) -> float:
     """Return the share of times inside a band [ms].
 
-    Examples
-    --------
     >>> share_within(np.array([0.5, 1.1, 1.2, 2.0]), (1.0, 1.3))
     0.5
     """

@@ -170,8 +170,6 @@ def rows(data: CrossFits) -> list[ReproductionRow]:
 def score(ratios: list[float]) -> str:
     """Describe the deviations of a table's rates.
 
-    Examples
-    --------
     >>> score([1.0, 0.95, 1.2])
     '2 of 3 within 8 %, median 5.0 %, worst 20.0 %'
     """

@@ -34,8 +34,6 @@ class Value:
     def number(self) -> float | None:
         """Return the printed number; None for words.
 
-        Examples
-        --------
         >>> Value("x", "", "", "", "about 3,000").number
         3000.0
         """
@@ -52,8 +50,6 @@ class Value:
     def half_a_digit(self) -> float:
         """Return half a unit of the last printed digit: nearer numbers round to the printed one.
 
-        Examples
-        --------
         >>> [Value("x", "", "", "", text).half_a_digit for text in ("9", "0.4", "16.81")]
         [0.5, 0.05, 0.005]
         """
@@ -549,8 +545,6 @@ PUBLISHED: dict[str, Value] = {
 def with_determining_values(value_id: str) -> set[str]:
     """Return the ids of a value and of all values from which it follows.
 
-    Examples
-    --------
     >>> sorted(with_determining_values("ofc/reads_mb"))
     ['ofc/reads_mb', 'ofc/sequential_reads']
     """

@@ -35,8 +35,6 @@ class Criterion:
 def below(limit: float) -> Criterion:
     """Return the criterion: less than a limit.
 
-    Examples
-    --------
     >>> below(1.5).text, below(1.5).holds(1.5)
     ('below 1.5', False)
     """
@@ -110,8 +108,6 @@ def fitted_by(value_id: str, device: str | None = None) -> tuple[str, ...]:
     `value_id`: one of `PUBLISHED`. `device`: the profile, with `?key=value&...` for changed keys: a
     changed key is not the fitted one. By default the device of the value.
 
-    Examples
-    --------
     >>> fitted_by("ofc/raw_reads")
     ('bus_bytes_per_s',)
     >>> fitted_by("ofc/raw_reads", "ofc?bus_bytes_per_s=100000000"), fitted_by("ofc/raw_writes")
@@ -196,8 +192,6 @@ def compare_printed(
 ) -> ReproductionRow:
     """Compare with a printed number.
 
-    Examples
-    --------
     >>> row = compare_printed("ofc/random_writes_45", 7.9)
     >>> row.kind, row.tolerance, row.within
     ('prediction', '±10 %', True)
@@ -225,8 +219,6 @@ def compare_stated(
 ) -> ReproductionRow:
     """Compare with a statement in words, which `criterion` turns into numbers.
 
-    Examples
-    --------
     >>> from uflip.reproduce.reproduction import above
     >>> compare_stated("ofc/ratio_60_30", 2.6, above(2)).deviation is None
     True

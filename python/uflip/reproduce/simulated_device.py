@@ -68,8 +68,6 @@ class Window:
 def relocated_pages(counters: Counters) -> float:
     """Return relocated pages per collected block; 0 if no block was collected.
 
-    Examples
-    --------
     >>> relocated_pages({"pages_relocated": 60, "blocks_collected": 4})
     15.0
     """
@@ -79,8 +77,6 @@ def relocated_pages(counters: Counters) -> float:
 def device_url(profile: str, **overrides: Any) -> str:
     """Return the URL of a simulated device, so that a measurement can be repeated by hand.
 
-    Examples
-    --------
     >>> device_url("ofc", gc="greedy_window:8", copy_back=False)
     'sim:ofc?gc=greedy_window:8&copy_back=false'
     """
@@ -152,8 +148,6 @@ def _unpickle(url: str, snapshot: bytes) -> SimulatedDevice:
 def concatenate_windows(windows: Iterable[Window]) -> Window:
     """Concatenate windows.
 
-    Examples
-    --------
     >>> one = Window(2, 10, {"blocks_collected": 1}, np.array([5, 10], dtype=np.uint64))
     >>> both = concatenate_windows([one, one])
     >>> both.ios, both.elapsed_ns, both.counters, both.completed_ns.tolist()
@@ -189,8 +183,6 @@ def random_requests(
     flight. `ios`: total number of requests. `seed`: the first run draws from this seed, the next
     one from the seed after it.
 
-    Examples
-    --------
     >>> [run] = random_requests("read", page_bytes=4096, outstanding=3, ios=10, seed=1)
     >>> run.queue_depth, run.io_count, run.seed
     (3, 10, 1)
@@ -221,8 +213,6 @@ def sequential_requests(
     `ios`: as for `random_requests`. `run_ios`: requests of a run; a run ends early at the end of
     the device.
 
-    Examples
-    --------
     >>> requests = sequential_requests(
     ...     "read", logical_pages=20, page_bytes=1, outstanding=4, ios=24, run_ios=8
     ... )
@@ -253,8 +243,6 @@ def mixed_requests(
     `read_percent`: the probability of a read, 1 to 99 [%]. `page_bytes`, `outstanding`, `ios`,
     `seed`: as for `random_requests`.
 
-    Examples
-    --------
     >>> run = mixed_requests(75, page_bytes=4096, outstanding=2, ios=80, seed=1)
     >>> run.first.mode, run.first_percent, run.io_count
     ('read', 75, 80)

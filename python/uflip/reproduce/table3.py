@@ -52,8 +52,6 @@ class Published:
     def words(self, column: str) -> str:
         """Return a cell of areas, partitions or factors in the words of the table.
 
-        Examples
-        --------
         >>> TABLE[1].words("Locality"), TABLE[6].words("Locality"), TABLE[0].words("Reverse")
         ('8 MB (x2)', 'no', '=')
         """
@@ -147,8 +145,6 @@ def miss(cell: Cell) -> float:
 def counts(profile: str) -> dict[str, IoCounts]:
     """Return IOIgnore and IOCount of runs as the paper set them (§5.1).
 
-    Examples
-    --------
     >>> counts("memoright")["RW"], counts("kingston-dti")["SR"]
     (IoCounts(io_count=5120, io_ignore=30), IoCounts(io_count=512, io_ignore=0))
     """

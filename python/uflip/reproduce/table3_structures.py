@@ -536,8 +536,6 @@ def _search_with_others(
 def typical(structures: Sequence[Structure]) -> Structure:
     """Return the commonest mechanisms and the medians of the numbers.
 
-    Examples
-    --------
     >>> one = typical([Structure("unit", banks=1), Structure("unit", banks=4), Structure(banks=8)])
     >>> one.log, one.banks
     ('unit', 4)

@@ -236,8 +236,6 @@ def rows(data: InitialStateEffects) -> list[ReproductionRow]:
 def _largest_change(disturbed: Mapping[str, Means]) -> float:
     """Return the largest factor by which a baseline changes, in either direction.
 
-    Examples
-    --------
     >>> _largest_change({"random writes": {"SR": 1.1, "RW": 0.5}, "other sizes": {"SR": 1.5}})
     2.0
     """
@@ -262,8 +260,6 @@ class Difference:
 def difference(ours: Means, reference: Means) -> Difference:
     """Compare experiment by experiment; experiments of only one state are omitted.
 
-    Examples
-    --------
     >>> difference({"a": 2.0, "b": 1.01}, {"a": 1.0, "b": 1.0, "c": 1.0})
     Difference(experiments=2, equal=1, mean=1.4212670403551895, least=1.01, largest=2.0, most='a')
     """

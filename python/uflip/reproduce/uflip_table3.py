@@ -179,8 +179,6 @@ def _row(profile: str, one: table3.Cell) -> ReproductionRow:
 def value_id(profile: str, column: str) -> str:
     """Return the id of the published value of a cell.
 
-    Examples
-    --------
     >>> value_id("mtron", "In-place")
     'uflip/table3/mtron/in_place'
     """

@@ -33,8 +33,6 @@ COLUMN_OF_PURPOSE: tuple[str, ...] = tuple(column for _, column in _LISTS["purpo
 def cause_name(column: str) -> str:
     """Return the name of a cause for users.
 
-    Examples
-    --------
     >>> cause_name("die_wait_ns"), cause_name("cell_read_ns")
     ('die wait', 'cell read (tR)')
     """

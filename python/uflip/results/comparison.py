@@ -229,8 +229,6 @@ def slower_than(rows: Sequence[ComparedExperiment], share: float) -> list[Compar
 def experiment_name(micro_benchmark: str, pattern: str, parameter: str | None, value: Any) -> str:
     """Return the name of an experiment, in the form of run names.
 
-    Examples
-    --------
     >>> experiment_name("granularity", "RW", "io_size", 4096)
     'granularity RW io_size 4096'
     """

@@ -74,8 +74,6 @@ class BaselineResult:
 def baseline_key(spec: Spec, ios: int) -> BaselineKey | None:
     """Return the baseline pattern that a run makes, whatever its name; None if it makes another.
 
-    Examples
-    --------
     >>> spec = Basic("read", "ordered", incr=1, io_size=4096, target_size=40960)
     >>> baseline_key(spec, 10)
     ('SR', 4096)

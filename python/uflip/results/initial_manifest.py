@@ -96,8 +96,6 @@ GIT_TIMEOUT_S = 2.0
 def host_provenance(command_line: Sequence[str]) -> dict[str, object]:
     """Describe the host for a manifest; unknown values are null.
 
-    Examples
-    --------
     >>> host_provenance(["uflip", "run", "null"])["command_line"]
     ['uflip', 'run', 'null']
     """

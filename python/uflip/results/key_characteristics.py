@@ -196,8 +196,6 @@ def pause(curve: Mapping[int, float], sequential: float | None, random: float | 
     `curve`: pause [ns] → mean of random writes [ms], ascending. `sequential`, `random`: means of
     the baselines [ms].
 
-    Examples
-    --------
     >>> finding = pause({3_200_000: 5.8, 6_400_000: 2.6, 12_800_000: 0.41}, 0.4, 9.0)
     >>> finding.value, finding.bounds
     (8600000.0, (6400000.0, 12800000.0))
@@ -228,8 +226,6 @@ def without_degradation(
     `curve`: size of the area [bytes], or number of partitions → mean [ms], ascending. `sequential`,
     `random`: means of the baselines [ms]. `least`: the smallest meaningful value.
 
-    Examples
-    --------
     >>> without_degradation({1: 0.4, 2: 0.5, 4: 0.6, 8: 3.1}, 0.4, 9.0, least=2).value
     4.0
     >>> finding = without_degradation({1: 2, 2: 20, 4: 24, 8: 130}, 2, 260, least=2)

@@ -78,8 +78,6 @@ TABLE, TRACE, LOG, SNAPSHOT, PROFILE = map(
 def add_seal(content: bytes, kind: OutputKind) -> bytes:
     r"""Add the seal of a kind that has one.
 
-    Examples
-    --------
     >>> add_seal(b"seed = 1\n", PLAN)
     b'seed = 1\n# uflip plan 719be09024afab4471f1c58ec17aebbb\n'
     """
@@ -342,8 +340,6 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 def cell(value: Any) -> Any:
     r"""Return a cell that a spreadsheet does not take for a formula.
 
-    Examples
-    --------
     >>> [cell(each) for each in ("=1+2", "order", -5, "-5", "-5+A1", " @SUM(A1)")]
     ["'=1+2", 'order', -5, '-5', "'-5+A1", "' @SUM(A1)"]
     """

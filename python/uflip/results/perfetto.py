@@ -84,8 +84,6 @@ def events_of(run: StoredRun) -> Iterator[Event]:
 def tracks_of(begin: Whole, end: Whole) -> Whole:
     """Return a track for each interval, so that those on a track do not overlap.
 
-    Examples
-    --------
     >>> tracks_of(np.array([0, 1, 5]), np.array([4, 9, 6])).tolist()
     [0, 1, 0]
     """

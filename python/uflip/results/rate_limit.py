@@ -219,8 +219,6 @@ def find_ticks(
 
     `submit_ns`, `response_time_ns`: values of all I/Os (n,), on one clock [ns].
 
-    Examples
-    --------
     >>> ended = np.repeat(np.arange(1, 101), 2) * 4e6 + np.tile([0, 110_000.0], 100)
     >>> submit = np.concatenate([[0], ended[:-1]])
     >>> find_ticks(submit, ended - submit).tick_ns

@@ -49,8 +49,6 @@ class RunStatistics:
 def statistics_of(traces: Sequence[_native.Trace]) -> RunStatistics:
     """Compute the statistics of the repetitions of a run, at least one.
 
-    Examples
-    --------
     >>> from uflip.device.opener import open_device
     >>> from uflip.spec import basic, mix
     >>> both = mix(basic("read", "random"), basic("write", "random"), 3, io_count=100)
@@ -206,8 +204,6 @@ def write_amplification(
     a flash page or a smaller mapping unit. `host_bytes`: bytes that the host wrote in the same
     time.
 
-    Examples
-    --------
     >>> write_amplification({"pages_programmed": 10}, 16384, 10 * 512)
     32.0
     """
@@ -433,8 +429,6 @@ def _lengths(trace: _native.Trace, processes: int) -> list[tuple[int, int]]:
 def rates(amounts: Iterable[Amount]) -> tuple[float | None, float | None]:
     """Return I/Os and bytes per second of consecutive runs; None if no time passed.
 
-    Examples
-    --------
     >>> rates([Amount(100, 409_600, 10**9), Amount(200, 819_200, 2 * 10**9)])
     (100.0, 409600.0)
     """
@@ -449,8 +443,6 @@ def rates(amounts: Iterable[Amount]) -> tuple[float | None, float | None]:
 def max_in_flight(began: Times, completed: Times) -> int:
     """Return the largest number of I/Os in flight, from submissions and completions (n,) [ns].
 
-    Examples
-    --------
     >>> max_in_flight(np.array([0, 0, 5, 10]), np.array([5, 20, 10, 12]))
     2
     """

@@ -584,8 +584,6 @@ class _Baselines:
 def _poisson(most: int, expected: float) -> float:
     """Return the probability of at most this number of events.
 
-    Examples
-    --------
     >>> round(_poisson(0, 5.0), 4), round(_poisson(2, 3.0), 4)
     (0.0067, 0.4232)
     """

@@ -107,8 +107,6 @@ class StateRecord:
 def default_path(url: str) -> Path:
     """Return the default path of a device's record: each device has its own.
 
-    Examples
-    --------
     >>> default_path("file:scratch.bin").name, default_path("/dev/nvme1n1").name
     ('file-scratch.bin.json', 'dev-nvme1n1.json')
     >>> default_path("file:d/x.bin").name

@@ -170,8 +170,6 @@ def _changes(rounds: Sequence[RoundSummary]) -> list[str]:
 def is_flat(values: NDArray[np.float64], limits: tuple[float, float]) -> bool:
     """Return whether values (n,) are flat: the means of their fifths, and a line through them.
 
-    Examples
-    --------
     >>> is_flat(np.array([100.0, 102.0, 99.0, 101.0, 100.0]), (0.10, 0.05))
     True
     >>> is_flat(np.array([100.0, 102.0, 104.0, 106.0, 108.0]), (0.10, 0.05))

@@ -429,8 +429,6 @@ def key_row_of(document: Summary) -> KeyCharacteristics:
 def describe_device(device: DeviceInfo) -> str:
     """Return one line about a device: model (for a file its name), and capacity.
 
-    Examples
-    --------
     >>> from uflip.device.opener import open_device
     >>> describe_device(open_device("null").info)
     'null, 64 GiB'

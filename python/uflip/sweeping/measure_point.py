@@ -146,8 +146,6 @@ class Costs:
 def costs(info: DeviceInfo) -> Costs:
     """Return the costs of a simulated device.
 
-    Examples
-    --------
     >>> from uflip.device.catalogue import inspect_device
     >>> costs(inspect_device("sim:demo?write_cache_bytes=1MiB"))
     Costs(spare_bytes=759169024, memory_bytes=5242880)

@@ -72,8 +72,6 @@ def points(
 ) -> list[SweepPoint]:
     """Return every combination, the last name varying fastest; all of them are checked.
 
-    Examples
-    --------
     >>> from uflip.spec import baseline
     >>> chosen = points("sim:demo", baseline("RW"), {"gc": ["greedy", "cyclic"], "io_size": ["4k"]})
     >>> [(point.url, point.spec.parts[0].io_size) for point in chosen]
@@ -188,8 +186,6 @@ def _point(design: Design, values: Table) -> SweepPoint:
 def draw_sample(vary: Mapping[str, list[Value] | Range], sample: Sample) -> list[list[Value]]:
     """Draw the values of each point, reproducibly from the seed.
 
-    Examples
-    --------
     >>> vary = {"gc": ["greedy", "cyclic"], "spare_factor": Range(0.1, 0.3)}
     >>> draw_sample(vary, Sample("random", 2, 1))
     [['cyclic', 0.290093], ['greedy', 0.28973]]

@@ -44,8 +44,6 @@ RESAMPLES = 200
 def measures(spec: Spec, *, timed: bool = True) -> list[str]:
     """Return the measures by which the points of a sweep can be ranked.
 
-    Examples
-    --------
     >>> from uflip.spec import baseline
     >>> measures(baseline("RW"), timed=False)
     ['write_amplification']
@@ -77,8 +75,6 @@ def may_have_measure(spec: Functions, by: str, *, timed: bool = True) -> bool:
     `spec`: complete, as `uflip.device.resolve.resolve` returns it. `by`: one of `measures`, for
     this pattern or for another one of the same sweep.
 
-    Examples
-    --------
     >>> from uflip.spec import baseline
     >>> [may_have_measure(baseline("RW", io_count=n, io_ignore=20), "p99") for n in (1019, 1020)]
     [False, True]
@@ -125,8 +121,6 @@ def best(rows: Sequence[SweepRow], by: str) -> SweepRow | None:
     `rows`: from `sweep`. `by`: one of `measures`. Returns the first of equal rows; None if no row
     has the measure.
 
-    Examples
-    --------
     >>> from uflip.spec import baseline
     >>> from uflip.sweeping import sweep
     >>> rows = sweep("sim:demo?blocks_per_die=64", baseline("RR"), {"queue_depth": [1, 8]})
@@ -165,8 +159,6 @@ def pareto_front(rows: Sequence[SweepRow], objectives: Sequence[str]) -> list[in
     `COSTS` and `uflip.sweeping.ranking.measures`: higher rates are better, lower values of all
     others. Rows that are equal in all objectives are all included.
 
-    Examples
-    --------
     >>> from uflip.spec import baseline
     >>> from uflip.sweeping import sweep
     >>> rows = sweep(

@@ -100,8 +100,6 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
 def decide(first: float, last: float, noise: float) -> bool | None:
     """Return whether the rate `last` shows an effect against `first`; None: undecided.
 
-    Examples
-    --------
     >>> decide(100, 250, 0.02), decide(100, 104, 0.02), decide(100, 125, 0.10)
     (True, False, None)
     """

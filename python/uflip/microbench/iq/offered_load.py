@@ -64,8 +64,6 @@ def with_rate(spec: Mix, ios_per_s: int, *, quick: bool) -> Mix:
 def is_sustained(elapsed_ns: int, interval_ns: int, ios: int) -> bool:
     """Return whether a device keeps up with arrivals.
 
-    Examples
-    --------
     >>> is_sustained(8_000_000_000, 1_000_000, 8192)
     True
     >>> is_sustained(8_800_000_000, 1_000_000, 8192)

@@ -67,8 +67,6 @@ class JobScope:
 def reads_percent(mix: str) -> tuple[str, int, str]:
     """Return the identity of a mix: its share of reads.
 
-    Examples
-    --------
     >>> reads_percent("WWWR")
     ('reads_percent', 25, '%')
     """

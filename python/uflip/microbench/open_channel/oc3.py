@@ -59,8 +59,6 @@ class Oc3:
 def shares(threads: int) -> dict[str, str]:
     """Return the possible shares of writing threads -> the mix of each.
 
-    Examples
-    --------
     >>> shares(8)["75 % writes"], shares(3)
     ('WWWR', {'100 % writes': 'W', '67 % writes': 'WWR', '33 % writes': 'WRR', '100 % reads': 'R'})
     """

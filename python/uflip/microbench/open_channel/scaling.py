@@ -13,8 +13,6 @@ class Scaling:
     def degree_name(self, degree: int) -> str:
         """Return a degree with its name.
 
-        Examples
-        --------
         >>> Scaling("LUNs", {}).degree_name(1), Scaling("LUNs", {}).degree_name(2)
         ('1 LUN', '2 LUNs')
         """
@@ -23,8 +21,6 @@ class Scaling:
     def factors(self) -> dict[int, float]:
         """Return throughput relative to that of the lowest degree.
 
-        Examples
-        --------
         >>> Scaling("LUNs", {1: 16.0, 2: 24.0}).factors()
         {1: 1.0, 2: 1.5}
         """

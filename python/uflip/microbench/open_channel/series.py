@@ -48,8 +48,6 @@ def mb_per_s(trace: _native.FlashTrace, sector_bytes: int) -> float:
 def degrees(highest: int) -> list[int]:
     """Return powers of two up to a number, and the number itself.
 
-    Examples
-    --------
     >>> degrees(4), degrees(6)
     ([1, 2, 4], [1, 2, 4, 6])
     """

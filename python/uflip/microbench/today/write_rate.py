@@ -55,8 +55,6 @@ def experiments(context: Context) -> list[Experiment]:
 def rate_of(percent: int) -> int:
     """Return the rate of writes per second for a chance of a write, rounded.
 
-    Examples
-    --------
     >>> rate_of(50), rate_of(99)
     (200, 19800)
     """

@@ -77,8 +77,6 @@ Sort = TypeVar("Sort", bound=Hashable)
 def disagreement(means: Sequence[float | None]) -> float | None:
     """Return the range of several means relative to its middle; None for fewer than two.
 
-    Examples
-    --------
     >>> disagreement([0.95, 1.0, 1.05])
     0.1
     """
@@ -100,8 +98,6 @@ def combined_mean(
     `mean_ns` and `half_width_ns` [ns], of all repetitions with a mean; `converged`. Null where a
     repetition lacks the value.
 
-    Examples
-    --------
     >>> run = {"half_width_ns": 3.0, "converged": True}
     >>> combined_mean([run | {"mean_ns": 100.0}, run | {"mean_ns": 100.5}, run | {"mean_ns": 99.5}])
     {'mean_ns': 100.0, 'half_width_ns': 1.732, 'converged': True}
@@ -316,8 +312,6 @@ def claim_half_width(
 def allowed_ns(mean_ns: float, slowest_ns: float | None) -> float:
     """Return half the width of an interval that is narrow enough [ns].
 
-    Examples
-    --------
     >>> allowed_ns(100.0, None), allowed_ns(100.0, 400.0)
     (5.0, 8.0)
     """

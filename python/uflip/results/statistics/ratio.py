@@ -59,8 +59,6 @@ class Mean:
     def times(self, factor: float) -> "Mean":
         """Return a multiple of the mean.
 
-        Examples
-        --------
         >>> Mean(10.0, 1.0).times(2)
         Mean(ns=20.0, half_width_ns=2.0, mark=None)
         """
@@ -89,8 +87,6 @@ class Factor:
 
         Also None without an interval, and for a marked factor.
 
-        Examples
-        --------
         >>> Factor(1.5, 1.4, 1.6).exceeds(1.2), Factor(1.5, 1.1, 1.9).exceeds(1.2)
         (True, None)
         >>> Factor(1.7).exceeds(1.2) is None, Factor(1.7, 1.7, 1.7).exceeds(1.2)
@@ -108,8 +104,6 @@ def mean_ratio(first: Mean, second: Mean) -> Factor:
 
     It has no interval if one of the means has none, or if that of the second includes zero.
 
-    Examples
-    --------
     >>> mean_ratio(Mean(150.0, 15.0), Mean(100.0, 0.0))
     Factor(value=1.5, low=1.35, high=1.65, mark=None)
     >>> mean_ratio(Mean(22.1, 16.2), Mean(17.7, 27.9)).exceeds(1.2) is None
@@ -126,8 +120,6 @@ def verdict(ratio: Factor, repeats_to: float = 1.0) -> str:
     `ratio`: of the means. `repeats_to`: the factor by which the same pattern differs when it is
     measured again.
 
-    Examples
-    --------
     >>> verdict(Factor(1.2, 1.1, 1.3)), verdict(Factor(1.2, 1.1, 1.3), repeats_to=1.25)
     ('slower', 'not_apart')
     """
@@ -144,8 +136,6 @@ def verdict(ratio: Factor, repeats_to: float = 1.0) -> str:
 def sum_of_means(parts: Iterable[Mean]) -> Mean:
     """Return the sum of independent means, with its interval.
 
-    Examples
-    --------
     >>> sum_of_means([Mean(10.0, 3.0), Mean(20.0, 4.0)])
     Mean(ns=30.0, half_width_ns=5.0, mark=None)
     """
@@ -171,8 +161,6 @@ def ratio_interval(
 
     Response times are positive, so the interval does not begin below 0.
 
-    Examples
-    --------
     >>> ratio_interval(100.0, 0.0, 150.0, 15.0)
     (1.35, 1.65)
     >>> ratio_interval(100.0, 100.0, 150.0, 1.0) is None
@@ -208,8 +196,6 @@ def difference_chance(first: Mean, second: Mean, limit: float, spread: float = 1
     other, its smaller error by chance does the same. So the test with one variance for both sides
     must agree: it has no such fault where both scatter alike.
 
-    Examples
-    --------
     >>> known = Mean(100.0, 0.0, degrees=2)
     >>> round(difference_chance(known, Mean(150.0, 15.0, degrees=2), 1.35), 3)
     0.025
@@ -243,8 +229,6 @@ def typical_spread(pairs: Sequence[tuple[Mean, Mean]]) -> float:
 
     The median over all pairs in which both have an error; 1 without such a pair.
 
-    Examples
-    --------
     >>> typical_spread([(Mean(100.0, 1.0, degrees=2), Mean(200.0, 4.0, degrees=2))])
     4.0
     """
@@ -259,8 +243,6 @@ def typical_spread(pairs: Sequence[tuple[Mean, Mean]]) -> float:
 def holm(chances: Sequence[float]) -> list[bool]:
     """Return which hypotheses are rejected; a false rejection has at most the chance `CHANCE`.
 
-    Examples
-    --------
     >>> holm([0.02, 0.001, 0.012]), holm([0.02])
     ([True, True, True], [True])
     >>> holm([0.02, 0.001, 0.013])
@@ -277,8 +259,6 @@ def holm(chances: Sequence[float]) -> list[bool]:
 def student_tail(t: float, degrees: float) -> float:
     """Return the probability that a Student variable exceeds t, by the incomplete beta function.
 
-    Examples
-    --------
     >>> round(student_tail(4.302653, 2), 6), round(student_tail(-12.7062, 1), 6)
     (0.025, 0.975)
     >>> f"{student_tail(51.0, 2):.3e}"

@@ -98,8 +98,6 @@ class Scatter:
 def pool_scatter(experiments: Sequence[Scatter]) -> Peers | None:
     """Return the pooled scatter of experiments of one sort; None for fewer than `MIN_PEERS`.
 
-    Examples
-    --------
     >>> some = [Scatter([100.0, 100 - x, 100 + x], 5.0) for x in (1, 1.5, 2, 2.5, 3)]
     >>> peers = pool_scatter(some)
     >>> round(peers.variance, 2), peers.degrees, peers.correlation
@@ -143,8 +141,6 @@ def pool_scatter(experiments: Sequence[Scatter]) -> Peers | None:
 def pooled_half_width(peers: Peers, one: Scatter, confidence: float) -> tuple[float, float]:
     """Return half the width of the interval of the mean [ns], and its degrees of freedom.
 
-    Examples
-    --------
     >>> alike = Peers(1.0, 256.0, 100, 0.0, 1.0, max_variance=1.0, variances_differ=False)
     >>> width, degrees = pooled_half_width(alike, Scatter([100.0, 100.0, 100.0], 5.0), 0.98)
     >>> round(width / 5.0 * 3**0.5, 2), degrees
@@ -166,8 +162,6 @@ def is_outlier(peers: Peers, one: Scatter) -> bool:
     Beyond chance, it scatters more than the others, or its neighbours are more correlated; or those
     of some peers are, and few repetitions do not show which.
 
-    Examples
-    --------
     >>> some = [Scatter([100.0, 100 - x, 100 + x], 5.0) for x in (1, 1.5, 2, 2.5, 20)]
     >>> [is_outlier(pool_scatter(some), one) for one in some]
     [False, False, False, False, True]
@@ -188,8 +182,6 @@ def least_repetitions(peers: Peers, one: Scatter) -> int:
     it. That exceeds the allowed half width from p = 1/(1 + s²) on; n repetitions miss it with the
     chance (1 − p)ⁿ.
 
-    Examples
-    --------
     >>> some = [Scatter([100.0, 100 - x, 100 + x], 5.0) for x in (0.1, 0.1, 0.2, 0.2, 0.3, 5.0)]
     >>> least_repetitions(pool_scatter(some), some[0])
     4
