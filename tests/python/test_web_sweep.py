@@ -59,6 +59,7 @@ def open_sweep(watched: MonitoredPage, server: Serving) -> "Page":
     page.goto(server.url)
     page.get_by_role("link", name="results/rows").click()
     page.get_by_role("status").wait_for()
+    assert page.get_by_text("random write of 4 KiB").is_visible()
     return page
 
 

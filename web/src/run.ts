@@ -282,7 +282,7 @@ class RunView {
     const { of, keys } = coloured(picture, this.by, this.hue(), bytes, this.run.spec);
     this.colourOf = of;
     fill(this.legend, picture.kind === "ios"
-      ? [h("li", { vars: { "--hue": this.by === "pattern" ? this.hue() : "transparent" } }, "a dot is an I/O"), ...keys.map((each) => h("li", { vars: { "--hue": each.color } }, each.words))]
+      ? [h("li", this.by === "pattern" ? { vars: { "--hue": this.hue() } } : { class: "plain" }, "a dot is an I/O"), ...keys.map((each) => h("li", { vars: { "--hue": each.color } }, each.words))]
       : h("li", { vars: { "--hue": this.hue() } }, `a column is ${columnWords(picture)}: darker where there are more (logarithmic), minimum and maximum exact${this.by === "pattern" ? "" : "; colours are those of single I/Os: zoom in"}`),
       picture.at.average_ns ? h("li", { class: "stroke" }, "running mean", this.run.io_ignore ? " without the start-up" : "") : null,
       picture.at.average_with_ns ? h("li", { class: "stroke dashed" }, "with it") : null,

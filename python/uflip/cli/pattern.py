@@ -47,6 +47,7 @@ from uflip.data.spec import PLURALS
 from uflip.data.summary import ResponseTime, StatisticsSummary
 from uflip.durability import CACHED, describe_durability
 from uflip.errors import UsageError
+from uflip.microbench.labels import pattern_title
 from uflip.pattern_options import (
     OPENED,
     PATTERN,
@@ -449,7 +450,7 @@ def _print_result(
 def print_run(document: OneRun) -> None:
     """Print a run as text, one line per topic."""
     device = document["device"]
-    echo(f"{_title(document['spec'])} on {device.url}", bold=True)
+    echo(f"{pattern_title(document['spec'])} on {device.url}", bold=True)
     twin = device.details.twin
     pairs = [] if twin is None else [("device", twin_text(twin))]
     pairs += [("I/Os", _amount(document)), ("rate", _rate(document))]
@@ -488,28 +489,6 @@ def print_run(document: OneRun) -> None:
 
         pairs += change_facts(change)
     echo_pairs(pairs, "  ")
-
-
-def _title(spec: Pattern) -> str:
-    if isinstance(spec, Mix):
-        first, second = _part_title(spec.first), _part_title(spec.second)
-        if spec.weights is not None:
-            each = zip(spec.weights, spec.parts, strict=True)
-            order = ", drawn" if spec.drawn else ""
-            return " / ".join(f"{n} × {_part_title(part)}" for n, part in each) + order
-        if share := spec.first_percent:
-            return f"{share} % {first} / {100 - share} % {second}"
-        return f"{spec.ratio} × {first} / 1 × {second}"
-    if isinstance(spec, Replay):
-        return f"replay of {format_count(spec.list.io_count)} I/Os"
-    if isinstance(spec, Parallel):
-        return " ∥ ".join(_title(pattern) for pattern in spec.patterns)
-    return _part_title(spec)
-
-
-def _part_title(part: MixPart) -> str:
-    processes = f", {part.processes} processes" if part.processes > 1 else ""
-    return f"{part.location} {part.mode} of {format_size(part.io_bytes)}{processes}"
 
 
 def _amount(document: OneRun) -> str:

@@ -6,8 +6,9 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
+from uflip.data.spec import Mix, MixPart, Parallel, Pattern, Replay
 from uflip.data.summary import ExperimentSummary, MeasuredExperiment
-from uflip.units import format_duration_ns, format_size
+from uflip.units import format_count, format_duration_ns, format_size
 
 PATTERN_NAMES = {
     "SR": "sequential read",
@@ -101,3 +102,26 @@ def _pattern_rank(pattern: str) -> tuple[int, list[int], str]:
     if any(part not in order for part in parts):
         return len(order), [], pattern
     return len(parts), [order.index(part) for part in parts], pattern
+
+
+def pattern_title(spec: Pattern) -> str:
+    """Return a pattern in words, as "random write of 32 KiB"."""
+    if isinstance(spec, Mix):
+        first, second = _part_title(spec.first), _part_title(spec.second)
+        if spec.weights is not None:
+            each = zip(spec.weights, spec.parts, strict=True)
+            order = ", drawn" if spec.drawn else ""
+            return " / ".join(f"{n} × {_part_title(part)}" for n, part in each) + order
+        if share := spec.first_percent:
+            return f"{share} % {first} / {100 - share} % {second}"
+        return f"{spec.ratio} × {first} / 1 × {second}"
+    if isinstance(spec, Replay):
+        return f"replay of {format_count(spec.list.io_count)} I/Os"
+    if isinstance(spec, Parallel):
+        return " ∥ ".join(pattern_title(pattern) for pattern in spec.patterns)
+    return _part_title(spec)
+
+
+def _part_title(part: MixPart) -> str:
+    processes = f", {part.processes} processes" if part.processes > 1 else ""
+    return f"{part.location} {part.mode} of {format_size(part.io_bytes)}{processes}"

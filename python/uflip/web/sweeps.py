@@ -9,9 +9,10 @@ from functools import partial
 from math import isfinite
 
 from uflip.data import sweep as document
-from uflip.data.spec import text_of
+from uflip.data.spec import Functions
 from uflip.data.sweep import Range, SweepManifest, Value
 from uflip.errors import UflipError
+from uflip.microbench.labels import pattern_title
 from uflip.sweeping.data_set import ALL, PARTS, read_data_set
 from uflip.sweeping.measure_point import SweepRow
 from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured, measures
@@ -61,11 +62,12 @@ def _glance(folder: ResultFolder) -> SweepGlance | Failed:
 
 def _overview(folder: ResultFolder, manifest: SweepManifest) -> SweepGlance:
     design = manifest.design
+    assert isinstance(design.spec, Functions), "document.read accepts no other"
     return {
         "key": folder.key,
         "name": folder.name,
         "device": design.device,
-        "pattern": text_of(design.spec),
+        "pattern": pattern_title(design.spec),
         "vary": [*design.vary],
         "points": len(manifest.points),
         "complete": manifest.rows is not None,

@@ -1,4 +1,4 @@
-"""Renews docs/images/explorer-*.png, the tutorial's pictures of the explorer. Needs chromium.
+"""Renews docs/images/explorer-*.png and report.png, the tutorial's pictures. Needs chromium.
 
 The result is that of the tutorial, `uflip run sim:demo --scale quick`; the script follows the steps
 of the tutorial.
@@ -37,6 +37,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results"
         _uflip("run", "sim:demo", "--scale", "quick", "--quiet", "--out", results / "demo")
+        _uflip("report", results / "demo", "-o", report := Path(folder) / "report.html")
         options = ("--io-count", "1000", "--inside", results / "writes")
         _uflip("pattern", "sim:demo", "--pattern", "RW", *options)
         _uflip("sweep", *SWEEP, "--data", results / "space")
@@ -51,6 +52,9 @@ def main() -> None:
             picture_of_dies(page, server.url)
             picture_of_play(page)
             picture_of_sweep(page, server.url)
+            page.set_viewport_size({"width": 1200, "height": 1500})
+            page.goto(report.as_uri())
+            page.screenshot(path=IMAGES / "report.png")
             browser.close()
 
 
@@ -77,8 +81,11 @@ def pictures_of_a_run(page: "Page") -> None:
     page.get_by_role("region", name="The slowest I/Os").locator("button").first.click()
     page.get_by_role("region", name="One I/O").wait_for()
     page.wait_for_function("() => location.hash.includes('from=')")
-    page.get_by_role("region", name="One I/O").scroll_into_view_if_needed()
+    page.set_viewport_size({"width": 1280, "height": 970})  # the chart and the card below it
+    page.evaluate("scrollTo(0, document.querySelector('.pad').offsetTop - 40)")
+    page.wait_for_timeout(300)
     page.screenshot(path=IMAGES / "explorer-cause.png")
+    page.set_viewport_size({"width": 1280, "height": 800})
 
 
 def picture_of_dies(page: "Page", url: str) -> None:
