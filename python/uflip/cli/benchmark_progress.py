@@ -2,7 +2,6 @@
 
 import time
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Self
 
 from uflip.benchmark import (
@@ -136,12 +135,7 @@ class BenchmarkProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._display.close()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip._native import __version__
-from uflip.cli.options import ANY_PATH, force_option, json_option, option_name
+from uflip.cli.options import force_option, json_option, option_name, path_option
 from uflip.cli.terminal import echo, echo_json, error_document
 from uflip.errors import SlowerError, UflipError, UsageError
 from uflip.escape import escape_line
@@ -71,11 +71,10 @@ def _folder(result: str) -> Path:
     callback=_read_share,
     help="Exit with code 7 if any experiment is significantly slower, by more than this.",
 )
-@click.option(
+@path_option(
     "-o",
     "--out",
     metavar="FILE",
-    type=ANY_PATH,
     help="Write the comparison: a .html page, a .md text for a pull request, a .csv table, or the "
     "figure of all results (.pdf, .svg, .png).",
 )

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import click
 
-from uflip.cli.options import ANY_PATH, count_option
+from uflip.cli.options import count_option, path_option
 from uflip.cli.terminal import echo
 from uflip.errors import UsageError
 
@@ -23,20 +23,18 @@ MAX_PORT = 65535
 @click.command("explore", epilog=EPILOG)
 @click.argument("paths", nargs=-1)
 @count_option("--port", most=MAX_PORT, help="Port to listen on.  [default: a free one]")
-@click.option(
+@path_option(
     "--served",
     "sockets",
     metavar="PATH",
     multiple=True,
-    type=ANY_PATH,
     help="Show a device being served, from the socket of `uflip serve --stats PATH`; repeatable.",
 )
-@click.option(
+@path_option(
     "--twin",
     "twins",
     metavar="TWIN.toml",
     multiple=True,
-    type=ANY_PATH,
     help="Offer this simulated device on the page Play, as `uflip infer -o` wrote it; repeatable.",
 )
 @click.option("--no-browser", is_flag=True, help="Print the URL only; open no browser.")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.options import ANY_PATH, json_option, quiet_option
+from uflip.cli.options import ANY_PATH, json_option, path_option, quiet_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.units import format_size
 
@@ -33,13 +33,7 @@ Examples:
     help="csv: one table of all I/Os; parquet: a table of I/Os per run; fio-job: a fio job per "
     "run, without tables; perfetto: tracks of I/Os, waits, channels and dies per run.",
 )
-@click.option(
-    "-o",
-    "--out",
-    metavar="FOLDER",
-    type=ANY_PATH,
-    help="New folder.  [default: RESULTS-FORMAT]",
-)
+@path_option("-o", "--out", metavar="FOLDER", help="New folder.  [default: RESULTS-FORMAT]")
 @quiet_option
 @json_option
 def command(results: Path, file_format: str, out: Path | None, quiet: bool, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip.cli.completion import matching
-from uflip.cli.options import ANY_PATH, force_option
+from uflip.cli.options import ANY_PATH, force_option, path_option
 from uflip.cli.terminal import echo
 from uflip.data.sweep import FILE_NAME as SWEEP
 from uflip.errors import UflipError
@@ -54,12 +54,7 @@ def _propose_figures(
 @click.command("figure", epilog=EPILOG)
 @click.argument("results", type=ANY_PATH)
 @click.argument("kind", required=False, shell_complete=_propose_figures)
-@click.option(
-    "-o",
-    "--out",
-    type=ANY_PATH,
-    help="The file, .pdf, .svg or .png.  [default: KIND.pdf]",
-)
+@path_option("-o", "--out", help="The file, .pdf, .svg or .png.  [default: KIND.pdf]")
 @force_option
 def command(results: Path, kind: str | None, out: Path | None, force: bool) -> None:
     """Draw one figure of RESULTS, as wide as a column or a page, legible in black and white."""

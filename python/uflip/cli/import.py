@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.options import ANY_PATH, json_option, quiet_option
+from uflip.cli.options import ANY_PATH, json_option, path_option, quiet_option
 from uflip.cli.show import show_results
 from uflip.errors import unknown_name
 from uflip.options import COLUMNS_HELP
@@ -32,7 +32,7 @@ AUTO = "auto"
 @click.command("import", epilog=EPILOG)
 @click.argument("file_format", metavar="FORMAT")
 @click.argument("files", nargs=-1, required=True, type=ANY_PATH)
-@click.option("--out", required=True, type=ANY_PATH, help="New folder for the results.")
+@path_option("--out", required=True, help="New folder for the results.")
 @click.option(
     "--unit", type=click.Choice(["ns", "us", "ms", "s"]), help="Unit of the response times."
 )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uflip.cli.options import (
-    ANY_PATH,
     check_saving,
     checked_output,
     count_option,
@@ -17,6 +16,7 @@ from uflip.cli.options import (
     force_option,
     json_option,
     parsed_by,
+    path_option,
     quiet_option,
     save_device,
     save_option,
@@ -101,11 +101,8 @@ def command() -> None:
     metavar="CHANNEL:LUN:BLOCK",
     help="The block that oc1 wears out.  [default: the last one, on simulated devices only]",
 )
-@click.option(
-    "--out",
-    metavar="FOLDER",
-    type=ANY_PATH,
-    help="New folder for the results.  [default: results/DEVICE-TIME]",
+@path_option(
+    "--out", metavar="FOLDER", help="New folder for the results.  [default: results/DEVICE-TIME]"
 )
 @click.option(
     "--inside",
@@ -164,10 +161,9 @@ def run(
     help="sequential, round_robin or isolated.  [default: sequential]",
 )
 @count_option("--repeat", help="Repetitions.  [default: 1]")
-@click.option(
+@path_option(
     "--log",
     metavar="FILE",
-    type=ANY_PATH,
     help="One line per command, with its physical address: .csv or .parquet, a new file.",
 )
 @save_option

@@ -71,6 +71,11 @@ def number_option(*flags: str, metavar: str, most: float = 1e9, **attributes: An
     return _value_option(flags, partial(parse_number, least=0.0, most=most), metavar, attributes)
 
 
+def path_option(*flags: str, **attributes: Any) -> Decorator:
+    """Return an option for a path, whose readability is checked where it is opened."""
+    return click.option(*flags, type=ANY_PATH, **attributes)
+
+
 def option_name(param: click.Parameter) -> str:
     """Return the long name of an option."""
     return max(param.opts, key=len)
@@ -237,10 +242,9 @@ def _write_csv(trace: "Trace", path: Path) -> None:
         trace.append_csv(str(path), None, trace.columns)
 
 
-save_option = click.option(
+save_option = path_option(
     "--save",
     metavar="FILE.snapshot",
-    type=ANY_PATH,
     callback=read_snapshot_name,
     help="Store the final state of the simulated device; sim:FILE.snapshot opens it again.",
 )

@@ -14,7 +14,6 @@ from uflip import signals
 from uflip._native import Trace
 from uflip.cli.find import find_and_print, find_options, load_target
 from uflip.cli.options import (
-    ANY_PATH,
     add_options,
     check_saving,
     check_target,
@@ -23,6 +22,7 @@ from uflip.cli.options import (
     force_option,
     json_option,
     no_cache_option,
+    path_option,
     quiet_option,
     save_device,
     save_option,
@@ -101,10 +101,9 @@ spec_option = click.option(
     "--spec", "spec_file", metavar="FILE|-", help="Read the pattern as JSON instead."
 )
 
-fio_job_option = click.option(
+fio_job_option = path_option(
     "--fio-job",
     metavar="FILE",
-    type=ANY_PATH,
     help="Read the pattern from a job file of fio instead; several jobs run side by side.",
 )
 
@@ -116,16 +115,10 @@ fio_job_option = click.option(
 @fio_job_option
 @preset_options
 @find_options
-@click.option(
-    "--trace",
-    "trace_file",
-    type=ANY_PATH,
-    help="Write every I/O to a new .csv or .parquet file.",
-)
-@click.option(
+@path_option("--trace", "trace_file", help="Write every I/O to a new .csv or .parquet file.")
+@path_option(
     "--inside",
     metavar="FOLDER",
-    type=ANY_PATH,
     help="Record internal events of a simulated device, and store the run as a new result folder, "
     "for the explorer.",
 )

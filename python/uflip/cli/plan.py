@@ -22,7 +22,13 @@ from uflip.benchmark.plan import REFRESH_TIMES, ZONES
 from uflip.benchmark.session import plan_jobs
 from uflip.benchmark_options import SCALES, SUITES
 from uflip.cli.benchmark_progress import announce_state
-from uflip.cli.options import ANY_PATH, add_options, device_argument, force_option, json_option
+from uflip.cli.options import (
+    add_options,
+    device_argument,
+    force_option,
+    json_option,
+    path_option,
+)
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.data.device import DeviceInfo
 from uflip.data.document import plain
@@ -69,19 +75,16 @@ JOB_HEAD = ("jobs", "commands", "read", "written", "blocks erased")
 @click.command("plan", epilog=EPILOG)
 @device_argument
 @add_options(*PLAN)
-@click.option(
+@path_option(
     "--out",
     metavar="FILE",
-    type=ANY_PATH,
     help="Write the plan to a file (TOML), to be edited and passed to `uflip run --plan`.",
 )
 @force_option
 @click.option(
     "--runs", "list_runs", is_flag=True, help="List every run in order, and the skipped ones."
 )
-@click.option(
-    "--fio-job", metavar="FILE", type=ANY_PATH, help="Plan the jobs of a job file of fio instead."
-)
+@path_option("--fio-job", metavar="FILE", help="Plan the jobs of a job file of fio instead.")
 @click.option(
     "--suites",
     "all_suites",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.options import ANY_PATH
+from uflip.cli.options import path_option
 from uflip.cli.terminal import echo
 
 EPILOG = """\b
@@ -17,7 +17,7 @@ Examples:
 @click.command("pull", epilog=EPILOG)
 @click.argument("url")
 @click.argument("result", metavar="ID")
-@click.option("--out", type=ANY_PATH, help="A new folder.  [default: results/ID]")
+@path_option("--out", help="A new folder.  [default: results/ID]")
 @click.option("--token", metavar="TOKEN", help="Your token.  [default: $UFLIP_SITE_TOKEN]")
 def command(url: str, result: str, out: Path | None, token: str | None) -> None:
     """Download the result ID from the site at URL; every file is checked."""

@@ -16,6 +16,7 @@ from uflip.cli.options import (
     json_option,
     no_cache_option,
     no_device,
+    path_option,
     quiet_option,
 )
 from uflip.cli.show import show_results
@@ -43,15 +44,10 @@ their recorded times, and response times count from the arrival.
 @click.command("replay", epilog=EPILOG)
 @click.argument("trace", type=ANY_PATH)
 @click.argument("device", required=False, shell_complete=propose_devices)
-@click.option(
-    "--out",
-    type=ANY_PATH,
-    help="New folder for the results.  [default: results/DEVICE-TIME]",
-)
-@click.option(
+@path_option("--out", help="New folder for the results.  [default: results/DEVICE-TIME]")
+@path_option(
     "--resume",
     metavar="FOLDER",
-    type=ANY_PATH,
     help="Resume the interrupted replay in this folder, with the same TRACE, --fit, --speed and "
     "--queue-depth.",
 )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.options import ANY_PATH, force_option, json_option, quiet_option
+from uflip.cli.options import ANY_PATH, force_option, json_option, path_option, quiet_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.units import format_size
 
@@ -16,11 +16,10 @@ Examples:
 
 @click.command("report", epilog=EPILOG)
 @click.argument("results", type=ANY_PATH)
-@click.option(
+@path_option(
     "-o",
     "--out",
     metavar="FILE",
-    type=ANY_PATH,
     default=Path("report.html"),
     show_default=True,
     help="The HTML file; an older report of this name is replaced.",

@@ -11,11 +11,11 @@ import click
 
 from uflip.cli.completion import matching
 from uflip.cli.options import (
-    ANY_PATH,
     executor_options,
     force_option,
     json_option,
     on_executor,
+    path_option,
     quiet_option,
 )
 from uflip.cli.progress import display, with_time_left
@@ -60,11 +60,10 @@ def _propose_reproductions(
 @click.argument(
     "reproduction_id", metavar="[ID]", required=False, shell_complete=_propose_reproductions
 )
-@click.option(
+@path_option(
     "-o",
     "--out",
     metavar="FIGURE",
-    type=ANY_PATH,
     help="Also draw the figure: .png, .svg or .pdf; an older one is replaced.",
 )
 @force_option
@@ -80,17 +79,15 @@ def _propose_reproductions(
     help="uflip-table3 only: remove each fitted constant of this device in turn, and print the "
     "loss of the row. Takes minutes to hours.",
 )
-@click.option(
+@path_option(
     "--data",
     metavar="FOLDER",
-    type=ANY_PATH,
     help="drives only: also fit and predict the drives in these tables (throughput.csv, wear.csv, "
     "response.csv).",
 )
-@click.option(
+@path_option(
     "--profiles",
     metavar="FOLDER",
-    type=ANY_PATH,
     help="drives only: write each fitted drive as a simulated device, DRIVE.toml, into a new "
     "folder.",
 )

@@ -10,7 +10,6 @@ import click
 
 from uflip.cli.completion import propose_devices
 from uflip.cli.options import (
-    ANY_PATH,
     add_options,
     check_resume_options,
     check_target,
@@ -20,6 +19,7 @@ from uflip.cli.options import (
     no_cache_option,
     no_device,
     on_executor,
+    path_option,
     quiet_option,
 )
 from uflip.cli.progress import Sink, display, with_time_left
@@ -61,22 +61,13 @@ RESUME_FIELDS = tuple(option.field for option in RESUME)
 
 @click.command("run", epilog=EPILOG)
 @click.argument("devices", metavar="[DEVICE]...", nargs=-1, shell_complete=propose_devices)
-@click.option(
-    "--out",
-    type=ANY_PATH,
-    help="New folder for the results.  [default: results/DEVICE-TIME]",
-)
+@path_option("--out", help="New folder for the results.  [default: results/DEVICE-TIME]")
 @click.option(
     "--together",
     is_flag=True,
     help="Measure several real devices at the same time; they must not disturb each other.",
 )
-@click.option(
-    "--resume",
-    metavar="FOLDER",
-    type=ANY_PATH,
-    help="Resume the interrupted benchmark in this folder.",
-)
+@path_option("--resume", metavar="FOLDER", help="Resume the interrupted benchmark in this folder.")
 @executor_options
 @add_options(*(option for option in RUN if option is not DESTROY))
 @click_option(

@@ -17,13 +17,13 @@ from uflip import _native, signals
 from uflip.benchmark_options import STATES
 from uflip.cli.completion import propose_devices
 from uflip.cli.options import (
-    ANY_PATH,
     check_saving,
     checked_output,
     force_option,
     json_option,
     no_cache_option,
     number_option,
+    path_option,
     quiet_option,
     save_device,
     save_option,
@@ -82,10 +82,9 @@ STOPPED_BY = (signal.SIGTTIN, signal.SIGTTOU, signal.SIGTSTP)
 @click.argument(
     "devices", metavar="DEVICE...", nargs=-1, required=True, shell_complete=propose_devices
 )
-@click.option(
+@path_option(
     "--socket",
     metavar="PATH",
-    type=ANY_PATH,
     help="Create this UNIX socket, accessible only to you; it is removed at the end.",
 )
 @click.option(
@@ -94,10 +93,9 @@ STOPPED_BY = (signal.SIGTTIN, signal.SIGTTOU, signal.SIGTSTP)
     help="Listen on this loopback address, too; all users of this machine may connect.  "
     "[port 0: any free]",
 )
-@click.option(
+@path_option(
     "--data",
     metavar="FILE",
-    type=ANY_PATH,
     help="Store written data in this sparse file, which is created if missing.  [in memory]",
 )
 @click.option(
@@ -122,16 +120,14 @@ STOPPED_BY = (signal.SIGTTIN, signal.SIGTTOU, signal.SIGTSTP)
     show_default=True,
     help="Initial state of the devices; as-is: that of the profile, or of the snapshot.",
 )
-@click.option(
+@path_option(
     "--stats",
     metavar="PATH",
-    type=ANY_PATH,
     help="Create a second socket, which sends statistics as JSON to every client.",
 )
-@click.option(
+@path_option(
     "--record",
     metavar="FILE.csv",
-    type=ANY_PATH,
     help="Record every read and write, including write zeroes, as a trace in the format of MSR "
     "Cambridge, for `uflip replay` and `uflip analyse`. The format has no flushes and trims; they "
     "are counted at the end.",

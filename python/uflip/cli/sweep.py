@@ -14,7 +14,6 @@ from uflip import signals
 from uflip.benchmark_options import MAX_WARM_UP
 from uflip.cli.completion import propose_devices
 from uflip.cli.options import (
-    ANY_PATH,
     add_options,
     check_resume_options,
     checked_output,
@@ -26,6 +25,7 @@ from uflip.cli.options import (
     number_option,
     on_executor,
     parsed_by,
+    path_option,
     quiet_option,
 )
 from uflip.cli.pattern import requested_pattern, spec_option
@@ -135,32 +135,19 @@ STATISTICS: tuple[ResponseTime, ...] = ("mean_ns", "p50_ns", "p99_ns", "max_ns")
     help="Functional simulation: counters at the speed of memory, no times.",
 )
 @executor_options
-@click.option(
+@path_option(
     "--data",
     metavar="FOLDER",
-    type=ANY_PATH,
     help="Store the rows in a new folder as they are measured, as Parquet.",
 )
-@click.option(
-    "--resume",
-    metavar="FOLDER",
-    type=ANY_PATH,
-    help="Resume the interrupted sweep in this folder.",
-)
-@click.option(
+@path_option("--resume", metavar="FOLDER", help="Resume the interrupted sweep in this folder.")
+@path_option(
     "-o",
     "--out",
     metavar="FIGURE",
-    type=ANY_PATH,
     help="Draw a figure: .png, .svg or .pdf; an older one is replaced.",
 )
-@click.option(
-    "--csv",
-    "table",
-    metavar="FILE",
-    type=ANY_PATH,
-    help="Write the rows to a new .csv file.",
-)
+@path_option("--csv", "table", metavar="FILE", help="Write the rows to a new .csv file.")
 @click.option(
     "--best",
     "by",

@@ -10,6 +10,7 @@ from uflip.cli.options import (
     force_option,
     json_option,
     no_cache_option,
+    path_option,
     quiet_option,
     response_time_options,
 )
@@ -50,13 +51,7 @@ device. Their creation takes minutes the first time, and is cached.
     help="Compare with this simulated device; may be repeated.",
 )
 @response_time_options
-@click.option(
-    "-o",
-    "--out",
-    metavar="FILE",
-    type=ANY_PATH,
-    help="Draw the findings: .html, .svg, .pdf or .png.",
-)
+@path_option("-o", "--out", metavar="FILE", help="Draw the findings: .html, .svg, .pdf or .png.")
 @force_option
 @no_cache_option
 @quiet_option
