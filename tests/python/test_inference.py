@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from uflip.device.cache import switched_off
 from uflip.device.opener import open_device
-from uflip.inference import probes
+from uflip.inference import collection, probes
 from uflip.inference.channels import complete_channels
 from uflip.inference.collection import period_of
 from uflip.inference.estimate import Interval, median_of, quickest_of
@@ -134,6 +134,29 @@ def test_period_of_slow_writes() -> None:
     assert (found.gap, found.excess.value, found.exact) == (48.0, 2_000_000.0, True)
     times[:] = 400_000.0
     assert period_of(run_of(spec, np.arange(600), times), dies=4, page=4096) is None
+
+
+def test_period_is_that_of_a_die_although_groups_of_dies_are_as_far_apart() -> None:
+    """Each of four dies opens a block every 16 writes: two of them meet at half of that."""
+    times = np.full(640, 400_000.0)
+    for first in (5, 8, 13, 14):
+        times[first::16] += 1_600_000
+    spec = baseline("SW", io_size=128 << 10, io_count=640)
+    found = period_of(run_of(spec, np.arange(640), times), dies=4, page=8192)
+    assert found is not None
+    assert (found.gap, found.exact) == (16.0, True)
+
+
+def test_search_beyond_its_budget_abstains(
+    inferred: Inference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collection, "MOST_PROGRAMMED", 1)
+    found = infer(inferred.observations)
+    for key in ("spare_factor", "gc"):
+        assert not found.estimate(key).is_identified
+        assert "budget" in found.estimate(key).reason
+    assert found.estimate("dies") == inferred.estimate("dies")
+    assert found.estimate("pages_per_block") == inferred.estimate("pages_per_block")
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,20 @@ PAGES_FACTOR, LEAST_BLOCKS_SEARCHED, PAGES_SEARCHED = 1.3, 8, 2.5
 # Steps of the numbers of blocks that fit as well, as parts of the blocks of a die; and most steps.
 RANGE_STEP, RANGE_STEPS = 100, 6
 LARGEST_ERROR, CLEARLY_WORSE = 0.12, 2.5
+# Pages that all twins of a search program: one to two minutes of a processor.
+MOST_PROGRAMMED = 300_000_000
+
+
+@dataclass
+class Budget:
+    """The pages that the twins of a search may still program; a search ends without any."""
+
+    pages: int = field(default_factory=lambda: MOST_PROGRAMMED)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether no further twin is simulated."""
+        return self.pages <= 0
 
 
 @dataclass(frozen=True)
@@ -93,6 +107,8 @@ def period_of(run: Observation, dies: int, page: int) -> Period | None:
     middle = float(np.median(gaps))
     equal = gaps[np.abs(gaps - middle) <= GAP_TOLERANCE]
     exact = len(equal) >= PERIODIC_SHARE * len(gaps)
+    # Groups of dies may open blocks at equal distances, of which several make a block.
+    exact = exact and _follow(slow[slow < len(excess) // 2], float(np.mean(equal))) >= COMMON_SHARE
     if not exact and (lag := _common_lag(slow, len(excess) // 2, least_gap)) is not None:
         # Groups of dies open their blocks at different writes.
         heights = excess[slow[slow < len(excess) // 2]]
@@ -105,6 +121,16 @@ def period_of(run: Observation, dies: int, page: int) -> Period | None:
     middle = float(np.median(heights))
     spread = float(np.median(np.abs(heights - middle)))
     return Period(gap, Interval(middle, max(spread, 1.0)), exact)
+
+
+def _follow(slow: NDArray[np.int64], lag: float) -> float:
+    """Return the share of slow writes that one follows at a distance, but for a rounded write."""
+    expected = slow[slow <= slow[-1] - lag] + lag if len(slow) else np.zeros(0)
+    if not len(expected):
+        return 1.0
+    at = np.searchsorted(slow, expected)
+    near = slow[np.clip([at - 1, at], 0, len(slow) - 1)]
+    return float(np.mean(np.min(np.abs(near - expected), axis=0) <= GAP_TOLERANCE))
 
 
 def _common_lag(slow: NDArray[np.int64], end: int, least_gap: float) -> float | None:
@@ -147,10 +173,13 @@ class WriteSimulator:
     ----------
     observations : Observations
         What was measured.
+    budget : Budget, optional
+        Shared with other simulators of the same search.
     """
 
-    def __init__(self, observations: Observations) -> None:
+    def __init__(self, observations: Observations, budget: Budget | None = None) -> None:
         self.observations = observations
+        self.budget = budget or Budget()
         measured = [observations.last(probe, pattern) for probe, pattern in COMPARED]
         runs = [run.response_ns for run in measured if run is not None]
         self.measured = [signature(run) for run in runs]
@@ -172,6 +201,7 @@ class WriteSimulator:
                 found.append(repeat(device, key.probe, run.spec))
             elif run.spec.parts[0].mode != "read":
                 device.apply(run.spec)
+        self.budget.pages -= (device.counters() or {}).get("pages_programmed", 0)
         return found
 
     def rough_error(self, twin: Twin, blocks: int, policy: str) -> float:
@@ -188,9 +218,14 @@ class WriteSimulator:
         return self._rough[key]
 
     def error(self, twin: Twin, blocks: int, policy: str, seed: int = SEEDS[0]) -> float:
-        """Return the difference between the simulated and the measured courses."""
+        """Return the difference between the simulated and the measured courses.
+
+        It is infinite for a twin that is too small, or beyond the budget.
+        """
         key = blocks, policy, seed
         if key not in self._errors:
+            if self.budget.is_spent:
+                return math.inf
             found = self._guarded(twin.but(seed=seed), blocks, policy, self._simulate)
             errors = [float(np.mean(np.abs(time - known))) for time, known in found]
             self._errors[key] = float(np.mean(errors)) if errors else math.inf
@@ -292,6 +327,7 @@ class Spare:
     rivals: tuple[str, ...]
     error: float
     errors: dict[str, float] = field(default_factory=dict)
+    is_complete: bool = True  #: Whether the search ended within its budget.
 
 
 def first_blocks(observations: Observations, twin: Twin) -> int:
@@ -340,6 +376,11 @@ def spare_of(simulator: WriteSimulator, twin: Twin) -> Spare | None:
     }
     errors = {policy: search.error(blocks, policy) for policy, blocks in best.items()}
     winner = min(errors, key=lambda policy: errors[policy])
+    unfinished = Spare(
+        best[winner], best[winner], best[winner], winner, (), errors[winner], is_complete=False
+    )
+    if simulator.budget.is_spent:
+        return unfinished
     if not math.isfinite(errors[winner]):
         return None
     errors = {policy: search.mean_error(policy, blocks) for policy, blocks in best.items()}
@@ -352,31 +393,38 @@ def spare_of(simulator: WriteSimulator, twin: Twin) -> Spare | None:
     scatter = max(search.error(best[winner], winner, seed) for seed in SEEDS)
     limit = BLOCKS_FACTOR * scatter + BLOCKS_DIFFERENCE
     low, high = search.equal_range(winner, best[winner], limit)
+    if simulator.budget.is_spent:
+        return unfinished
     others = [best[policy] for policy in rivals if errors[policy] < limit]
     low, high = min([low, *others]), max([high, *others])
     return Spare(best[winner], low, high, winner, rivals, errors[winner], errors)
 
 
-def pages_and_spare(observations: Observations, twin: Twin) -> tuple[int, bool, Spare | None]:
+def pages_and_spare(simulator: WriteSimulator, twin: Twin) -> tuple[int, bool, Spare | None]:
     """Return the pages of a block of an irregular fill, whether they are certain, and the spare.
 
     A write may wait until a victim is empty, so that the quantiles of long runs depend on the pages
     of a block, while their means hardly do.
     """
     first = int(twin.number("pages_per_block"))
-    simulator, fewest = WriteSimulator(observations), least_blocks(observations, twin)
+    observations = simulator.observations
     if not simulator.measured:
         return first, False, None
+    fewest = least_blocks(observations, twin)
     search = _Search(simulator, twin, fewest)
     rough = search.rough_blocks(max(first_blocks(observations, twin), fewest))
     policy = min(rough, key=lambda policy: search.error(rough[policy], policy))
     flash = rough[policy] * first
     others = {pages: twin.but(pages_per_block=pages) for pages in BLOCK_PAGES}
     searches = {
-        pages: _Search(WriteSimulator(observations), other, least_blocks(observations, other))
+        pages: _Search(
+            WriteSimulator(observations, simulator.budget), other, least_blocks(observations, other)
+        )
         for pages, other in others.items()
         if flash / pages >= LEAST_BLOCKS_SEARCHED
     }
+    if first in searches:
+        searches[first] = search
     blocks = {pages: max(round(flash / pages), each.least) for pages, each in searches.items()}
     errors = {pages: each.error(blocks[pages], policy) for pages, each in searches.items()}
     least = min(errors.values(), default=math.inf)
@@ -385,12 +433,13 @@ def pages_and_spare(observations: Observations, twin: Twin) -> tuple[int, bool, 
         errors[pages] = searches[pages].error(blocks[pages], policy)
     ranked = sorted(errors, key=lambda pages: errors[pages])
     if not ranked or not math.isfinite(errors[ranked[0]]):
-        return first, False, None
+        return first, False, spare_of(simulator, twin)
     fits = errors[ranked[0]] <= LARGEST_ERROR
     limit = (PAGES_FACTOR if fits else CLEARLY_WORSE) * errors[ranked[0]]
     is_certain = all(errors[pages] > limit for pages in ranked[1:])
-    other = twin.but(pages_per_block=ranked[0])
-    return ranked[0], is_certain, spare_of(WriteSimulator(observations), other)
+    best = searches[ranked[0]]
+    spare = spare_of(best.simulator, best.twin)
+    return ranked[0], is_certain and not simulator.budget.is_spent, spare
 
 
 @dataclass(frozen=True)

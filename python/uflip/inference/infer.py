@@ -299,7 +299,8 @@ def _with_twin(observations: Observations, found: Found, twin: Twin, layout: _La
     elif period.exact or mapped is not None:
         spare = spare_of(simulator, twin)
     else:
-        pages, is_certain, spare = pages_and_spare(observations, twin)
+        with_kinds = WriteSimulator(observations, simulator.budget)
+        pages, is_certain, spare = pages_and_spare(with_kinds, twin)
         period, twin = replace(period, exact=is_certain), twin.but(pages_per_block=pages)
         # The slow writes of an irregular fill show more than one erase.
         erase = None
@@ -586,9 +587,10 @@ def _collection_estimates(
             yield Estimate.absent("erase_ns", "fill", "erases are hidden behind other writes")
         else:
             yield erase.estimate("erase_ns", "fill")
-    if twin is None or spare is None:
-        yield Estimate.absent("spare_factor", "overwrite", "no twin repeats the overwrite")
-        yield Estimate.absent("gc", "overwrite_part", "no twin repeats the overwrite")
+    if twin is None or spare is None or not spare.is_complete:
+        why = "no twin repeats the overwrite" if spare is None else "the search reached its budget"
+        yield Estimate.absent("spare_factor", "overwrite", why)
+        yield Estimate.absent("gc", "overwrite_part", why)
         return
     yield _spare_factor(observations.capacity_bytes, twin, spare)
     if spare.rivals:
