@@ -14,13 +14,12 @@ from run to run, because a discard takes no writes and filling does.
 """
 
 from uflip.microbench.experiment import Context, Experiment
-from uflip.microbench.finding import Experiments, Means, Ratios
 from uflip.microbench.iq.long_writes import (
     IO_SIZE,
     PATTERN,
     LongWrites,
-    describe_results,
     long_writes,
+    result_of_each,
 )
 from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.today.deallocate import (
@@ -56,11 +55,6 @@ def _describe(context: Context, pattern: str, percent: int) -> Spec:
     return long_writes(context, target_size=size)
 
 
-def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
-    """Return the sentence with rate and write amplification of each fill level."""
-    return describe_results(measured, lambda percent: f"{PERCENT - percent} % full")
-
-
 MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Fill level",
@@ -71,5 +65,5 @@ MICRO_BENCHMARK = LongWrites(
         "amplification falls quickly as the device gets emptier. If it does not fall, the device "
         "ignores discards."
     ),
-    finding=finding,
+    finding=result_of_each(lambda percent: f"{PERCENT - percent} % full"),
 )

@@ -12,8 +12,7 @@ page map does not see the difference.
 """
 
 from uflip.microbench.experiment import Context
-from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import PATTERN, LongWrites, describe_results, long_writes
+from uflip.microbench.iq.long_writes import PATTERN, LongWrites, long_writes, result_of_each
 from uflip.microbench.layout import Varying, by_scale
 from uflip.spec import Spec
 
@@ -32,11 +31,6 @@ def _describe(context: Context, _pattern: str, hot_io_percent: int) -> Spec:
     )
 
 
-def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
-    """Return the sentence with rate and write amplification of each share."""
-    return describe_results(measured, lambda percent: f"{percent}/{100 - percent}")
-
-
 MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Hot zone",
@@ -47,5 +41,5 @@ MICRO_BENCHMARK = LongWrites(
         "share of the addresses. If the device stores hot and cold data in separate blocks, write "
         "amplification falls with the share."
     ),
-    finding=finding,
+    finding=result_of_each(lambda percent: f"{percent}/{100 - percent}"),
 )

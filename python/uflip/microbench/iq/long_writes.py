@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from uflip.microbench.experiment import Context, IoCounts
-from uflip.microbench.finding import Experiments, Run
+from uflip.microbench.finding import Experiments, Means, Ratios, Rule, Run
 from uflip.microbench.layout import baseline_spec
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.today.steady_state import MIN_IOS, QUICK_BYTES, QUICK_TIME_NS
@@ -96,13 +96,15 @@ def long_enough(
     )
 
 
-def describe_results(
-    measured: Experiments, label: Callable[[int], str], pattern: str = PATTERN
-) -> str:
-    """Return the sentence with rate and write amplification of each value, after its label."""
-    runs = measured.get(pattern, ())
-    parts = [f"{label(int(run['value']))}: {_describe_result(run)}" for run in runs]
-    return "; ".join(parts) + "." if parts else ""
+def result_of_each(label: Callable[[int], str], pattern: str = PATTERN) -> Rule:
+    """Return the rule whose sentence has rate and write amplification of each value, by a label."""
+
+    def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
+        runs = measured.get(pattern, ())
+        parts = [f"{label(int(run['value']))}: {_describe_result(run)}" for run in runs]
+        return "; ".join(parts) + "." if parts else ""
+
+    return finding
 
 
 def _describe_result(run: Run) -> str:

@@ -12,8 +12,7 @@
 """
 
 from uflip.microbench.experiment import Context
-from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import LongWrites, describe_results
+from uflip.microbench.iq.long_writes import LongWrites, result_of_each
 from uflip.microbench.iq.zone_size import (
     PATTERN,
     scaled,
@@ -36,11 +35,6 @@ def _describe(context: Context, _pattern: str, open_zones: int) -> Spec:
     return zone_writes(context, zone_bytes, open_zones)
 
 
-def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
-    """Return the sentence with rate and write amplification of each number."""
-    return describe_results(measured, lambda zones: f"{zones} open", PATTERN)
-
-
 MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Open zones",
@@ -51,6 +45,6 @@ MICRO_BENCHMARK = LongWrites(
         "into one block mixes the zones: data that are discarded at different times share a block, "
         "and write amplification rises."
     ),
-    finding=finding,
+    finding=result_of_each(lambda zones: f"{zones} open", PATTERN),
     rounds=(PATTERN,),
 )

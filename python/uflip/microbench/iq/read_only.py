@@ -13,13 +13,12 @@ collection separates them only as long as it moves the pages that are only read;
 """
 
 from uflip.microbench.experiment import Context
-from uflip.microbench.finding import Experiments, Means, Ratios
 from uflip.microbench.iq.long_writes import (
     IO_SIZE,
     PATTERN,
     LongWrites,
-    describe_results,
     long_writes,
+    result_of_each,
 )
 from uflip.microbench.layout import Varying, by_scale
 from uflip.spec import Spec
@@ -35,11 +34,6 @@ def _describe(context: Context, _pattern: str, read_only_percent: int) -> Spec:
     return long_writes(context, target_size=max(written // io_size, 1) * io_size)
 
 
-def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
-    """Return the sentence with rate and write amplification of each share."""
-    return describe_results(measured, lambda percent: f"{percent} % only read")
-
-
 MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Read-only share",
@@ -51,5 +45,5 @@ MICRO_BENCHMARK = LongWrites(
         "where they are. If it does not fall, the device moves them all the same, for example to "
         "level wear."
     ),
-    finding=finding,
+    finding=result_of_each(lambda percent: f"{percent} % only read"),
 )

@@ -8,8 +8,7 @@ the same θ.
 """
 
 from uflip.microbench.experiment import Context
-from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import PATTERN, LongWrites, describe_results, long_writes
+from uflip.microbench.iq.long_writes import PATTERN, LongWrites, long_writes, result_of_each
 from uflip.microbench.layout import Varying, by_scale
 from uflip.spec import Spec
 
@@ -25,11 +24,6 @@ def _describe(context: Context, _pattern: str, skew_percent: int) -> Spec:
     return long_writes(context, location="zipf", skew_percent=skew_percent)
 
 
-def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
-    """Return the sentence with rate and write amplification of each exponent."""
-    return describe_results(measured, lambda percent: f"θ = {percent / 100:g}")
-
-
 MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Skew",
@@ -41,5 +35,5 @@ MICRO_BENCHMARK = LongWrites(
         "more skewed the writes are. Write amplification that rises with the skew shows a device "
         "whose victims contain cold data."
     ),
-    finding=finding,
+    finding=result_of_each(lambda percent: f"θ = {percent / 100:g}"),
 )

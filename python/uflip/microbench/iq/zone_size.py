@@ -17,8 +17,7 @@ twice in succession (location `zones`).
 """
 
 from uflip.microbench.experiment import Context, Experiment
-from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import LongWrites, describe_results, long_enough
+from uflip.microbench.iq.long_writes import LongWrites, long_enough, result_of_each
 from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.today.deallocate import MAX_TRIM_BYTES, without_trims
 from uflip.microbench.today.steady_state import QUICK_BYTES
@@ -98,11 +97,6 @@ def why_not(context: Context, spec: Spec) -> str | None:
     return without_trims(context, spec)
 
 
-def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
-    """Return the sentence with rate and write amplification of each size."""
-    return describe_results(measured, format_size, PATTERN)
-
-
 MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Zone size",
@@ -113,6 +107,6 @@ MICRO_BENCHMARK = LongWrites(
         "erase blocks that hold no other data. The size from which on that is so is about that of "
         "its superblocks."
     ),
-    finding=finding,
+    finding=result_of_each(format_size, PATTERN),
     rounds=(PATTERN,),
 )

@@ -8,8 +8,7 @@ handle, and the drive counts bytes of the host and of the medium for all handles
 """
 
 from uflip.microbench.experiment import Context
-from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import PATTERN, LongWrites, describe_results, long_writes
+from uflip.microbench.iq.long_writes import PATTERN, LongWrites, long_writes, result_of_each
 from uflip.microbench.layout import Varying, by_scale
 from uflip.microbench.streams import MAX_STREAMS, why_no_stream
 from uflip.spec import Spec
@@ -23,11 +22,6 @@ def _describe(context: Context, _pattern: str, write_stream: int) -> Spec:
     return long_writes(context, write_stream=write_stream)
 
 
-def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
-    """Return the sentence with rate and write amplification of each stream."""
-    return describe_results(measured, lambda stream: f"stream {stream}")
-
-
 MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Each stream",
@@ -37,6 +31,6 @@ MICRO_BENCHMARK = LongWrites(
         "A line for each write stream or placement handle. Streams of one kind have the same rate "
         "and write amplification; one that differs has other blocks, or another kind of isolation."
     ),
-    finding=finding,
+    finding=result_of_each(lambda stream: f"stream {stream}"),
     suites=("streams",),
 )

@@ -8,8 +8,7 @@ share blocks; NVM Express Flexible Data Placement, with which a host keeps them 
 """
 
 from uflip.microbench.experiment import Context, Experiment
-from uflip.microbench.finding import Experiments, Means, Ratios
-from uflip.microbench.iq.long_writes import PATTERN, LongWrites, describe_results, long_writes
+from uflip.microbench.iq.long_writes import PATTERN, LongWrites, long_writes, result_of_each
 from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.streams import why_no_stream
 from uflip.spec import Spec
@@ -34,11 +33,6 @@ def _describe(context: Context, _pattern: str, hot_write_stream: int) -> Spec:
     )
 
 
-def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
-    """Return the sentence with rate and write amplification of both ways."""
-    return describe_results(measured, lambda stream: "own stream" if stream else "one stream")
-
-
 MICRO_BENCHMARK = LongWrites(
     name=VARYING.micro_benchmark,
     title="Hot stream",
@@ -48,6 +42,6 @@ MICRO_BENCHMARK = LongWrites(
         "Stream 0: hot and cold writes share a stream. Stream 1: the hot ones have their own. The "
         "difference in write amplification is what the host's knowledge saves."
     ),
-    finding=finding,
+    finding=result_of_each(lambda stream: "own stream" if stream else "one stream"),
     suites=("streams",),
 )
