@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -200,22 +201,20 @@ LEVEL_BOUNDS_NS = (200_000_000, 600_000_000, 1_000_000_000)
 
 
 @dataclass(frozen=True)
-class KingstonSteadyState:
-    """Writes in the steady state."""
+class SteadyState:
+    """Writes in the steady state of a drive."""
 
     series: BatchSeries
 
 
-def measure_figure_2(on_step: OnStep) -> KingstonSteadyState:
+def measure_figure_2(on_step: OnStep) -> SteadyState:
     """Run a batch in the steady state."""
-    data = KingstonSteadyState(
-        writes("kingston-snv125", settle_ios=KINGSTON_SETTLE_IOS, ios=KINGSTON_IOS)
-    )
+    data = SteadyState(writes("kingston-snv125", settle_ios=KINGSTON_SETTLE_IOS, ios=KINGSTON_IOS))
     on_step(1, "100,000 writes in the steady state")
     return data
 
 
-def rows_figure_2(data: KingstonSteadyState) -> list[ReproductionRow]:
+def rows_figure_2(data: SteadyState) -> list[ReproductionRow]:
     """Compare classes and mean."""
     classes, times = data.series.classes, data.series.times_ns
     small = nearest(classes, KINGSTON_LEVELS_MS[0] * 1e6)
@@ -238,11 +237,11 @@ def _median_ms(times: NDArray[np.uint64]) -> float:
     return float(np.median(times)) / 1e6 if len(times) else 0.0
 
 
-def draw_figure_2(data: KingstonSteadyState) -> Figure:
+def draw_steady_state(data: SteadyState, drive: str, levels_ms: Sequence[float]) -> Figure:
     """Draw 5,000 writes."""
     sheet, [axis] = figure.panels(height=4.2)
-    draw_writes(axis, data.series.times_ns[:SHOWN_IOS], KINGSTON_LEVELS_MS)
-    figure.title(axis, "Kingston SNV125, steady state", "a model of its mechanism")
+    draw_writes(axis, data.series.times_ns[:SHOWN_IOS], levels_ms)
+    figure.title(axis, f"{drive}, steady state", "a model of its mechanism")
     legend_above(axis)
     return sheet
 
@@ -254,7 +253,7 @@ MS_FIGURE_2 = Reproduction(
     steps=1,
     measure=measure_figure_2,
     rows=rows_figure_2,
-    draw=draw_figure_2,
+    draw=partial(draw_steady_state, drive="Kingston SNV125", levels_ms=KINGSTON_LEVELS_MS),
 )
 
 
@@ -275,16 +274,9 @@ LONG_NS, PEAK_NS, LONGEST_NS = 1_500_000, 100_000_000, 200_000_000
 INTEL_LEVELS_MS = (0.3, 1.5, 150.0, 200.0)
 
 
-@dataclass(frozen=True)
-class IntelSteadyState:
-    """Writes in the steady state."""
-
-    series: BatchSeries
-
-
-def measure_figure_3(on_step: OnStep) -> IntelSteadyState:
+def measure_figure_3(on_step: OnStep) -> SteadyState:
     """Run a batch in the steady state."""
-    data = IntelSteadyState(writes("intel-x25m", settle_ios=0, ios=INTEL_IOS))
+    data = SteadyState(writes("intel-x25m", settle_ios=0, ios=INTEL_IOS))
     on_step(1, f"{INTEL_IOS:,} writes in the steady state")
     return data
 
@@ -298,7 +290,7 @@ POWER_OF_TWO = (
 MIDDLE = "between 0.3 and 1.5 ms the model has two times only, where a drive has many"
 
 
-def rows_figure_3(data: IntelSteadyState) -> list[ReproductionRow]:
+def rows_figure_3(data: SteadyState) -> list[ReproductionRow]:
     """Compare shares, peaks and mean."""
     times = data.series.times_ns
     peaks = (times >= PEAK_NS) & (times < LONGEST_NS)
@@ -324,15 +316,6 @@ def _mean_ms(times: NDArray[np.uint64]) -> float:
     return float(times.mean()) / 1e6 if len(times) else 0.0
 
 
-def draw_figure_3(data: IntelSteadyState) -> Figure:
-    """Draw 5,000 writes."""
-    sheet, [axis] = figure.panels(height=4.2)
-    draw_writes(axis, data.series.times_ns[:SHOWN_IOS], INTEL_LEVELS_MS)
-    figure.title(axis, "Intel X25-M, steady state", "a model of its mechanism")
-    legend_above(axis)
-    return sheet
-
-
 MS_FIGURE_3 = Reproduction(
     id="ms-fig3",
     title="the Intel X25-M in its steady state",
@@ -340,7 +323,7 @@ MS_FIGURE_3 = Reproduction(
     steps=1,
     measure=measure_figure_3,
     rows=rows_figure_3,
-    draw=draw_figure_3,
+    draw=partial(draw_steady_state, drive="Intel X25-M", levels_ms=INTEL_LEVELS_MS),
 )
 
 
@@ -457,24 +440,13 @@ def rows_figure_4(data: FastComparison) -> list[ReproductionRow]:
 
 def _closed_forms(name: str, ours: Peaks, cost: FastCost) -> list[ReproductionRow]:
     return [
-        equation(
-            f"zero-page merge, {name}: closed form",
-            "ms",
-            cost.zero_merge_ns / 1e6,
-            ours.zero_ns / 1e6,
-        ),
-        equation(
-            f"full merge, {name}: closed form", "ms", cost.full_merge_ns / 1e6, ours.full_ns / 1e6
-        ),
-        equation(
-            f"mean write, {name}: closed form", "ms", cost.mean_write_ns / 1e6, ours.mean_ns / 1e6
-        ),
-        equation(
-            f"write amplification, {name}: closed form",
-            "",
-            cost.write_amplification,
-            ours.write_amplification,
-        ),
+        equation(f"{what}, {name}: closed form", unit, calculated, simulated)
+        for what, unit, calculated, simulated in (
+            ("zero-page merge", "ms", cost.zero_merge_ns / 1e6, ours.zero_ns / 1e6),
+            ("full merge", "ms", cost.full_merge_ns / 1e6, ours.full_ns / 1e6),
+            ("mean write", "ms", cost.mean_write_ns / 1e6, ours.mean_ns / 1e6),
+            ("write amplification", "", cost.write_amplification, ours.write_amplification),
+        )
     ]
 
 

@@ -205,8 +205,8 @@ def rows_figure_2(data: SingleLunMixes) -> list[ReproductionRow]:
     ]  # fmt: skip
 
 
-def draw_figure_2(data: SingleLunMixes) -> Figure:
-    """Draw a panel a mix."""
+def draw_mixes(data: SingleLunMixes | SeparateLunMixes) -> Figure:
+    """Draw a panel for each mix."""
     mixes = {mix: bands.series() for mix, bands in data.mixes.items()}
     return figure_of(figures.bands(mixes, {mix: mix for mix in mixes}, simulated=True))
 
@@ -218,7 +218,7 @@ OC_FIGURE_2 = Reproduction(
     steps=5,
     measure=measure_figure_2,
     rows=rows_figure_2,
-    draw=draw_figure_2,
+    draw=draw_mixes,
 )
 
 
@@ -466,12 +466,6 @@ def rows_figure_5(data: SeparateLunMixes) -> list[ReproductionRow]:
     ]  # fmt: skip
 
 
-def draw_figure_5(data: SeparateLunMixes) -> Figure:
-    """Draw a panel for each share."""
-    mixes = {share: bands.series() for share, bands in data.mixes.items()}
-    return figure_of(figures.bands(mixes, {share: share for share in mixes}, simulated=True))
-
-
 OC_FIGURE_5 = Reproduction(
     id="oc-fig5",
     title="reads beside writes of other threads on separate LUNs",
@@ -479,7 +473,7 @@ OC_FIGURE_5 = Reproduction(
     steps=len(oc3.READERS),
     measure=measure_figure_5,
     rows=rows_figure_5,
-    draw=draw_figure_5,
+    draw=draw_mixes,
 )
 
 
