@@ -66,12 +66,6 @@ def test_deallocated_space_is_spare(percent: int) -> None:
     assert simulated == pytest.approx(expected, rel=0.015)
 
 
-@pytest.fixture
-def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def test_trim_punches_a_hole_in_a_file(workdir: Path) -> None:
     with open_device("file:f", size=8 * MIB, buffered=True) as device:
         before = Path("f").read_bytes()
