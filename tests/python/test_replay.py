@@ -6,6 +6,7 @@ writes another one.
 
 import csv
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -168,6 +169,9 @@ def test_every_verb_opens_the_result(tmp_path: Path) -> None:
         outcome = uflip(*verb)
         assert outcome.code == 0, (verb[0], outcome.err)
     assert "trace_moved" in (tmp_path / "page.html").read_text()
+    shown = uflip("show", out).out
+    assert re.search(r"^Replay +queue_depth 1024$", shown, re.M), shown
+    assert "highest / lowest" not in shown, "there is one value"
     refused = uflip("run", "--resume", out)
     assert refused.code == 5
     assert "Traceback" not in refused.err

@@ -175,6 +175,10 @@ def test_key_figures_match_summary(page: Page, document: dict[str, Any]) -> None
         mean, median = run["statistics"]["mean_ns"], run["statistics"]["p50_ns"]
         assert f"{format_ms(mean)} ms mean" in page.text
         assert f"p50 {format_ms(median)} ms" in page.text
+        counted = run["counters"]
+        if counted["host_pages_written"]:
+            programmed = counted["pages_programmed"] / counted["host_pages_written"]
+            assert f"write amplification {programmed:.4g}" in page.text
     assert headline(document) in page.text
 
 

@@ -342,7 +342,7 @@ class Tile:
     mean: str = ""  #: Response time [ms].
     #: (name, response time [ms]) of the median and of a percentile in the tail.
     times: Sequence[tuple[str, str]] = ()
-    ios: str = ""  #: Number and size of the I/Os.
+    ios: str = ""  #: Number and size of the I/Os, and the write amplification of writes.
     bars: Sequence[Bar] = ()  #: Histogram of the response times, in a strip of `width` by `height`.
     width: int = BINS * BAR_WIDTH
     height: int = HEIGHT
@@ -372,13 +372,15 @@ def _tile(document: Document, pattern: str, bars: Sequence[Bar]) -> Tile:
     statistics = run["statistics"]
     tail, tail_ns = tail_percentile(statistics)
     size = format_value(run["spec"].get("io_size"), "bytes")
+    amplified = run.get("write_amplification")
+    amplification = f", write amplification {_plain(amplified)}" if amplified else ""
     return Tile(
         pattern,
         name,
         hue,
         mean=format_ms(statistics["mean_ns"]),
         times=[("p50", format_ms(statistics["p50_ns"])), (tail, format_ms(tail_ns))],
-        ios=f"{statistics['count']:,} I/Os of {size}",
+        ios=f"{statistics['count']:,} I/Os of {size}{amplification}",
         bars=bars,
     )
 

@@ -164,7 +164,8 @@ def _compact(document: Summary) -> str:
 
 def _benchmark_line(name: str, experiments: Mapping[str, Sequence[MeasuredExperiment]]) -> str:
     low, high = _ends(experiments)
-    return f"{title(name)}   {parameter_name(low['parameter'])} {_value(low)} … {_value(high)}"
+    values = dict.fromkeys((_value(low), _value(high)))
+    return f"{title(name)}   {parameter_name(low['parameter'])} {' … '.join(values)}"
 
 
 def _ends(
@@ -191,6 +192,9 @@ def _experiment_lines(experiments: Mapping[str, Sequence[MeasuredExperiment]]) -
     _, last = _ends(experiments)
     lines = []
     for pattern, values in means.items():
+        if width == 1:
+            lines.append(f"  {pattern:<6}{format_ms(values[0]):>8}")
+            continue
         bars = sparkline(values, low, high).ljust(width)
         line = f"  {pattern:<6}{format_ms(values[0]):>8}  {bars}  {format_ms(values[-1]):<8}"
         span = max(values) / min(values) if min(values) > 0 else 1.0

@@ -324,7 +324,7 @@ CHECKS: tuple[RunCheck, ...] = (
         "few_ios",
         f"fewer than {FEW_IOS} I/Os are left after the start-up",
         "{count} I/Os",
-        "raise io_count, or lower io_ignore; do not quote these numbers",
+        "raise io_count, lower io_ignore, or replay a longer trace; do not quote these numbers",
         few_ios,
     ),
     RunCheck(

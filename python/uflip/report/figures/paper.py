@@ -160,6 +160,8 @@ LEGEND_COLUMNS = 2
 DASHES: Mapping[str, Dashes] = {"SR": "-", "RR": (0, (5, 1.5)), "SW": (0, (5, 1, 1, 1)), "RW": ":"}
 SMALL = 7.0
 """Size of the text [points]: what is left of 8.5 where the report is printed as wide as a page."""
+# Labels of more characters are slanted.
+LEVEL_LABEL = 4
 RELATIVE, TRACES, PHASES = "locality-relative", "traces", "phases"
 PAUSE = "pause-determination"
 """Not named after the micro-benchmark Pause, which is one of the paper's nine."""
@@ -313,7 +315,8 @@ def _small(figure: Figure, axis: Axes, simulated: bool) -> Figure:
     legends = [*figure.legends, *filter(None, [axis.get_legend()])]
     for text in [*texts, *(text for legend in legends for text in legend.get_texts())]:
         text.set_fontsize(SMALL)
-    for label in axis.get_xticklabels():
+    labels = axis.get_xticklabels()
+    for label in labels if any(len(each.get_text()) > LEVEL_LABEL for each in labels) else []:
         label.set_rotation(45)
         label.set_horizontalalignment("right")
         label.set_rotation_mode("anchor")
