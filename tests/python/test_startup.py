@@ -1,5 +1,6 @@
 """Does every run pass the start-up that a baseline shows, or report that it does not?"""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -460,6 +461,28 @@ def test_scan_of_addresses_just_read_is_marked() -> None:
     capacity = device.info.capacity_bytes
     assert finds_other_map(again, 0.0, capacity, first) is not None
     assert finds_other_map(first, 0.0, capacity, first) is None
+
+
+def test_reads_that_evict_changed_map_entries_are_marked() -> None:
+    """Random writes leave changed entries in memory; reads evict all of them, and change none.
+
+    A run of 100,000 reads is long enough for the others to decide its mean.
+    """
+    keys = "blocks_per_die=256&spare_factor=0.15&mapping_cache_bytes=100000"
+    device = open_device(f"sim:dramless-nvme?{keys}", writable=True)
+    capacity = device.info.capacity_bytes
+    shape = {"io_size": 4 * KIB, "io_ignore": 0, "target_offset": 0, "target_size": capacity}
+    device.run(baseline("RW", **shape, io_count=20_000))
+    means, marks = [], []
+    for seed, count in ((1, 500), (2, 100_000), (3, 500)):
+        spec = baseline("RR", **shape, io_count=count, seed=seed)
+        trace = device.run(spec)
+        means.append(np.mean(trace.column("response_time_ns")))
+        waits = map_waits_of(trace, json.loads(trace.counters_json())["mapping_pages_programmed"])
+        run = StartupInput("run", spec, has_stop_rule=False, map_waits=waits)
+        marks.append(finds_other_map(run, 0.0, capacity) is not None)
+    assert means[0] > 2 * means[2]
+    assert marks == [True, False, False]
 
 
 # Extended baselines

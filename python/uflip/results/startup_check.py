@@ -45,7 +45,10 @@ run it waits for the map 1 / (1 − h) times as long. Random reads of a part of 
 find more and more of their entries: h × capacity / part in the long run. (`cold_reads` judges those
 without writes.) Such a run is marked if that changes its mean by more than `AGREEMENT`. A scan of
 addresses that another run has just used finds all of their entries: its share of waits is less than
-half of that of the baseline SR. Only the causes of a simulated device show these waits.
+half of that of the baseline SR. Only the causes of a simulated device show these waits. (8) Map
+entries that earlier writes changed. The device programs them when it evicts them, also for a read.
+Reads change none, so reads without writes wait for such programs only until all are evicted: such a
+run is marked if the waits are more than `AGREEMENT` of its time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -101,11 +104,12 @@ PARTS = 16
 
 @dataclass(frozen=True)
 class MapWaits:
-    """Waits of the measured I/Os for the map of the device: number of I/Os, share of the time."""
+    """Waits of the measured I/Os for the map of the device."""
 
     ios: int
-    waiting: int
+    waiting: int  #: Number of I/Os that wait for it.
     share_of_time: float
+    programs_share: float = 0.0  #: Share of the time that programs of the map may take.
 
 
 @dataclass(frozen=True)
@@ -353,15 +357,23 @@ def inside_startup(run: StartupInput, startup: Startup) -> StartupMark | None:
     return mark if share * effect > AGREEMENT and not _is_level(run, share) else None
 
 
-def map_waits_of(trace: Trace) -> MapWaits | None:
-    """Return the waits for the map in a run; None if no measured I/O waits, or if it is unknown."""
+def map_waits_of(trace: Trace, programs: int = 0) -> MapWaits | None:
+    """Return the waits for the map in a run; None if no measured I/O waits, or if it is unknown.
+
+    `programs`: pages of the map that the device programmed; they take the longest waits.
+    """
     if "mapping_ns" not in trace.causes:
         return None
-    times, count, waits_ns = measured_column(trace), 0, 0
+    times, count, waits_ns, longest = measured_column(trace), 0, 0, np.empty(0, np.uint64)
     for part in split(measured_column(trace, "mapping_ns")):
         waits = part[part >= FLASH_READ_NS]
         count, waits_ns = count + len(waits), waits_ns + int(waits.sum(dtype=np.uint64))
-    return MapWaits(len(times), count, waits_ns / int(times.sum())) if count else None
+        if programs:
+            longest = np.sort(np.concatenate([longest, waits]))[-programs:]
+    total_ns = int(times.sum())
+    return MapWaits(
+        len(times), count, waits_ns / total_ns, int(longest.sum(dtype=np.uint64)) / total_ns
+    ) if count else None  # fmt: skip
 
 
 def warm_share(runs: Iterable[StartupInput], capacity: int) -> float:
@@ -392,12 +404,15 @@ def finds_other_map(
 ) -> StartupMark | None:
     """Return the mark of a run that would wait for the map more often, or less, if it were longer.
 
-    `run`: the run; judged are scans, and mixes with random reads of a part of the device. `warm`:
+    `run`: the run; judged are reads that evict what writes changed, scans, and mixes with random
+    reads of a part of the device. `warm`:
     the share of all addresses with their map entries in memory. `capacity`: size of the device
     [bytes]. `baseline`: a scan; one of the same I/O size that waits for less than half of its share
     is marked.
     """
     spec, waits = run.spec, run.map_waits
+    if waits is not None and not spec.writes and waits.programs_share > AGREEMENT:
+        return StartupMark(run.run_id, waits.programs_share, 0, spec.ios, spec.ignored_ios)
     later = warm
     if _is_scan(spec):
         later = 0.0

@@ -97,9 +97,11 @@ class Examiner:
         metadata of a fresh run; a loaded one contains it.
         """
         run_id, spec = entry.id, read_spec(trace.spec_json)
+        counters = json.loads(trace.counters_json() or "{}")
         if about is None:
             stored = metadata_of(Path(run_id), trace.metadata_json)
             about = {"disturbed": stored.disturbed or {}}
+            counters = stored.counters or {}
             if stored.drive is not None:
                 about["drive"] = stored.drive
             if stored.host is not None:
@@ -115,7 +117,7 @@ class Examiner:
             response_time_ns=as_array(trace, "response_time_ns"),
             measured_ns=measured_column(trace),
             stop=None if trace.ended_json is None else json.loads(trace.ended_json),
-            counters=json.loads(trace.counters_json() or "{}"),
+            counters=counters,
             disturbed=about.get("disturbed", {}),
             counter_marks=() if drive is None else drive.marks,
             host_gap_ns=as_array(trace, HOST_GAP) if self._has_gaps(trace) else NOTHING,
@@ -133,7 +135,7 @@ class Examiner:
                 () if self.device.null or self.device.zoned else writes_of(trace, spec),
                 run.response_time_ns if is_long else NOTHING,
                 part_means(run.measured_ns),
-                map_waits_of(trace),
+                map_waits_of(trace, counters.get("mapping_pages_programmed", 0)),
             )
         )
         if len(run.measured_ns):
