@@ -10,7 +10,7 @@
 
 use uflip_core::Mode;
 
-use crate::fields::{Separator, scaled, split, unit_name, unit_ns};
+use crate::fields::{DigitGroups, Separator, scaled, split, unit_name, unit_ns};
 use crate::lines::{LineError, LineReader};
 use crate::recorded::{FoundIo, RecordedTrace};
 
@@ -209,12 +209,13 @@ impl ColumnReader {
             }
             None => Some(None),
         };
-        let has_fraction = |column: Option<(usize, u64)>| {
-            column.is_some_and(|(index, unit)| {
-                unit == 1 && field(index).is_some_and(|text| text.contains(['.', ',']))
-            })
+        // There are no parts of bytes, sectors or nanoseconds: such a column has another unit.
+        let has_part = |column: Option<(usize, u64)>, largest: u64| {
+            let text = column.filter(|(_, unit)| *unit <= largest).and_then(|(at, _)| field(at));
+            let part = text.and_then(|text| text.split_once(['.', ',']));
+            part.is_some_and(|(_, digits)| digits.bytes().any(|digit| digit != b'0'))
         };
-        if has_fraction(self.offset) || has_fraction(self.size) {
+        if has_part(self.offset, SECTOR) || has_part(self.size, SECTOR) || has_part(self.time, 1) {
             return None;
         }
         let mode = match self.op {
@@ -268,7 +269,7 @@ impl ColumnReader {
         }
         recorded.assumptions.columns = self.describe();
         let (mut disk, mut source) = (String::new(), None);
-        let mut constant: Option<String> = None;
+        let (mut constant, mut groups) = (None::<String>, DigitGroups::default());
         while let Some(line) = lines.next()? {
             let line = line.to_owned();
             let mut fields = Vec::with_capacity(self.head.len());
@@ -278,6 +279,9 @@ impl ColumnReader {
                 if first != value {
                     return Err(lines.error(&format!("{first} and {value}"), "one run"));
                 }
+            }
+            if let Some(text) = self.response.and_then(|(index, _)| self.field(&fields, index)) {
+                groups.add(text);
             }
             match self.row(&fields) {
                 None => lines.skip_odd_line(),
@@ -299,6 +303,7 @@ impl ColumnReader {
                 }
             }
         }
+        groups.check(self.separator)?;
         recorded.odd = lines.odd_lines(recorded.ios.len(), allowed)?;
         Ok(recorded)
     }
@@ -349,7 +354,7 @@ impl RecordedTrace {
 
 /// Return the operation of blktrace's letters, such as "WS" or "FWFS": R, W or D after F, and flags.
 fn operation_of_rwbs(letters: &str) -> Option<Operation> {
-    if letters.is_empty() || !letters.bytes().all(|letter| b"RWDNFSAMBE".contains(&letter)) {
+    if letters.is_empty() || !letters.bytes().all(|letter| b"RWDNFSAMBEU".contains(&letter)) {
         return None;
     }
     match letters.trim_start_matches('F').chars().next() {

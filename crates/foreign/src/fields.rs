@@ -1,5 +1,7 @@
 //! The fields of a line, and the numbers, units and words in them.
 
+use crate::lines::LineError;
+
 /// The character between two fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Separator {
@@ -81,6 +83,63 @@ pub(crate) fn scaled(text: &str, unit: u64) -> Option<u64> {
         (digits * u128::from(unit) / 10u128.pow(fraction.len() as u32)) as u64
     };
     whole.checked_mul(unit)?.checked_add(part)
+}
+
+/// The separators in the numbers of a column: those of thousands are refused, because each reading
+/// but one is wrong, and leaving out such numbers loses the largest.
+#[derive(Default)]
+pub(crate) struct DigitGroups {
+    /// A number whose separators can only be those of thousands.
+    certain: Option<String>,
+    /// A number such as 1.234, and whether all numbers with a separator are such.
+    possible: Option<String>,
+    has_decimals: bool,
+    /// Whether a number has no separator, and whether such a number has four digits or more.
+    has_plain: bool,
+    has_long: bool,
+}
+
+impl DigitGroups {
+    pub(crate) fn add(&mut self, text: &str) {
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        let is_separator = |letter: char| ".,'’ \u{a0}\u{202f}".contains(letter);
+        let mut parts = text.split(is_separator);
+        let first = parts.next().unwrap_or("");
+        let groups: Vec<&str> = parts.collect();
+        if !is_number(first) || !groups.iter().all(|group| is_number(group)) {
+            return;
+        }
+        let is_grouped = first.len() <= 3 && !first.starts_with('0');
+        let is_grouped = is_grouped && groups.iter().all(|group| group.len() == 3);
+        let mark = text.chars().find(|letter| is_separator(*letter));
+        match mark {
+            None => {
+                self.has_plain = true;
+                self.has_long |= first.len() > 3;
+            }
+            Some('.' | ',') if groups.len() == 1 && is_grouped => {
+                self.possible.get_or_insert_with(|| text.to_owned());
+            }
+            Some('.' | ',') if groups.len() == 1 => self.has_decimals = true,
+            Some(_) => {
+                self.certain.get_or_insert_with(|| text.to_owned());
+            }
+        }
+    }
+
+    /// Refuse separators of thousands. Without a decimal of another length, 1,234 is one where the
+    /// comma is no usual decimal sign of the table, or where numbers below 1000 have no separator.
+    pub(crate) fn check(&self, separator: Separator) -> Result<(), LineError> {
+        let is_usual = |text: &str| text.contains('.') || matches!(separator, Separator::Semicolon);
+        let possible = self.possible.as_deref().filter(|text| {
+            let is_mixed = self.has_plain && !self.has_long;
+            !self.has_decimals && (is_mixed || !is_usual(text))
+        });
+        let Some(text) = self.certain.as_deref().or(possible) else { return Ok(()) };
+        let allowed = "numbers without separators of thousands";
+        Err(LineError::of_file(format!("numbers such as {text}"), allowed)
+            .action("write the numbers without separators of thousands, and with a decimal point"))
+    }
 }
 
 /// Return the nanoseconds of a unit of time by any of its usual names.

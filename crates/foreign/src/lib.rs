@@ -23,6 +23,7 @@ mod fio;
 mod fio_log;
 mod fio_rates;
 mod fit;
+mod known_outputs;
 mod lines;
 mod measured;
 mod recorded;
@@ -47,6 +48,7 @@ use uflip_core::{Error, ErrorKind, Result, SpooledVec};
 use crate::block_events::Begin;
 use crate::columns::ColumnMap;
 use crate::fields::{Separator, split};
+use crate::known_outputs::{describe_binary, known_output};
 use crate::lines::{LineError, LineReader};
 use crate::sample::{Sample, open};
 
@@ -174,9 +176,7 @@ fn sample_of<'a>(
     input: &'a mut dyn BufRead,
     location: &str,
 ) -> Result<(Sample, impl BufRead + 'a)> {
-    Sample::read(input, location).map_err(|error| {
-        format_error(location, LineError::of_file(error.to_string(), "a file that can be read"))
-    })
+    Sample::read(input, location).map_err(|error| format_error(location, lines::unreadable(&error)))
 }
 
 /// Read a trace or log.
@@ -256,7 +256,7 @@ pub fn read_series_from(
 ) -> Result<Series> {
     let unit = unit_named(unit)?;
     let (sample, mut again) = sample_of(input, location)?;
-    check_text(&sample, location)?;
+    check_content(&sample, location)?;
     let mut lines = LineReader::new(&mut again);
     series::read(&sample, &mut lines, column, unit).map_err(|error| format_error(location, error))
 }
@@ -299,12 +299,17 @@ fn unit_named(unit: Option<&str>) -> Result<Option<u64>> {
     Ok(Some(known))
 }
 
-fn check_text(sample: &Sample, location: &str) -> Result<()> {
-    if !sample.lines.is_empty() || sample.bytes.is_empty() {
+/// Refuse a file without text, and outputs of other programs that contain no I/Os.
+fn check_content(sample: &Sample, location: &str) -> Result<()> {
+    let (got, action) = if sample.lines.is_empty() {
+        describe_binary(&sample.bytes)
+    } else if let Some((got, action)) = known_output(sample) {
+        (got, action.to_owned())
+    } else {
         return Ok(());
-    }
-    let error = LineError::of_file("bytes that are not text", "text in UTF-8, .gz or .zst");
-    Err(format_error(location, error))
+    };
+    let allowed = "single I/Os, as text in UTF-8 or UTF-16, .gz or .zst, or in a binary format";
+    Err(format_error(location, LineError::of_file(got, allowed).action(&action)))
 }
 
 fn format_error(location: &str, error: LineError) -> Error {
@@ -366,9 +371,9 @@ fn read_unfinished(
         None => recognise(&sample).map_err(line_error)?,
     };
     let Some((name, format)) = found else {
-        check_text(&sample, location)?;
-        let got = sample.lines.first().map_or("nothing", String::as_str);
-        let error = LineError { line: 1, ..LineError::of_file(lines::shortened(got), &examples()) };
+        check_content(&sample, location)?;
+        let got = lines::shortened(&sample.lines[0]);
+        let error = LineError { line: 1, ..LineError::of_file(got, &examples()) };
         return Err(line_error(error));
     };
     let mut recorded = format.read(&sample, &mut again, unit, options.limit).map_err(line_error)?;

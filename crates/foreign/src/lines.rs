@@ -46,12 +46,15 @@ pub(crate) struct LineReader<'a> {
     /// The number of I/Os after which the text ends.
     limit: usize,
     is_over: bool,
+    /// Whether a line other than a preamble was read.
+    has_begun: bool,
 }
 
 impl<'a> LineReader<'a> {
     pub(crate) fn new(input: &'a mut dyn BufRead) -> LineReader<'a> {
         let (odd, limit) = (OddLines::default(), usize::MAX);
-        LineReader { input, number: 0, bytes: Vec::new(), odd, limit, is_over: false }
+        let (is_over, has_begun) = (false, false);
+        LineReader { input, number: 0, bytes: Vec::new(), odd, limit, is_over, has_begun }
     }
 
     /// Read no line after this number of I/Os.
@@ -73,7 +76,9 @@ impl<'a> LineReader<'a> {
             self.number += 1;
             let mut limited = self.input.take(MAX_LINE_BYTES + 1);
             match limited.read_until(b'\n', &mut self.bytes) {
-                Err(error) => return Err(self.error(&error.to_string(), "a file that can be read")),
+                Err(error) => {
+                    return Err(LineError { line: self.number, ..unreadable(&error) });
+                }
                 Ok(0) => {
                     self.number -= 1;
                     return Ok(None);
@@ -97,7 +102,8 @@ impl<'a> LineReader<'a> {
                 // Such as the name of a process.
                 self.bytes = String::from_utf8_lossy(&self.bytes).into_owned().into_bytes();
             }
-            if !text(&self.bytes).is_empty() {
+            self.has_begun |= !text(&self.bytes).is_empty() && !is_preamble(text(&self.bytes));
+            if self.has_begun && !text(&self.bytes).is_empty() {
                 // Computed again, because a line returned in a loop is borrowed for all of it.
                 return Ok(Some(text(&self.bytes)));
             }
@@ -130,6 +136,24 @@ impl<'a> LineReader<'a> {
     pub(crate) fn error(&self, got: &str, allowed: &str) -> LineError {
         LineError { line: self.number, ..LineError::of_file(shortened(got), allowed) }
     }
+}
+
+/// The advice for a file that ends early.
+pub(crate) const CUT_FILE: &str =
+    "copy the file again; or unpack its readable part (gzip -dc, zstd -dc) and name that";
+
+/// Create the error of a file that cannot be read to its end, such as a cut .gz.
+pub(crate) fn unreadable(error: &std::io::Error) -> LineError {
+    LineError::of_file(error.to_string(), "a file that can be read to its end").action(CUT_FILE)
+}
+
+/// Return whether a line before the first of a table is a comment, the separator for Excel, or a
+/// message of bcc or bpftrace.
+pub(crate) fn is_preamble(line: &str) -> bool {
+    line.starts_with('#')
+        || line.starts_with("sep=")
+        || (line.starts_with("Attaching ") && line.ends_with("..."))
+        || (line.starts_with("Tracing ") && line.contains("Ctrl-C"))
 }
 
 fn text(bytes: &[u8]) -> &str {

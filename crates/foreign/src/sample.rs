@@ -9,6 +9,8 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use uflip_core::{Error, ErrorKind, Result};
 
+use crate::lines::{CUT_FILE, is_preamble};
+
 /// The part of a file by which its format is recognised.
 const SAMPLE_BYTES: u64 = 1 << 17;
 /// A file with a NUL in its first bytes is binary; further on it is an odd line.
@@ -16,6 +18,9 @@ const BINARY_BYTES: usize = 512;
 const BUFFER_BYTES: usize = 1 << 16;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// The byte order marks of UTF-16.
+const UTF16_LITTLE: &[u8] = &[0xff, 0xfe];
+const UTF16_BIG: &[u8] = &[0xfe, 0xff];
 
 /// The beginning of a file.
 pub(crate) struct Sample {
@@ -44,23 +49,58 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
             .at(&location)
             .action("write it to a file first"));
     }
-    decompressed(BufReader::with_capacity(BUFFER_BYTES, file)).map_err(|error| failed(&error))
+    decompressed(BufReader::with_capacity(BUFFER_BYTES, file))
+        .map_err(|error| failed(&error).action(CUT_FILE))
 }
 
-/// Return the content of a file, decompressed if it is one of gzip or zstd.
+/// Return the content of a file, decompressed if it is one of gzip or zstd, and in UTF-8 if it is
+/// one of UTF-16.
 pub(crate) fn decompressed(
     mut input: impl BufRead + Send + 'static,
 ) -> std::io::Result<Box<dyn BufRead + Send>> {
     let begin = input.fill_buf()?;
-    if begin.starts_with(GZIP) {
-        let reader = MultiGzDecoder::new(input);
-        return Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, reader)));
-    }
-    if begin.starts_with(ZSTD) {
+    let mut unpacked: Box<dyn BufRead + Send> = if begin.starts_with(GZIP) {
+        Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(input)))
+    } else if begin.starts_with(ZSTD) {
         let reader = zstd::stream::read::Decoder::with_buffer(input)?;
-        return Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, reader)));
+        Box::new(BufReader::with_capacity(BUFFER_BYTES, reader))
+    } else {
+        Box::new(input)
+    };
+    let begin = unpacked.fill_buf()?;
+    let is_big = begin.starts_with(UTF16_BIG);
+    if !is_big && !begin.starts_with(UTF16_LITTLE) {
+        return Ok(unpacked);
     }
-    Ok(Box::new(input))
+    let reader = Utf16Reader { input: unpacked, is_big, text: Cursor::default() };
+    Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, reader)))
+}
+
+/// Reads UTF-16, as PowerShell writes it, as UTF-8.
+struct Utf16Reader {
+    input: Box<dyn BufRead + Send>,
+    is_big: bool,
+    /// Converted text that was not read yet.
+    text: Cursor<Vec<u8>>,
+}
+
+impl Read for Utf16Reader {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.text.fill_buf()?.is_empty() {
+            let mut units = Vec::new();
+            // A surrogate is followed by its second half.
+            while units.len() < BUFFER_BYTES || (0xd800..0xdc00).contains(&units[units.len() - 1]) {
+                if self.input.fill_buf()?.is_empty() {
+                    break;
+                }
+                let mut unit = [0; 2];
+                self.input.read_exact(&mut unit)?;
+                units.push(if self.is_big { u16::from_be_bytes } else { u16::from_le_bytes }(unit));
+            }
+            self.text = Cursor::new(String::from_utf16_lossy(&units).into_bytes());
+        }
+        self.text.read(buffer)
+    }
 }
 
 impl Sample {
@@ -93,6 +133,6 @@ fn lines(bytes: &[u8], is_cut: bool) -> Vec<String> {
     let text = text.trim_start_matches('\u{feff}');
     let whole = if is_cut { text.rsplit_once('\n').map_or("", |(whole, _)| whole) } else { text };
     let is_text = |line: &&str| !line.is_empty() && !line.contains('\0');
-    let lines = whole.lines().map(str::trim).filter(is_text);
+    let lines = whole.lines().map(str::trim).filter(is_text).skip_while(|line| is_preamble(line));
     lines.map(str::to_owned).collect()
 }

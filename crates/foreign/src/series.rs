@@ -5,7 +5,7 @@
 
 use uflip_core::SpooledVec;
 
-use crate::fields::{Separator, scaled, split, unit_name, unit_ns, unit_of_name};
+use crate::fields::{DigitGroups, Separator, scaled, split, unit_name, unit_ns, unit_of_name};
 use crate::lines::{LineError, LineReader, OddLines};
 use crate::sample::Sample;
 
@@ -116,9 +116,6 @@ pub(crate) fn read(
     column: Option<&str>,
     unit: Option<u64>,
 ) -> Result<Series, LineError> {
-    if sample.lines.is_empty() {
-        return Err(LineError::of_file("no columns", "a table").action("name another file"));
-    }
     let table = table(sample);
     let names = column_names(&table, sample);
     let index = choose(&names, column, !table.head.is_empty())?;
@@ -165,6 +162,7 @@ fn read_values(
     series: &mut Series,
 ) -> Result<(), LineError> {
     let (mut commas, mut points) = (0u64, 0u64);
+    let mut groups = DigitGroups::default();
     while let Some(line) = lines.next()? {
         let line = line.to_owned();
         let mut fields = Vec::with_capacity(table.head.len());
@@ -175,6 +173,7 @@ fn read_values(
             series.empty += 1;
             continue;
         }
+        groups.add(field);
         let is_whole_row = table.head.is_empty() || fields.len() == table.head.len();
         // A comma between commas separates thousands or decimals.
         let is_ambiguous = table.separator == Separator::Comma && field.contains(',');
@@ -191,6 +190,7 @@ fn read_values(
         series.zero_times += u64::from(value == 0.0);
         series.values.push(ns);
     }
+    groups.check(table.separator)?;
     if commas > 0 && points > 0 {
         let got = format!("{commas} numbers with a comma and {points} with a point");
         return Err(LineError::of_file(got, "one sign of decimals in a column"));

@@ -6,8 +6,8 @@
 //! bcc and of libbpf-tools.
 //! **Faithful**: offsets, sizes, modes, times, disks, and response times where they are recorded.
 //! **Simplified**: disks are placed side by side. Process names and sums of contents are ignored.
-//! **Ambiguous**: the ASCII traces of MQSim and DiskSim have the same columns, in ns and in ms: whole
-//! numbers are MQSim's. SPC counts an LBA in blocks of the unit, which are 512 bytes in the traces of
+//! **Ambiguous**: the ASCII traces of MQSim and DiskSim have the same columns, in ns and in ms: if no
+//! time of the beginning has decimals, they are MQSim's. SPC counts an LBA in blocks of the unit, which are 512 bytes in the traces of
 //! UMass.
 
 use crate::columns::{ColumnMap, ColumnReader, Row};
@@ -28,6 +28,8 @@ pub(crate) struct TableFormat {
     /// The column that may contain blanks.
     blank_column: Option<usize>,
     columns: &'static str,
+    /// Whether some time must have decimals, or none may.
+    decimal_times: Option<bool>,
     /// A further property of the fields of a line.
     check: fn(&[&str]) -> bool,
     pub(crate) example: &'static str,
@@ -41,6 +43,7 @@ const PLAIN: TableFormat = TableFormat {
     fields: (0, usize::MAX),
     blank_column: None,
     columns: "",
+    decimal_times: None,
     check: |_| true,
     example: "",
 };
@@ -103,6 +106,7 @@ pub(crate) const TABLES: &[TableFormat] = &[
         separator: Separator::Blanks,
         fields: (5, 5),
         columns: "time_ns=1,source=2,offset_sectors=3,size_sectors=4,op=5,read=1,write=0",
+        decimal_times: Some(false),
         check: |fields| is_whole(fields[0]),
         example: "4851300 1 524288 16 0",
         ..PLAIN
@@ -114,7 +118,7 @@ pub(crate) const TABLES: &[TableFormat] = &[
         // The flags are hexadecimal; bit 0 means a read.
         columns: "time_ms=1,source=2,offset_sectors=3,size_sectors=4,op=5,\
                   read=1|3|5|7|9|b|d|f,write=0|2|4|6|8|a|c|e",
-        check: |fields| fields[0].contains('.'),
+        decimal_times: Some(true),
         example: "4851.300000 1 524288 16 0",
         ..PLAIN
     },
@@ -177,6 +181,12 @@ impl TableFormat {
     pub(crate) fn matches(&self, sample: &Sample) -> usize {
         let Some(first) = sample.lines.first() else { return 0 };
         let Some(reader) = self.reader(first) else { return 0 };
+        let has_decimals = |line: &String| {
+            line.split_ascii_whitespace().next().is_some_and(|time| time.contains('.'))
+        };
+        if self.decimal_times.is_some_and(|is| is != sample.lines.iter().any(has_decimals)) {
+            return 0;
+        }
         let from = usize::from(self.has_head(first));
         let mut fields = Vec::new();
         let mut fits = from;

@@ -159,7 +159,7 @@ fn disks_of_a_trace_are_placed_side_by_side() {
 #[test]
 fn unreadable_files_are_named_with_their_fault() {
     for (text, location, got) in [
-        ("", "trace:1", "nothing"),
+        ("", "trace", "no data"),
         ("hello\n", "trace:1", "hello"),
         ("fio version 4 iolog\na read 0 1\n", "trace:1", "version 4"),
         ("fio version 2 iolog\na read 0\n", "trace:2", "a read 0"),
@@ -570,6 +570,14 @@ fn series_have_the_unit_of_their_name() {
     let clock: String = (0..40).map(|number| format!("{}\n", 1000 + number * 7)).collect();
     let message = series(&format!("submit_ns\n{clock}"), None, None).unwrap_err();
     assert!(message.contains("only grow"), "{message}");
+}
+
+#[test]
+fn one_decimal_time_tells_disksim_from_mqsim() {
+    let recorded = parse("0 0 8 8 1\n1 0 8 8 1\n2.5 0 16 8 0\n").unwrap();
+    assert_eq!((recorded.format, recorded.ios[2].at), ("disksim", 2_500_000));
+    let message = parse_as("0.5 0 8 8 1\n", "t", &in_format("mqsim")).map(|read| read.ios[0].at);
+    assert!(message.is_err(), "half a nanosecond: {message:?}");
 }
 
 /// blkparse prints this file as data/blkparse-of-binary.txt.
