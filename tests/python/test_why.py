@@ -12,6 +12,7 @@ from command_line import uflip
 from scipy import stats
 
 from uflip.analysis.files import ReadOptions, SeriesSource
+from uflip.explain import slow_ios
 from uflip.explain.cliff import best_split
 from uflip.explain.explanation import explain
 from uflip.explain.finding import ABSENT, FOUND, TOPICS, UNDECIDED, Finding
@@ -136,6 +137,24 @@ def test_slow_reads_are_near_writes() -> None:
         if each.topic == "slow I/Os" and each.subject == "reads"
     ]
     assert any("of a write" in str(each) for each in reads[0].numbers.values())
+
+
+def test_a_long_series_is_cut_to_a_fast_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(3)
+    n = 10007  # a prime
+    slow, has = random.random(n) < 0.02, random.random(n) < 0.3
+    whole = compare_with_shifts("p", has, slow)
+    monkeypatch.setattr(slow_ios, "LONG_SERIES", 1000)
+    cut = compare_with_shifts("p", has, slow)
+    # 10000 = 2^4 5^4; all shifts of the first 10,000 I/Os, counted one by one.
+    first = slow[:10000]
+    counts = [int((np.roll(first, -shift) & has[:10000]).sum()) for shift in range(200, 9800)]
+    counts_at_0 = int((first & has[:10000]).sum())
+    expected = (1 + sum(count >= counts_at_0 for count in counts)) / (1 + 9600)
+    assert whole is not None
+    assert cut is not None
+    assert (cut.share, cut.slow_share, cut.ratio) == (whole.share, whole.slow_share, whole.ratio)
+    assert cut.p_value == pytest.approx(expected)
 
 
 def test_shifts_agree_with_the_hypergeometric_distribution() -> None:
