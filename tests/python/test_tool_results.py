@@ -60,6 +60,72 @@ def test_iostat_leaves_out_the_report_since_boot(tmp_path: Path) -> None:
     assert "mean of 2 reports" in uflip("show", path).out
 
 
+def test_sysstat_11_has_another_name_of_the_queue(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text(IOSTAT.replace("aqu-sz", "avgqu-sz"))
+    assert read_tool_result(path).rows[0].in_flight == pytest.approx(0.4)
+
+
+def test_a_mix_of_elbencho_has_reads_and_writes(tmp_path: Path) -> None:
+    """As `Statistics.cpp` writes it: the reads of a mix have columns of their own."""
+    head, write, _ = ELBENCHO.split("\n", 2)
+    names = ("IOPS [last]", "MiB/s [last]", "MiB [last]", "IO lat us [avg]")
+    head += "".join(f",rwmix read {name}" for name in names)
+    path = tmp_path / "out.csv"
+    path.write_text(f"{head}\n{write.replace('WRITE', 'RWMIX70')},3500,13,26,90\n")
+    rows = read_tool_result(path).rows
+    assert [(row.direction, row.ios_per_s, row.mean_ns) for row in rows] == [
+        ("write", 1500, 640_000),
+        ("read", 3500, 90_000),
+    ]
+    assert rows[1].bytes_per_s == 13 * 2**20
+
+
+def fio_json(version: str, **job: Any) -> str:
+    """A report as fio 2 (without a suffix of the latencies) or fio 3 prints it."""
+    suffix = "" if version < "fio-3" else "_ns"
+    direction = {
+        "io_bytes": 40960000, "io_kbytes": 40000, "bw": 4000, "iops": 1000.0, "runtime": 10000,
+        "total_ios": 10000, f"lat{suffix}": {"min": 1, "max": 9, "mean": 5.0, "stddev": 1.0},
+        f"clat{suffix}": {"percentile": {"50.000000": 4}},
+    }  # fmt: skip
+    jobs = [{"jobname": "a", "error": 0, "read": direction} | job]
+    return json.dumps({"fio version": version, "jobs": jobs}, indent=1)
+
+
+def fio_output(tmp_path: Path, text: str) -> FioOutput:
+    path = tmp_path / "fio.json"
+    path.write_text(text)
+    return read_fio_output(path)
+
+
+def test_bytes_of_early_fio_3_are_bytes(tmp_path: Path) -> None:
+    """fio 3.0 to 3.6 printed io_bytes in bytes, and no bw_bytes yet; fio 2 printed KiB."""
+    (summary,) = fio_output(tmp_path, fio_json("fio-3.1")).summaries
+    assert (summary.bytes, summary.bytes_per_s, summary.mean_ns) == (40960000, 4000 * 1024, 5)
+    of_fio_2 = fio_json("fio-2.16").replace('"io_kbytes": 40000,', "").replace("40960000", "40000")
+    (summary,) = fio_output(tmp_path, of_fio_2).summaries
+    assert (summary.bytes, summary.mean_ns) == (40960000, 5000)
+
+
+def test_jobs_that_failed_have_their_error(tmp_path: Path) -> None:
+    zero = {"total_ios": 1, "io_bytes": 0, "io_kbytes": 0, "lat_ns": {"mean": 0.0, "max": 0}}
+    output = fio_output(tmp_path, fio_json("fio-3.33", error=28, read={}, write=zero))
+    assert output.errors == {"a": 28}
+    assert output.summaries[0].mean_ns is None
+    shown = uflip("show", tmp_path / "fio.json").out
+    assert "a: ended with error 28 (No space left on device)" in shown
+    assert "0 ns" not in shown
+
+
+def test_unified_reports_and_numbers_that_are_none_are_read(tmp_path: Path) -> None:
+    text = fio_json("fio-3.33").replace('"read"', '"mixed"')
+    assert fio_output(tmp_path, text).summaries[0].direction == "mixed"
+    text = fio_json("fio-2.1.3").replace('"stddev": 1.0', '"stddev" : -nan')
+    (summary,) = fio_output(tmp_path, text).summaries
+    assert (summary.std_ns, summary.mean_ns) == (None, 5000)
+
+
 def test_write_amplification_follows_from_smart_logs(tmp_path: Path) -> None:
     texts = {
         "a.json": SMART.format(written=1000),

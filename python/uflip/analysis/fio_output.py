@@ -5,7 +5,8 @@ is left out.
 
 **Source**: fio's documentation ("Terse output", "JSON output") and the output of fio 3.33, in all
 forms of one run (a test).
-**Faithful**: numbers, rates, means and percentiles of reads, writes and trims of each job.
+**Faithful**: numbers, rates, means and percentiles of reads, writes and trims of each job, or of
+all together (`unified_rw_reporting`); the error that ended a job.
 **Simplified**: of the latencies one is shown: the total (lat) for the mean, and fio's percentiles,
 which are those of the completion latency (clat) unless `lat_percentiles=1`.
 **Ambiguous**: terse latencies are whole microseconds.
@@ -24,10 +25,11 @@ from uflip.errors import UsageError
 KIND = DocumentKind(
     "output of fio", 1 << 28, "name a file of fio --output-format=json or terse", UsageError
 )
-DIRECTIONS = ("read", "write", "trim")
+DIRECTIONS = ("read", "write", "trim", "mixed")
 _DAMAGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 _NS = {"_ns": 1, "": 1000}  # fio 3 names the unit; fio 2 had microseconds
 _US_NS = 1000
+_NAN = re.compile(r'(?<=")\s*:\s*-?(?:nan|inf)(?=\s*[,}\n])', re.IGNORECASE)
 _REPORT = re.compile(r"^\{", re.MULTILINE)
 _KIB = 1024
 _MS_NS = 1_000_000
@@ -49,11 +51,11 @@ class FioSummary(Struct, frozen=True, kw_only=True):
     #: Rates.
     iops: float
     bytes_per_s: float
-    #: Latency from the submission to the end [ns].
-    mean_ns: float
-    min_ns: float
-    max_ns: float
-    std_ns: float
+    #: Latency from the submission to the end [ns]; None if fio did not measure it.
+    mean_ns: float | None
+    min_ns: float | None
+    max_ns: float | None
+    std_ns: float | None
     percentiles_of: str = "clat"  #: The latency of the percentiles: clat or lat.
     percentiles: dict[str, float] = {}  #: Share [%] -> latency [ns].
 
@@ -64,6 +66,8 @@ class FioOutput(Struct, frozen=True, kw_only=True):
     format: str  #: "fio json" or "fio terse 3".
     version: str  #: Of fio; empty if it is not named.
     summaries: tuple[FioSummary, ...]  #: A direction of a job each, those without I/Os left out.
+    #: Job -> the number of the error that ended it (errno).
+    errors: dict[str, int] = {}
 
 
 def is_fio_output(path: Path) -> bool:
@@ -82,8 +86,13 @@ def read_fio_output(path: Path) -> FioOutput:
         raise KIND.unreadable(path, "no results", '"fio version" (JSON), or lines of terse output')
     version = int(rows[0][0])
     summaries = [each for row in rows for each in _terse_row(path, row)]
-    name = rows[0][1] if version > 2 else ""
-    return FioOutput(format=f"fio terse {version}", version=name, summaries=tuple(summaries))
+    begin, _ = _TERSE_FIELDS[version]
+    return FioOutput(
+        format=f"fio terse {version}",
+        version=rows[0][1] if version > 2 else "",
+        summaries=tuple(summaries),
+        errors={row[begin - 3]: int(row[begin - 1]) for row in rows if row[begin - 1] != "0"},
+    )
 
 
 def _read_json(path: Path, text: str) -> FioOutput:
@@ -91,8 +100,12 @@ def _read_json(path: Path, text: str) -> FioOutput:
         # Only the outermost braces begin a line; `--status-interval` writes a report each time.
         starts = [found.start() for found in _REPORT.finditer(text)] or [text.index("{")]
         report = text[starts[-1] : text.rindex("}") + 1]
-        document = msgspec.json.decode(report, type=Table)
+        # fio 2 divides by zero samples.
+        document = msgspec.json.decode(_NAN.sub(": null", report), type=Table)
         jobs = document.get("jobs") or document["client_stats"]
+        errors = {
+            str(job.get("jobname", "")): int(job["error"]) for job in jobs if job.get("error")
+        }
         summaries = tuple(each for job in jobs for each in _json_job(job))
     except (msgspec.DecodeError, *_DAMAGED) as error:
         got = f"{type(error).__name__}: {error}"
@@ -101,6 +114,7 @@ def _read_json(path: Path, text: str) -> FioOutput:
         format="fio json" if len(starts) == 1 else f"fio json (the last of {len(starts)} reports)",
         version=str(document.get("fio version", "")),
         summaries=summaries,
+        errors=errors,
     )
 
 
@@ -117,8 +131,8 @@ def _json_job(job: Table) -> Iterator[FioSummary]:
             for share, value in (percentiles.get("percentile") or {}).items()
             if float(share) > 0
         }
-        # Without "io_bytes" of fio 3 (fio 2: KiB), sizes and rates are in KiB.
-        size = int(part["io_bytes"]) * (1 if "bw_bytes" in part else _KIB)
+        # "io_bytes" of fio 2 are KiB; those of fio 3 are bytes, and "io_kbytes" stands beside them.
+        size = int(part["io_bytes"]) * (1 if "io_kbytes" in part else _KIB)
         rate = part.get("bw_bytes", float(part.get("bw", 0)) * _KIB)
         yield FioSummary(
             job=str(job.get("jobname", "")),
@@ -128,10 +142,10 @@ def _json_job(job: Table) -> Iterator[FioSummary]:
             runtime_ns=int(float(part.get("runtime", 0)) * _MS_NS),
             iops=float(part.get("iops", 0)),
             bytes_per_s=float(rate),
-            mean_ns=float(total.get("mean", 0)) * unit,
-            min_ns=float(total.get("min", 0)) * unit,
-            max_ns=float(total.get("max", 0)) * unit,
-            std_ns=float(total.get("stddev", 0)) * unit,
+            mean_ns=_scaled(total, "mean", unit),
+            min_ns=_scaled(total, "min", unit),
+            max_ns=_scaled(total, "max", unit),
+            std_ns=_scaled(total, "stddev", unit),
             percentiles_of=of,
             percentiles=values,
         )
@@ -145,10 +159,16 @@ def _latency(part: Table, name: str) -> tuple[Table, int]:
     return {}, 1
 
 
+def _scaled(latency: Table, name: str, unit: int) -> float | None:
+    """Return a value [ns]; None without a measurement, of which all values are 0."""
+    value = latency.get(name)
+    return float(value) * unit if value is not None and latency.get("max") else None
+
+
 def _terse_row(path: Path, row: list[str]) -> list[FioSummary]:
     version = int(row[0])
     begin, width = _TERSE_FIELDS[version]
-    directions = DIRECTIONS if version > 3 else DIRECTIONS[:2]
+    directions = DIRECTIONS[:3] if version > 3 else DIRECTIONS[:2]
     starts = range(begin, begin + width * len(directions), width)
     parts = [row[start : start + width] for start in starts]
     try:
@@ -163,7 +183,8 @@ def _terse_row(path: Path, row: list[str]) -> list[FioSummary]:
 
 def _terse_direction(job: str, direction: str, fields: list[str]) -> FioSummary:
     kib, rate, iops, ms = (float(each) for each in fields[:4])
-    low, high, mean, std = (float(each) * _US_NS for each in fields[32:36])
+    times = [float(each) * _US_NS for each in fields[32:36]]
+    low, high, mean, std = times if times[1] else [None] * 4
     pairs = (each.split("%=") for each in fields[12:32])
     return FioSummary(
         job=job,

@@ -7,7 +7,8 @@ These are rates and means that the programs computed, not I/Os.
 `nvme-intel-smart-log-add(1)` of nvme-cli; smartctl(8), `--json`.
 **Faithful**: rates, means, percentiles; of SMART logs the bytes and commands between two of them.
 **Simplified**: threads and targets of diskspd are added. Rates of elbencho are those until the
-last thread ended ("last"). Of iostat, reports are averaged, waits weighted by their I/Os.
+last thread ended ("last"); a mix (`--rwmixpct`) has rows for writes and for reads. Of iostat,
+reports are averaged, waits weighted by their I/Os.
 **Ambiguous**: the first report of iostat is an average since the start of the machine unless `-y`
 was given; of several reports it is left out. A unit of NVMe is 1000 sectors of 512 bytes, rounded
 up, so a difference is known to one unit.
@@ -152,31 +153,41 @@ def _elbencho(text: str) -> ToolResult:
     rows: list[ToolRow] = []
     version = ""
     for row in csv.DictReader(io.StringIO(text), strict=True):
-        operation = row["operation"]
-        if operation == "operation" or not (row["IOPS [last]"] or row["MiB/s [last]"]):
-            continue  # a second head, or an operation on entries
+        if row["operation"] == "operation":
+            continue  # a second head
         version = row.get("version") or version
-        mean = row.get("IO lat us [avg]")
-        rows.append(
-            ToolRow(
-                name=row.get("label") or f"line {len(rows) + 1}",
-                direction=operation.lower(),
-                ios_per_s=_number(row["IOPS [last]"]),
-                bytes_per_s=_elbencho_rate(row),
-                mean_ns=_positive(mean, or_zero=True) * _US_NS if mean else None,
-            )
-        )
+        is_mix = bool(row.get("rwmix read IOPS [last]"))
+        name = row.get("label") or f"line {len(rows) + 1}"
+        direction = "write" if is_mix else row["operation"].lower()
+        rows += _elbencho_row(row, "", name, direction)
+        rows += _elbencho_row(row, "rwmix read ", name, "read") if is_mix else ()
     notes = ("rates until the last thread ended",)
     return ToolResult(tool=f"elbencho {version}".strip(), rows=tuple(rows), notes=notes)
 
 
-def _elbencho_rate(row: Mapping[str, str]) -> float | None:
-    """Return bytes per second: from MiB and ms, or from MiB/s, whichever has more digits."""
-    rate = _number(row["MiB/s [last]"])
-    total, time_ms = _number(row.get("MiB [last]", "")), _number(row.get("time ms [last]", ""))
+def _elbencho_row(
+    row: Mapping[str, str], prefix: str, name: str, direction: str
+) -> Iterator[ToolRow]:
+    """Return the columns of a direction as a row; none for an operation on entries."""
+
+    def value(column: str) -> float | None:
+        return _number(row.get(prefix + column))
+
+    ios, rate = value("IOPS [last]"), value("MiB/s [last]")
+    if ios is None and rate is None:
+        return
+    total, time_ms = value("MiB [last]"), _number(row.get("time ms [last]"))
+    # From MiB and ms, or from MiB/s, whichever has more digits.
     if total and time_ms and total >= (rate or 0):
-        return total * _MIB * 1000 / time_ms
-    return None if rate is None else rate * _MIB
+        rate = total * 1000 / time_ms
+    mean = value("IO lat us [avg]")
+    yield ToolRow(
+        name=name,
+        direction=direction,
+        ios_per_s=ios,
+        bytes_per_s=None if rate is None else rate * _MIB,
+        mean_ns=None if mean is None else mean * _US_NS,
+    )
 
 
 def _iostat(text: str) -> ToolResult:
@@ -202,7 +213,9 @@ def _iostat(text: str) -> ToolResult:
 
 
 def _iostat_rows(name: str, reports: Sequence[Table]) -> Iterator[ToolRow]:
-    in_flight = [_finite(each["aqu-sz"]) for each in reports if "aqu-sz" in each]
+    # sysstat 11 had another name.
+    depths = [each.get("aqu-sz", each.get("avgqu-sz")) for each in reports]
+    in_flight = [_finite(depth) for depth in depths if depth is not None]
     for letter, direction in (("r", "read"), ("w", "write"), ("d", "trim")):
         rates = [_finite(each.get(f"{letter}/s", 0)) for each in reports]
         if not any(rates):

@@ -1,6 +1,7 @@
 """Files of other tools, printed: traces, logs and outputs of fio, results of other programs."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -194,13 +195,17 @@ def _show_fio_output(output: "FioOutput", path: Path, *, as_json: bool) -> None:
             each.direction,
             f"{each.iops:,.0f}",
             f"{each.bytes_per_s / 1e6:,.1f}",
-            format_duration_ns(each.mean_ns),
+            "" if each.mean_ns is None else format_duration_ns(each.mean_ns),
             *(_percentile(each.percentiles, share) for share in shares),
         )
         for each in output.summaries
     ]
     echo(f"{path.name}: {output.format} of {output.version or 'fio'}", bold=True)
     echo_table(head, rows)
+    for job, error in output.errors.items():
+        echo(f"{job}: ended with error {error} ({os.strerror(error)}); its numbers are of a part")
+    latencies = " and ".join(sorted({each.percentiles_of for each in output.summaries}))
+    echo(f"Means are of lat, percentiles of {latencies or 'clat'}.")
     echo(COMPUTED.format("fio"))
 
 
