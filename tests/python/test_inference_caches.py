@@ -5,6 +5,7 @@ Expected values are the parameters of devices, or closed forms of response times
 
 from collections import OrderedDict
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from uflip.inference.map_cache import map_cache_of
 from uflip.inference.observations import Observation, Observations, RunKey
 from uflip.inference.page_types import corrected, page_types_of
 from uflip.inference.suspension import suspends
-from uflip.inference.write_cache import bounds, cliff_of
+from uflip.inference.write_cache import EAGER, _sizes, bounds, cliff_of
 from uflip.microbench.inside.read_range import IOS
 from uflip.spec import Spec, baseline, basic
 
@@ -81,6 +82,22 @@ def burst(cliff: int, fast_ns: float, slow_ns: float) -> NDArray[np.float64]:
 def test_cliff_is_the_first_write_that_waits(cliff: int) -> None:
     assert cliff_of(burst(cliff, 10_000, 100_000)) == cliff
     assert cliff_of(burst(cliff, 10_000, 11_000)) is None
+
+
+def test_policy_of_a_cache_fits_as_well_as_its_best_size() -> None:
+    """The usual size, a power of two, is not the one whose bursts are the most similar."""
+    times = np.full(512, 10_000.0)
+    times[268:] = 1_000_000
+    spec = baseline("RW", io_size=4096, io_count=512)
+    run = Observation(spec, np.zeros(512, np.int64), times, np.ones(512, np.bool_))
+    search = SimpleNamespace(
+        unit=4096, page=16384, buffered=4, measured=[run], cliffs=[[268]],
+        late=lambda *_: lambda units: units - 268,
+        error=lambda units, _: abs(units - 286) / 100,
+    )  # fmt: skip
+    (found,) = _sizes(search, EAGER)
+    # 5 % more than the cliff and the four units of a page.
+    assert (found.size, found.high, found.error) == (1 << 20, 286 * 4096, 0)
 
 
 def test_bounds_contain_caches_that_drain_and_that_do_not() -> None:

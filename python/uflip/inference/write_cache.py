@@ -217,7 +217,9 @@ def _sizes(search: _CacheSearch, flush: str) -> Iterator[WriteCache]:
         if flush == EAGER:
             low, high = math.floor((1 - DRAIN_ERROR) * low), math.ceil((1 + DRAIN_ERROR) * high)
         size = _usual(low * search.unit, high * search.unit, search.unit)
-        error = search.error(size // search.unit, flush)
+        # A policy fits as well as its best size does, which need not be the usual one.
+        sizes = {low, size // search.unit, high}
+        error = min(search.error(units, flush) for units in sizes)
         yield WriteCache(size, low * search.unit, high * search.unit, flush, error)
         return
 
