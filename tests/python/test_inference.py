@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from uflip.device.cache import switched_off
 from uflip.device.opener import open_device
 from uflip.inference import collection, probes
-from uflip.inference.channels import complete_channels
+from uflip.inference.channels import Division, complete_channels
 from uflip.inference.collection import period_of
 from uflip.inference.estimate import Interval, median_of, quickest_of
 from uflip.inference.infer import Inference, infer
@@ -195,6 +195,17 @@ def test_reads_at_random_times_show_channels_of_one_die_each() -> None:
             for structure in [structure_of(each)]
         ]
     assert found == [2, None]
+
+
+@pytest.mark.parametrize(
+    ("error", "more", "is_worse"),
+    [(0.0086, 0.0002, False), (0.0086, 0.0008, True), (0.0, 0.0002, True)],
+)
+def test_number_of_channels_is_excluded_if_it_is_worse_than_the_noise(
+    error: float, more: float, *, is_worse: bool
+) -> None:
+    best = Division(1, ROUND_ROBIN, 18_000, np.full(2000, error))
+    assert Division(2, ROUND_ROBIN, 5_000, best.errors + more).is_worse_than(best) is is_worse
 
 
 def without(observations: Observations, probe: str) -> Observations:

@@ -28,8 +28,9 @@ SPARE_SHARE = 0.055
 # Transfer times of the first search, and evaluations of the second.
 STEPS, EVALUATIONS = 12, 16
 # A simulation is worse than the best one if its I/Os differ more, by this number of standard errors
-# of the paired difference, and by more than rounding [of the response time].
-STANDARD_ERRORS, ROUNDING = 1.645, 2e-6
+# of the paired difference, by more than rounding [of the response time], and by more than a share
+# of the best error: a transfer that is free makes up for errors of command and cells.
+STANDARD_ERRORS, ROUNDING, WORSE_SHARE = 1.645, 2e-6, 0.05
 # Simulated reads of bursts, and large ones, which cover every die more than once.
 IOS, LARGE_READ_PAGES = (2048, 16), 1
 # Arrivals at random are compared where reads hardly queue: with the least median response time, and
@@ -81,7 +82,8 @@ class Division:
         """Return whether the I/Os differ significantly more than those of the best simulation."""
         difference = self.errors - best.errors
         error = float(np.std(difference)) / math.sqrt(len(difference))
-        return float(np.mean(difference)) > STANDARD_ERRORS * error + ROUNDING
+        margin = STANDARD_ERRORS * error + ROUNDING + WORSE_SHARE * best.error
+        return float(np.mean(difference)) > margin
 
 
 class ReadSimulator:
