@@ -33,7 +33,7 @@ from uflip.benchmark.rounds import (
     next_round,
     repetitions_for,
 )
-from uflip.benchmark.run_lengths import TWICE, shortest
+from uflip.benchmark.run_lengths import REPETITION_BUDGET, at_shortest_length
 from uflip.data.manifest import DeviceState
 from uflip.data.summary import Certainty
 from uflip.device.opener import open_device
@@ -69,7 +69,7 @@ class SimulatedRuns:
         return {"mean_ns": mean, "converged": True, "reasons": []} | about
 
     def ios_of(self, run_id: str) -> int:
-        spec = shortest(self.runs[run_id].spec)
+        spec = at_shortest_length(self.runs[run_id].spec)
         return int(resolve(spec, self.info).totals.total_ios)
 
 
@@ -131,7 +131,7 @@ def test_only_uncertain_experiments_are_repeated_within_budget() -> None:
     assert repeats["RW"] > 100
     ios = {run.id: made.ios_of(run.id) for run in grown.runs if run.micro_benchmark != BASELINE}
     first = sum(ios[run.id] for run in plan.runs if run.id in ios)
-    assert sum(ios.values()) <= TWICE * first
+    assert sum(ios.values()) <= REPETITION_BUDGET * first
     groups: dict[tuple[Any, ...], list[str]] = {}
     for run in grown.runs:
         if run.pattern == "RW" and run.id in ios:
@@ -167,7 +167,7 @@ def test_rounds_use_untouched_space() -> None:
     assert rounds >= 2
     assert {"SW", "RR/RW"} <= {run.pattern for run in more}
     # Including resets and writes between runs it stays within the estimate of the plan.
-    made = tuple(replace(run, spec=shortest(run.spec)) for run in grown.runs)
+    made = tuple(replace(run, spec=at_shortest_length(run.spec)) for run in grown.runs)
     assert estimate(replace(grown, runs=made)).bytes_written <= estimate(plan).bytes_written
     assert len({run.id for run in grown.runs}) == len(grown.runs)
     assert len({run.spec.seed for run in more}) == len(more), "no two are the same"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stored import pattern_phases
 
 from uflip.benchmark import Choices, make_plan
-from uflip.benchmark.run_lengths import MARGIN, adapt_spec, next_length
+from uflip.benchmark.run_lengths import STARTUP_MARGIN, adapt_spec, next_length
 from uflip.device.catalogue import inspect_device
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
@@ -195,7 +195,7 @@ def test_quick_runs_skip_startup_and_keep_length(startup: int) -> None:
         spec = adapt_spec(run, phases, 32 * KIB)
         assert spec.io_count - spec.io_ignore == lengths[name(run)], run.id
         assert spec.io_count <= run.spec.io_count
-        bound = in_rows(run.spec, Startup(0, int(np.ceil(MARGIN * startup)), 32 * KIB))
+        bound = in_rows(run.spec, Startup(0, int(np.ceil(STARTUP_MARGIN * startup)), 32 * KIB))
         if spec.io_ignore < bound:
             assert startup == 5000, "beyond what there is room for"
         compared += bound > 0

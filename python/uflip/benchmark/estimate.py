@@ -33,7 +33,7 @@ from uflip.benchmark import run_lengths
 from uflip.benchmark.cost import Cost, cost_of
 from uflip.benchmark.interference import group_unpaused, pause_before
 from uflip.benchmark.plan import REFRESH_IO_SIZE, Plan
-from uflip.benchmark.run_lengths import shortest
+from uflip.benchmark.run_lengths import at_shortest_length
 from uflip.data.summary import WarningSummary
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError
@@ -86,7 +86,9 @@ def estimate(plan: Plan) -> PlanEstimate:
         for run, ns in with_pauses
     )
     each = _with_further_rates(plan, each)
-    fewest = [_estimate_run(plan, run, shortest(run.spec), cost, ns) for run, ns in with_pauses]
+    fewest = [
+        _estimate_run(plan, run, at_shortest_length(run.spec), cost, ns) for run, ns in with_pauses
+    ]
     return PlanEstimate(
         **vars(_sum(each)),
         runs=len(each),

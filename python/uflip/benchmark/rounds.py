@@ -55,7 +55,7 @@ from uflip.benchmark.plan import (
     shuffle_disturbing,
     stage_of,
 )
-from uflip.benchmark.run_lengths import TWICE
+from uflip.benchmark.run_lengths import REPETITION_BUDGET
 from uflip.benchmark.target_spaces import place_after
 from uflip.benchmark_options import MAX_REPETITIONS
 from uflip.data.spec import Totals
@@ -199,7 +199,9 @@ def _remaining_ios(
     for runs in experiments.values():
         least = _totals(plan, repetition_spec(runs[0])).total_ios
         planned = sum(run.repetition <= plan.repetitions for run in runs)
-        remaining += TWICE * planned * least - sum(writer.ios_of(run.id) for run in runs)
+        remaining += REPETITION_BUDGET * planned * least - sum(
+            writer.ios_of(run.id) for run in runs
+        )
     return remaining
 
 

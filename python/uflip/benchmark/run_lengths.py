@@ -8,7 +8,7 @@ the baseline is made again, up to eight times as long, as often as the budget of
 allows twice the length:
 
     laid out   ▁▁▁▃▃▃▃▃▃▃                       320 MiB: write cache, blocks that were ready
-    goes on    ▁▁▁▃▃▃▃▃▃▃▃▃▃▃█████████████████  2.5 GiB: and the cost of garbage collection
+    continued  ▁▁▁▃▃▃▃▃▃▃▃▃▃▃█████████████████  2.5 GiB: and the cost of garbage collection
 
 **Source**: uFLIP (CIDR 2009) §4.2: run SR, RR, SW and RW with a very large IOCount, identify the
 two phases of each pattern, derive upper bounds of start-up and period across the patterns. It names
@@ -20,7 +20,7 @@ the counts of §5.1.
 first half is ignored: it cannot show a longer start-up.
 **Ambiguous**: (1) the budgets. The planned length has room for twice the longest start-up and ten
 of the longest periods that baselines may show. (2) How the bounds fix IOCount. No run with a stop
-rule may end before it has seen twice the longest start-up and `FEWEST_PERIODS` of the longest
+rule may end before it has seen twice the longest start-up and `MIN_PERIODS` of the longest
 periods. The rule may prolong it by a quarter at most, room for a second look: more I/Os are better
 spent on repetitions at other times and places (`rounds`). IOIgnore is the start-up that the run
 shows itself. Runs of fixed length are laid out with the longest IOIgnore that fits. Once the
@@ -61,28 +61,28 @@ from uflip.startup import SPARE_SHARE, Startup, in_rows, startup_of
 # uFLIP §5.1: its shortest run. Rarer events may go unseen.
 MIN_IOS = 1024
 # Budget of all repetitions, relative to the I/Os of runs of the shortest length.
-TWICE = 2
+REPETITION_BUDGET = 2
 # Upper limit for a run with rare slow I/Os on a slow device.
 MAX_TIME_NS = 300_000_000_000
 # All I/Os of a mix together: its trace has to fit into memory.
 MIX_IOS = 1 << 19
-FEWEST_PERIODS = 10
+MIN_PERIODS = 10
 # Start-ups vary: the same device shows 106 I/Os and then 119.
-MARGIN = 1.25
+STARTUP_MARGIN = 1.25
 # Numbers of parts of the beginning, tried from the finest on. A difference of less than this share
 # of the mean, or of less than three standard errors, is not a start-up.
-PARTS = (16, 8, 4, 2, 1)
-LEAST_EFFECT = 0.05
-BY_CHANCE = 3.0
+PART_COUNTS = (16, 8, 4, 2, 1)
+MIN_EFFECT = 0.05
+MIN_STANDARD_ERRORS = 3.0
 # Fewer I/Os do not show the usual response time.
-FEWEST_RUNNING = 64
+MIN_RUNNING_IOS = 64
 # Limits of a longer baseline.
 BASELINE_IOS = 1 << 20
 BASELINE_NS = 120_000_000_000
 # More than the spare space by a tenth: a part of the run is ignored.
 BASELINE_SHARE = 1.1 * SPARE_SHARE
 # A repeat has at least twice the length, limited by the pace of the run before it.
-WORTHWHILE, LONGER = 2, 8
+MIN_PROLONGATION, MAX_PROLONGATION = 2, 8
 
 
 def with_stop_rule(run: PlannedRun) -> PlannedRun:
@@ -103,7 +103,7 @@ def longest(shortest_ios: int) -> int:
     return shortest_ios + -(-shortest_ios // 4)
 
 
-def shortest(spec: Spec) -> Spec:
+def at_shortest_length(spec: Spec) -> Spec:
     """Return the specification of a run of the shortest allowed length."""
     if spec.stop is None or spec.stop.min_ios is None:
         return spec
@@ -154,10 +154,10 @@ def settled_ios(times_ns: NDArray[np.float64], startup_ios: int) -> int:
     """
     first = max(startup_ios, len(times_ns) // 2)
     running = times_ns[first:]
-    if len(running) < FEWEST_RUNNING:
+    if len(running) < MIN_RUNNING_IOS:
         return startup_ios
     mean, spread = running.mean(), running.std()
-    for parts in PARTS:
+    for parts in PART_COUNTS:
         each = -(-first // parts)
         starts = np.arange(0, first, each)
         sizes = np.diff(np.append(starts, first))
@@ -166,11 +166,11 @@ def settled_ios(times_ns: NDArray[np.float64], startup_ios: int) -> int:
         largest = np.maximum.reduceat(times_ns[:first], starts)
         others = (means * sizes - largest) / np.maximum(sizes - 1, 1)
         means = np.where(means > mean, np.maximum(others, mean), means)
-        beyond = np.maximum(LEAST_EFFECT * mean, BY_CHANCE * spread / np.sqrt(sizes))
+        beyond = np.maximum(MIN_EFFECT * mean, MIN_STANDARD_ERRORS * spread / np.sqrt(sizes))
         differ = np.append(np.abs(means - mean) > beyond, np.False_)
         if differ[0]:
             return min(int(np.argmin(differ)) * each, first)
-    return startup_ios if startup_ios < first // PARTS[0] else 0
+    return startup_ios if startup_ios < first // PART_COUNTS[0] else 0
 
 
 def fixed_length_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
@@ -181,7 +181,7 @@ def fixed_length_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> S
     spec = adapt_spec(run, phases, io_size)
     most = _rule(run.spec).most
     startup = startup_of(phases, io_size) if phases is not None else Startup(0, 0, io_size)
-    with_margin = replace(startup, writes=math.ceil(MARGIN * startup.writes))
+    with_margin = replace(startup, writes=math.ceil(STARTUP_MARGIN * startup.writes))
     ignored = in_rows(spec, with_margin)
     if ignored > most // 2:
         # There is no room for it: keep the length, and mark it (`uflip.results.startup_check`).
@@ -203,13 +203,13 @@ def adapt_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     if stop is None:
         # A later baseline may still show that the first I/O is different.
         with_margin = replace(
-            longest_startup, writes=max(math.ceil(MARGIN * longest_startup.writes), 1)
+            longest_startup, writes=max(math.ceil(STARTUP_MARGIN * longest_startup.writes), 1)
         )
         ignored = min(in_rows(run.spec, with_margin), run.spec.ignored_ios)
         shorter = run.spec.ignored_ios - ignored
         return run.spec.but(io_count=run.spec.ios - shorter, io_ignore=ignored)
     after_startup = 2 * startup if 2 * startup <= stop.most else 0
-    needed = max(stop.fewest, after_startup + FEWEST_PERIODS * phases["period_ios"])
+    needed = max(stop.fewest, after_startup + MIN_PERIODS * phases["period_ios"])
     shortest = min(needed, stop.most)
     # A longer run gains little where the device changes more slowly: see `rounds`.
     most = min(longest(shortest), stop.most)
@@ -232,7 +232,7 @@ def longer_baseline(run: PlannedRun, info: DeviceInfo, scale: str, method: str) 
     if scale != "standard" or info.null or info.zoned or not isinstance(run.spec, Basic):
         return None
     ios = int(BASELINE_SHARE * info.capacity_bytes) // run.spec.io_bytes
-    is_possible = WORTHWHILE * run.spec.ios <= ios <= BASELINE_IOS
+    is_possible = MIN_PROLONGATION * run.spec.ios <= ios <= BASELINE_IOS
     return _with_length(run.spec, ios) if is_possible else None
 
 
@@ -245,8 +245,8 @@ def next_length(longest: Basic, trace: Trace) -> Basic | None:
     """Return the baseline that follows a finished one; None if the budget is spent."""
     times = np.asarray(trace.column("response_time_ns"))
     pace_ns = max(float(times[-len(times) // 4 :].mean()), 1.0)
-    ios = min(longest.ios, LONGER * len(times), int(BASELINE_NS / pace_ns))
-    return _with_length(longest, ios) if ios >= WORTHWHILE * len(times) else None
+    ios = min(longest.ios, MAX_PROLONGATION * len(times), int(BASELINE_NS / pace_ns))
+    return _with_length(longest, ios) if ios >= MIN_PROLONGATION * len(times) else None
 
 
 def was_buffered(trace: Trace, read_ns: float | None) -> bool:

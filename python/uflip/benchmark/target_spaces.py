@@ -35,7 +35,7 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 from msgspec import structs
 
-from uflip.benchmark.run_lengths import shortest
+from uflip.benchmark.run_lengths import at_shortest_length
 from uflip.footprint import (
     NO_EXTENTS,
     Extents,
@@ -367,5 +367,5 @@ def fewest_resets(runs: Sequence[PlannedRun], placed: PlacedRuns, used_bytes: in
     """Count the resets needed if every run were as short as allowed."""
     if not placed.why_reset or not any(run.spec.stop for run in runs):
         return len(placed.why_reset)
-    short = [replace(run, spec=shortest(run.spec)) for run in runs]
+    short = [replace(run, spec=at_shortest_length(run.spec)) for run in runs]
     return len(allocate_spaces(short, placed.allocator.capacity, used_bytes).why_reset)
