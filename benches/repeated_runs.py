@@ -26,7 +26,7 @@ from generated_series import Family, Random, Times
 from stop_rules import Z95
 from uflip.analysis import analyse, run_length
 from uflip.benchmark.rounds import GROWTH, repetitions_for
-from uflip.benchmark.run_lengths import longest
+from uflip.benchmark.run_lengths import max_unconverged_ios
 from uflip.data.summary import MeanSummary, Together
 from uflip.executors import on_all
 from uflip.results.statistics import AGREEMENT
@@ -271,7 +271,7 @@ def _plan(cases: Sequence[int], first: int, seed: int) -> list[tuple[float, ...]
 def _bank(family: Family, is_first: bool) -> tuple[list[tuple[MeanSummary, int]], float]:
     """Return runs of a family, with their lengths, and their true mean [ns]."""
     every = [
-        family(np.random.default_rng([SEED, is_first, number]), longest(SHORTEST))
+        family(np.random.default_rng([SEED, is_first, number]), max_unconverged_ios(SHORTEST))
         for number in range(BANK)
     ]
     return [_run(each.times, is_first=is_first) for each in every], every[0].mean

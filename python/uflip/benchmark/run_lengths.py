@@ -98,7 +98,7 @@ def with_stop_rule(run: PlannedRun) -> PlannedRun:
     return replace(run, spec=stopped)
 
 
-def longest(shortest_ios: int) -> int:
+def max_unconverged_ios(shortest_ios: int) -> int:
     """Return the largest length of an unconverged run: a second look needs at most a fifth more."""
     return shortest_ios + -(-shortest_ios // 4)
 
@@ -212,7 +212,7 @@ def adapt_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     needed = max(stop.fewest, after_startup + MIN_PERIODS * phases["period_ios"])
     shortest = min(needed, stop.most)
     # A longer run gains little where the device changes more slowly: see `rounds`.
-    most = min(longest(shortest), stop.most)
+    most = min(max_unconverged_ios(shortest), stop.most)
     return run.spec.but(stop=structs.replace(stop, min_ios=shortest, max_ios=most))
 
 

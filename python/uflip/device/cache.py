@@ -132,7 +132,7 @@ def entries() -> list[CacheEntry]:
 
 
 def clear() -> tuple[list[CacheEntry], list[Path]]:
-    """Remove the cached devices."""
+    """Remove the cached devices; return them, and the files that stay."""
     removed = []
     for entry in entries():
         with suppress(OSError):
