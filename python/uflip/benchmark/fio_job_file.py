@@ -32,12 +32,26 @@ from uflip.spec import Basic, Functions, Mix
 KIND = DocumentKind("job file of fio", 1 << 20, "name a job file of fio", UsageError)
 GLOBAL = "global"
 IGNORED = (
-    "allow_file_create", "allow_mounted_write", "create_on_open", "description", "direct",
-    "filename", "group_reporting", "lat_percentiles", "log_offset", "name",
-    "norandommap", "percentile_list", "randrepeat", "refill_buffers", "thread",
-    "write_bw_log", "write_iops_log", "write_lat_log",
+    "allow_file_create", "allow_mounted_write", "buffered", "clat_percentiles", "create_on_open",
+    "description", "direct", "directory", "disable_bw", "disable_clat", "disable_lat",
+    "disable_slat", "filename", "group_reporting", "gtod_reduce", "invalidate", "lat_percentiles",
+    "log_avg_msec", "log_hist_msec", "log_offset", "log_prio", "log_unix_epoch", "name",
+    "norandommap", "per_job_logs", "percentile_list", "randrepeat", "refill_buffers",
+    "slat_percentiles", "thread", "write_bw_log", "write_hist_log", "write_iops_log",
+    "write_lat_log",
 )  # fmt: skip
 """Options without an effect on the I/Os: direct I/O is uflip's own."""
+ADVICE = {
+    "stonewall": "write the jobs of each stage into a file of its own: those of a file run at once",
+    "ramp_time": "omit it, and leave out the first I/Os with --io-ignore",
+    "steadystate": "omit it; `uflip run DEVICE --suite today --only steady_state` measures it",
+    "rate": "give rate_iops instead",
+    "fsync": "omit it, and give --durability flush:N",
+    "fdatasync": "omit it, and give --durability flush:N",
+    "verify": "omit it: contents are not read back",
+    "flow": "give each job the share of its I/Os as number_ios",
+}
+"""Refused option -> what to do instead."""
 MEANINGS = {
     "rw": "read, write, trim, randread, randwrite, randtrim, rw, randrw; also readwrite",
     "bs": "size of an I/O, or of reads, writes and trims (4k,64k); also blocksize",
@@ -76,7 +90,10 @@ MAX_PARTS = 64
 _CONTENT = {
     "buffer_compress_percentage": "compress_percent", "dedupe_percentage": "duplicate_percent",
 }  # fmt: skip
-_ALIASES = {"readwrite": "rw", "blocksize": "bs"}
+_ALIASES = {
+    "readwrite": "rw", "blocksize": "bs", "timeout": "runtime", "steady_state": "steadystate",
+    "ss": "steadystate", "wait_for_previous": "stonewall",
+}  # fmt: skip
 _SYNCHRONOUS = ("sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice")
 _ASYNCHRONOUS = (
     "io_uring", "io_uring_cmd", "libaio", "libzbc", "posixaio", "sg", "solarisaio", "windowsaio",
@@ -146,7 +163,9 @@ class _Job:
                     where=self._where,
                     got=option,
                     allowed=", ".join(MEANINGS),
-                    action="omit it, or describe the pattern with options of `uflip pattern`",
+                    action=ADVICE.get(
+                        option, "omit it, or describe the pattern with options of `uflip pattern`"
+                    ),
                 )
 
     def make(self) -> list[Basic | Mix]:
@@ -377,7 +396,7 @@ class _Job:
         if "runtime" not in self._options:
             return count * loops
         if not rate:
-            raise self._wrong("runtime", "a rate_iops beside it: a pattern has a number of I/Os")
+            raise self._wrong("runtime", "rate_iops beside it, or number_ios instead of it")
         arrivals = self._duration("runtime", 0, "s") * rate // _NS_PER_S
         return max(1, arrivals if is_endless else min(count, arrivals))
 
