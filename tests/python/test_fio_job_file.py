@@ -189,7 +189,7 @@ def test_options_hold_from_global_on(workdir: Path) -> None:
         ("[a]\nrw=read\nsize=150%\n", ["size=150%"]),
         ("[a]\nrw=read\nsize=1m\n[b]\nstonewall\nrw=write\n", ["stonewall", "file of its own"]),
         ("[a]\nrw=read\nsize=1m\ntimeout=60\n", ["runtime=60", "number_ios"]),
-        ("[a]\nrw=read\nsize=1m\nramp_time=5\n", ["ramp_time", "--io-ignore"]),
+        ("[a]\nrw=read\nsize=1m\nramp_time=5\n", ["ramp_time", "uflip analyse"]),
         ("[a]\nrw=write\nsize=1m\nfsync=1\n", ["fsync", "--durability flush:N"]),
         ("[a]\nrw=read\nsize=1m\noffset=100%\nsize=100%\n", ["size=100%"]),
         ("[a]\nrw=read\nsize=1m\nruntime=60\n", ["runtime=60", "rate_iops"]),

@@ -43,7 +43,7 @@ IGNORED = (
 """Options without an effect on the I/Os: direct I/O is uflip's own."""
 ADVICE = {
     "stonewall": "write the jobs of each stage into a file of its own: those of a file run at once",
-    "ramp_time": "omit it, and leave out the first I/Os with --io-ignore",
+    "ramp_time": "omit it: `uflip analyse` finds and leaves out the start-up of a run",
     "steadystate": "omit it; `uflip run DEVICE --suite today --only steady_state` measures it",
     "rate": "give rate_iops instead",
     "fsync": "omit it, and give --durability flush:N",
