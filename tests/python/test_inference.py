@@ -147,6 +147,30 @@ def test_period_is_that_of_a_die_although_groups_of_dies_are_as_far_apart() -> N
     assert (found.gap, found.exact) == (16.0, True)
 
 
+def test_period_is_no_multiple_although_the_end_is_disturbed() -> None:
+    times = np.full(2512, 2_300_000.0)
+    times[41:1066:64] += 3_200_000
+    for first, count in [(1066, 6), (1124, 14), (1176, 8), (1233, 7)]:
+        times[first : first + count] += 3_200_000
+    for first in range(1292, 2500, 53):
+        times[first : first + 10] += 3_200_000
+    spec = baseline("SW", io_size=128 << 10, io_count=2512)
+    found = period_of(run_of(spec, np.arange(2512), times), dies=4, page=16384)
+    assert found is not None
+    assert (found.gap, found.exact) == (64.0, True)
+
+
+def test_relocations_in_groups_are_no_period() -> None:
+    """Victims delay some writes one after the other: a block of 256 pages takes 16 writes."""
+    times = np.full(1600, 18_000_000.0)
+    chance = np.random.default_rng(6)
+    for first in range(0, 1600, 100):
+        times[first + chance.integers(80) :][:20] += 9_000_000
+    spec = baseline("SW", io_size=128 << 10, io_count=1600)
+    found = period_of(run_of(spec, np.arange(1600), times), dies=1, page=8192)
+    assert found is None or not found.exact
+
+
 def test_search_beyond_its_budget_abstains(
     inferred: Inference, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,8 @@ GAP_TOLERANCE, PERIODIC_SHARE = 1.5, 0.7
 # Share of slow writes that a slow one follows at the period of groups of dies; and the largest
 # share of writes that are slow: with more, any distance is a period.
 COMMON_SHARE, MOST_EVENTS = 0.9, 0.25
+# Periods cover this share of a fill, or of its beginning: slow writes in groups are relocations.
+COVERED = 0.5
 # The pages of a block are at least this share of an irregular period.
 SHORTEST_SHARE = 0.8
 # The erase time of the first simulation [ns]: longer than anything that could hide it.
@@ -106,7 +108,7 @@ def period_of(run: Observation, dies: int, page: int) -> Period | None:
         return None
     middle = float(np.median(gaps))
     equal = gaps[np.abs(gaps - middle) <= GAP_TOLERANCE]
-    exact = len(equal) >= PERIODIC_SHARE * len(gaps)
+    exact = len(equal) >= PERIODIC_SHARE * len(gaps) and equal.sum() >= COVERED * len(excess)
     # Groups of dies may open blocks at equal distances, of which several make a block.
     exact = exact and _follow(slow[slow < len(excess) // 2], float(np.mean(equal))) >= COMMON_SHARE
     if not exact and (lag := _common_lag(slow, len(excess) // 2, least_gap)) is not None:
@@ -141,11 +143,22 @@ def _common_lag(slow: NDArray[np.int64], end: int, least_gap: float) -> float | 
     early = slow[slow < end]
     if len(early) < 2 * LEAST_EVENTS or len(early) > MOST_EVENTS * end:
         return None
-    for lag in range(math.ceil(least_gap), end // LEAST_EVENTS):
-        expected = early[early < end - lag] + lag
+
+    def share(lag: int, reach: int) -> float:
+        """Return the share of the events that are followed, of those before the last `reach`."""
+        expected = early[early < end - reach] + lag
         nearest = early[np.clip(np.searchsorted(early, expected), 0, len(early) - 1)]
-        if len(expected) and np.mean(nearest == expected) >= COMMON_SHARE:
-            return float(lag)
+        return float(np.mean(nearest == expected)) if len(expected) else 0.0
+
+    lags = range(math.ceil(least_gap), end // LEAST_EVENTS)
+    for multiple in lags:
+        is_covered = len(early) * multiple >= COVERED * end
+        if is_covered and share(multiple, multiple) >= COMMON_SHARE:
+            # Where the end is disturbed, only a multiple of the period reaches no such write.
+            parts = [lag for lag in lags[: multiple - lags[0]] if multiple % lag == 0]
+            return float(
+                next((lag for lag in parts if share(lag, multiple) >= COMMON_SHARE), multiple)
+            )
     return None
 
 
