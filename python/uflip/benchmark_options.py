@@ -12,7 +12,7 @@ and latency under load; `zones`: zoned devices; `streams`: write streams and pla
 SUITE = "uflip"
 
 SCALES = ("quick", "standard")
-"""`standard` is the paper's; `quick` reduces ranges and counts to about a minute on a real file."""
+"""`standard` is the paper's; `quick` reduces ranges and counts to a few minutes on a real file."""
 
 SCALE = "standard"
 

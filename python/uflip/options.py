@@ -279,7 +279,7 @@ MICRO_BENCHMARKS = (
     Option(
         "scale",
         "|".join(SCALES),
-        f"standard: the ranges and counts of the paper; quick: about a minute.  [default: {SCALE}]",
+        f"standard: the ranges and counts of the paper; quick: a few minutes.  [default: {SCALE}]",
         parse_text,
     ),
     Option("only", "NAMES", "Only these micro-benchmarks, separated by commas.", parse_names),

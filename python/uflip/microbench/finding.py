@@ -46,6 +46,10 @@ class Ratios:
 Rule = Callable[[Experiments, Means, Ratios], str]
 
 
+# As in other verdicts, means that differ by less agree.
+SMALLEST_EFFECT = 1.05
+
+
 def largest_effect(experiments: Experiments, _baselines: Means, ratios: Ratios) -> str:
     """Return the sentence on the pattern that depends most on a varying parameter."""
     lines: dict[tuple[str, str | None], list[Run]] = {}
@@ -58,9 +62,12 @@ def largest_effect(experiments: Experiments, _baselines: Means, ratios: Ratios) 
     if not spans:
         return ""
     low, high = max(spans, key=lambda span: mean_ns(span[1]) / mean_ns(span[0]))
+    ratio = mean_ns(high) / mean_ns(low)
+    if ratio < SMALLEST_EFFECT:
+        return f"No decided mean varies by more than {SMALLEST_EFFECT - 1:.0%}."
     return (
         f"The largest effect is on {high['pattern']}: {_at(low)}, {_at(high)} "
-        f"({ratios.factor(mean_ns(high) / mean_ns(low), *high['pattern'].split('/'))})."
+        f"({ratios.factor(ratio, *high['pattern'].split('/'))})."
     )
 
 
