@@ -1,5 +1,6 @@
 """`uflip infer`: infer the properties of a device, and write a profile of its twin."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import astuple
 from pathlib import Path
@@ -19,6 +20,7 @@ from uflip.cli.options import (
 from uflip.cli.terminal import echo, echo_json, echo_table
 from uflip.errors import UsageError
 from uflip.options import MICRO_BENCHMARKS, OPENING
+from uflip.table import text_width
 from uflip.units import format_duration_ns, format_size
 
 if TYPE_CHECKING:
@@ -293,13 +295,25 @@ def _document(found: "Inference", folder: Path, written: Path | None) -> "Infere
 
 
 def _print_estimates(properties: "Sequence[Property]") -> None:
+    """Print the identified properties, and the others by the reason why they are not."""
     from uflip.report.inside import interval_text, value_text
 
-    rows = [
-        (each.key, value_text(each), interval_text(each), each.probe, each.reason)
-        for each in properties
-    ]
-    echo_table(("property", "value", "90 % interval", "probe", "reason"), rows, left=5)
+    identified = [each for each in properties if each.value is not None]
+    if identified:
+        rows = [
+            (each.key, value_text(each), interval_text(each), each.probe, each.reason)
+            for each in identified
+        ]
+        echo_table(("property", "value", "90 % interval", "probe", "how"), rows, left=5)
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for each in properties:
+        if each.value is None:
+            by_reason.setdefault((each.probe, each.reason), []).append(each.key)
+    if by_reason:
+        echo("\nNot identified")
+    for (probe, reason), keys in by_reason.items():
+        echo(f"  {reason}{f' ({probe})' if probe else ''}")
+        echo(textwrap.indent(textwrap.fill(", ".join(keys), text_width() - 4), "    "))
 
 
 def _print_twin(why_no_twin: str, source: str, twin_out: Path | None) -> None:
