@@ -243,7 +243,7 @@ def test_parallel_processes_are_averaged_or_refused(workdir: Path) -> None:
         ("response_time_ns\n5\nsix\nnan\nx\n", (), ["six", "one number in every line"]),
         ("1,2\n3,4\n", (), ["no column names"]),
         ("latency\n" + "5\n6\n" * 20, (), ["no unit of time", "--unit"]),
-        ("", (), ["no columns"]),
+        ("", (), ["no data"]),
         ("run,response_time_ns\n" + "a,5\nb,6\n" * 20, (), ["several runs", "2 runs"]),
         ("x_ns\n" + "5\n6\n" * 20, ("--confidence", "2"), ["confidence", "0.5 to 0.999"]),
         ("PAR1 and then nothing", (), ["Parquet"]),

@@ -116,6 +116,8 @@ def test_jobs_that_failed_have_their_error(tmp_path: Path) -> None:
     shown = uflip("show", tmp_path / "fio.json").out
     assert "a: ended with error 28 (No space left on device)" in shown
     assert "0 ns" not in shown
+    # No number of the system.
+    assert fio_output(tmp_path, fio_json("fio-3.33", error=10**30)).errors == {}
 
 
 def test_unified_reports_and_numbers_that_are_none_are_read(tmp_path: Path) -> None:

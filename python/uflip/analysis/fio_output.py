@@ -30,6 +30,7 @@ _DAMAGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 _NS = {"_ns": 1, "": 1000}  # fio 3 names the unit; fio 2 had microseconds
 _US_NS = 1000
 _NAN = re.compile(r'(?<=")\s*:\s*-?(?:nan|inf)(?=\s*[,}\n])', re.IGNORECASE)
+_ERRNO = re.compile(r"[1-9][0-9]{0,4}")
 _REPORT = re.compile(r"^\{", re.MULTILINE)
 _KIB = 1024
 _MS_NS = 1_000_000
@@ -86,12 +87,13 @@ def read_fio_output(path: Path) -> FioOutput:
         raise KIND.unreadable(path, "no results", '"fio version" (JSON), or lines of terse output')
     version = int(rows[0][0])
     summaries = [each for row in rows for each in _terse_row(path, row)]
-    begin, _ = _TERSE_FIELDS[version]
+    begins = [(_TERSE_FIELDS[int(row[0])][0], row) for row in rows]
+    errors = {row[begin - 3]: row[begin - 1] for begin, row in begins if row[begin - 1] != "0"}
     return FioOutput(
         format=f"fio terse {version}",
         version=rows[0][1] if version > 2 else "",
         summaries=tuple(summaries),
-        errors={row[begin - 3]: int(row[begin - 1]) for row in rows if row[begin - 1] != "0"},
+        errors={job: int(error) for job, error in errors.items() if _ERRNO.fullmatch(error)},
     )
 
 
@@ -104,7 +106,9 @@ def _read_json(path: Path, text: str) -> FioOutput:
         document = msgspec.json.decode(_NAN.sub(": null", report), type=Table)
         jobs = document.get("jobs") or document["client_stats"]
         errors = {
-            str(job.get("jobname", "")): int(job["error"]) for job in jobs if job.get("error")
+            str(job.get("jobname", "")): int(job["error"])
+            for job in jobs
+            if _ERRNO.fullmatch(str(job.get("error")))
         }
         summaries = tuple(each for job in jobs for each in _json_job(job))
     except (msgspec.DecodeError, *_DAMAGED) as error:
