@@ -6,6 +6,7 @@ an inference.
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from command_line import uflip
 from numpy.typing import NDArray
 
 from uflip.device.cache import switched_off
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
+from uflip.errors import InterruptedRun
 from uflip.inference import collection, probes
 from uflip.inference.channels import Division, complete_channels
 from uflip.inference.collection import period_of
@@ -264,6 +267,23 @@ def test_intervals_contain_the_parameters_of_a_device(
 def test_victim_policy_is_found_or_among_the_named(inferred: Inference) -> None:
     estimate = inferred.estimate("gc")
     assert estimate.value == "greedy" or "greedy" in estimate.reason
+
+
+@pytest.mark.parametrize("simulations", [0, 3, 30])
+def test_interrupted_search_draws_no_conclusion(
+    simulations: int, inferred: Inference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Twin.open
+    calls = iter(range(simulations))
+
+    def interrupted(twin: Twin, **values: Any) -> Device:
+        if next(calls, None) is None:
+            raise InterruptedRun("Interrupted", action="start the command again")
+        return opened(twin, **values)
+
+    monkeypatch.setattr(Twin, "open", interrupted)
+    with pytest.raises(InterruptedRun):
+        infer(inferred.observations)
 
 
 def test_probes_write_at_most_four_capacities(inferred: Inference) -> None:

@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip.device.handle import Device
-from uflip.errors import UflipError
 from uflip.inference.estimate import Interval
 from uflip.inference.observations import Floats, Observation, Observations
 from uflip.inference.probes import repeat
-from uflip.inference.twin import Twin
+from uflip.inference.twin import CANNOT_SIMULATE, Twin
 
 POLICIES = ("greedy", "cyclic", "random", "d_choices", "cost_benefit")
 # Writes this much slower than usual open a block [of their usual time].
@@ -251,7 +250,7 @@ class WriteSimulator:
         candidate = twin.with_capacity(self.observations.capacity_bytes, blocks).but(gc=policy)
         try:
             return list(zip(run(candidate), self.measured, strict=True))
-        except UflipError:
+        except CANNOT_SIMULATE:
             return []
 
     def _simulate(self, twin: Twin) -> list[Floats]:

@@ -7,7 +7,6 @@ import numpy as np
 
 from uflip import _native
 from uflip.data.inference import Property, StoredInference, TwinError
-from uflip.errors import UflipError
 from uflip.inference.channels import SPARE_SHARE, Division, complete_channels
 from uflip.inference.collection import (
     ROOMY,
@@ -51,7 +50,7 @@ from uflip.inference.suspension import KEYS as SUSPEND_KEYS
 from uflip.inference.suspension import PROBE as SUSPEND_PROBE
 from uflip.inference.suspension import suspend_estimates, suspended
 from uflip.inference.times import Times, dies_behind_map, dies_of_writes, times_of
-from uflip.inference.twin import Twin, Value
+from uflip.inference.twin import CANNOT_SIMULATE, Twin, Value
 from uflip.inference.write_cache import EAGER, cache_estimates, write_cache_of
 from uflip.inference.write_cache import PROBE as CACHE_PROBE
 from uflip.results import Results
@@ -239,7 +238,7 @@ def infer(observations: Observations) -> Inference:
     layout = _Layout(equal, structure, times, types, mapped, slc, quick)
     try:
         return _with_twin(observations, found, twin, layout)
-    except UflipError as error:
+    except CANNOT_SIMULATE as error:
         return _refused(observations, found, f"no simulated device has these values: {error.what}")
 
 

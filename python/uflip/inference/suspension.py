@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from uflip.errors import UflipError
 from uflip.inference.collection import WriteSimulator
 from uflip.inference.estimate import Estimate, Interval, median_of
 from uflip.inference.observations import Floats, Observations
 from uflip.inference.times import Times
-from uflip.inference.twin import Twin
+from uflip.inference.twin import CANNOT_SIMULATE, Twin
 
 PROBE = "read_beside_writes"
 # A wait is for a program if it is longer than this share of one, and long from the second on.
@@ -117,7 +116,7 @@ def _stop_with(
     for _ in range(STEPS):
         try:
             (run,) = simulator.run(suspended(twin, stop), [PROBE])
-        except UflipError:
+        except CANNOT_SIMULATE:
             return None
         simulated = run.response_ns[~run.is_write] - base_ns
         if not np.any(simulated > short):

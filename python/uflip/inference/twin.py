@@ -9,10 +9,13 @@ from uflip import _native
 from uflip.data.device import TwinErrors
 from uflip.device.cache import switched_off
 from uflip.device.handle import Device
+from uflip.errors import DeviceError, UsageError
 from uflip.native_wait import CREATE_CANCEL_TIMEOUT_S, run_native
 from uflip.profiles import TWIN_ERRORS
 
 Value = int | float | str | bool
+CANNOT_SIMULATE = (UsageError, DeviceError)
+"""The errors of a twin that no simulated device can be; an interruption is not among them."""
 NAME = "twin"
 
 # Keys of a twin in the order of its file, with the value and the reason of those that no probe

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uflip.errors import UflipError
 from uflip.inference.collection import WriteSimulator
 from uflip.inference.estimate import Estimate, median_of
 from uflip.inference.observations import Floats, Observation, Observations
 from uflip.inference.structure import Structure, clean_ns
-from uflip.inference.twin import Twin
+from uflip.inference.twin import CANNOT_SIMULATE, Twin
 from uflip.microbench.inside.cache_burst import LARGE
 
 PROBE = "cache_burst"
@@ -120,7 +119,7 @@ class _CacheSearch:
             twin = self._twin.but(write_cache_bytes=units * self.unit, flush=flush)
             try:
                 made = self._simulator.run(twin, [PROBE] * len(self.measured))
-            except UflipError:
+            except CANNOT_SIMULATE:
                 made = []
             self._made[key] = made
         return self._made[key]
