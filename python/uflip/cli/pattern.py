@@ -47,7 +47,6 @@ from uflip.data.spec import PLURALS
 from uflip.data.summary import ResponseTime, StatisticsSummary
 from uflip.durability import CACHED, describe_durability
 from uflip.errors import UsageError
-from uflip.microbench.labels import pattern_title
 from uflip.pattern_options import (
     OPENED,
     PATTERN,
@@ -442,6 +441,8 @@ def _print_result(
 
 def print_run(document: OneRun) -> None:
     """Print a run as text, one line per topic."""
+    from uflip.microbench.labels import pattern_title
+
     device = document["device"]
     echo(f"{pattern_title(document['spec'])} on {device.url}", bold=True)
     twin = device.details.twin
