@@ -459,6 +459,7 @@ NOT_STORED = {
     "device/cache.py": "the name of a file, from its key",
     "device/identity.py": "a short form of a profile",
     "microbench/experiment.py": "a seed",
+    "accuracy/__main__.py": "part of a folder name",
     "benchmark/state.py": "the id of a state",
     "report/figures/svg.py": "PNG: readers of images check it",
     "report/labels.py": "an anchor on a page",
