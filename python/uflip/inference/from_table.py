@@ -9,7 +9,7 @@ the rates of any policy fit. No rate shows a page, die or channel.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import inf, log, sqrt
+from math import log, sqrt
 from pathlib import Path
 from statistics import median
 
@@ -23,6 +23,7 @@ from uflip.reproduce.drives.comparison import (
     ComparedRow,
     SimulatedDrive,
     compare_responses,
+    most_writes_per_s,
     unidentified_rates,
 )
 from uflip.reproduce.drives.drive_model import Constants
@@ -37,6 +38,7 @@ from uflip.reproduce.drives.fit import (
     fit_space,
     log_ratio,
     policy_name,
+    random_rows,
     sizes_of_lines,
     squares,
     zone_rows,
@@ -44,7 +46,6 @@ from uflip.reproduce.drives.fit import (
 from uflip.reproduce.drives.loaded_response import calibration_rates, fit_responses
 from uflip.reproduce.drives.single_table import read_table
 from uflip.reproduce.drives.tables import AMPLIFICATION, Drive, Observation
-from uflip.reproduce.drives.workload import workload_of
 
 RATES, WEAR, ZONES, RESPONSES = "rates", "write amplification", "zones", "response times"
 ALL_POLICIES = (
@@ -61,7 +62,7 @@ LEAST_WORN_PHASES = 3
 # Steps of the searched intervals.
 STEP, COSTS = 1.01, tuple(float(cost) for cost in np.geomspace(*COST, 24))
 COST_STEP = COSTS[1] / COSTS[0]
-GIB, MIB = 1 << 30, 1 << 20
+GIB = 1 << 30
 
 NOT_IN_RATES = "rates of whole phases are those of all dies together"
 NOT_MEASURED = "no row measures it: `uflip infer DEVICE` has a probe for it"
@@ -136,9 +137,8 @@ class TableDocument:
 def infer_table(path: Path) -> TableInference:
     """Infer the properties of the drive of a table, CSV or JSON."""
     drive = read_table(path)
-    worn = _random_rows([row for row in drive.observations if row.quantity == AMPLIFICATION])
+    worn = random_rows(row for row in drive.observations if row.quantity == AMPLIFICATION)
     calibration = calibration_rows(drive)
-    random_rows = [*_random_rows(calibration), *worn]
     fitted = [*calibration, *worn]
     constants = fit(drive, fitted, ALL_POLICIES)
     rows = tuple(
@@ -159,20 +159,10 @@ def infer_table(path: Path) -> TableInference:
         keys = ("spare_factor", "gc", "separate_streams", "relocation_cost", "superblock_bytes")
         found += [Estimate.absent(key, RATES, why) for key in (*keys, "ftl")]
         return TableInference(simulated, tuple(found), why)
-    found += _space(drive, constants, random_rows)
+    found += _space(drive, constants, [*random_rows(calibration), *worn])
     found += _policy(drive, constants, worn)
     found.append(_line(constants, zone_rows(fitted)))
     return TableInference(simulated, tuple(found))
-
-
-def _random_rows(rows: Sequence[Observation]) -> list[Observation]:
-    """Return the rows to which physical capacity, relocation cost and policy are fitted."""
-    kinds = [workload_of(row.phase) for row in rows]
-    return [
-        row
-        for row, workload in zip(rows, kinds, strict=True)
-        if workload is not None and workload.kind not in ("sequential", "zones")
-    ]
 
 
 def _misfit(rows: Sequence[ComparedRow]) -> str:
@@ -282,10 +272,7 @@ def _line(best: Constants, zones: Sequence[Observation]) -> Estimate:
 
 def _responses(drive: Drive, simulated: SimulatedDrive) -> Iterator[Estimate]:
     """Yield the times of single I/Os; the interval is that of fits without one offered load."""
-    most = inf
-    for row in calibration_rows(drive):
-        if row.phase.pattern == "uniform":
-            most = row.value * MIB / 4096
+    most = most_writes_per_s(drive)
     others = [
         fit_responses([row for row in drive.responses if row.offered_per_s != rate], most)
         for rate in calibration_rates(drive.responses, most)

@@ -216,10 +216,15 @@ class LoadedDrive(NamedTuple):
     knees: tuple[Knee, ...]
 
 
+def most_writes_per_s(drive: Drive) -> float:
+    """Return the writes per second that a drive cannot exceed; infinite without uniform writes."""
+    uniform = _uniform_rate(drive)
+    return inf if uniform is None else uniform * WRITES_PER_MIB
+
+
 def compare_responses(drives: Sequence[Drive], drive: Drive) -> LoadedDrive:
     """Fit the constants of a drive under load, and predict all its response times."""
-    uniform = _uniform_rate(drive)
-    most_per_s = inf if uniform is None else uniform * WRITES_PER_MIB
+    most_per_s = most_writes_per_s(drive)
     load = fit_responses(drive.responses, most_per_s)
     rates = calibration_rates(drive.responses, most_per_s)
     others: dict[tuple[int, float, str, float], list[float]] = {}

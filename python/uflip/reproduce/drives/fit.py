@@ -89,18 +89,18 @@ def fit(
     sequential = [row.value for row in rows if _workload(row).kind == "sequential"] or (
         [max(row.value for row in zones)] if zones else []
     )
-    random_rows = [row for row in rows if _workload(row).kind not in ("sequential", "zones")]
-    if not sequential or not random_rows:
+    random = random_rows(rows)
+    if not sequential or not random:
         return None
     rate = median(sequential)
     long_writes = rate * USUAL_LONG_WRITES
-    start = Constants(rate, 0.0, 1.0, USUAL_LINE_GIB, long_writes, _limit(random_rows))
-    fits = fit_space(drive, random_rows, start, policies, usual_cost)
+    start = Constants(rate, 0.0, 1.0, USUAL_LINE_GIB, long_writes, _limit(random))
+    fits = fit_space(drive, random, start, policies, usual_cost)
     sized = [
         min(sizes_of_lines(constants, zones), key=lambda one: squares(one, zones))
         for constants in fits[:POLICIES_WITH_ZONES]
     ]
-    return min(sized, key=lambda one: squares(one, [*random_rows, *zones]))
+    return min(sized, key=lambda one: squares(one, [*random, *zones]))
 
 
 def policy_name(policy: str, apart: bool) -> str:
@@ -116,9 +116,7 @@ def policy_errors(
     Returns `policy_name` -> the root mean square of ln(predicted / measured), each with the
     constants that suit it best.
     """
-    rows = [
-        row for row in calibration_rows(drive) if _workload(row).kind not in ("sequential", "zones")
-    ]
+    rows = random_rows(calibration_rows(drive))
     return {
         policy_name(one.policy, one.apart): sqrt(squares(one, rows) / len(rows))
         for one in fit_space(drive, rows, constants, POLICIES, usual_cost)
@@ -143,6 +141,16 @@ def fit_space(
 def squares(constants: Constants, rows: Iterable[Observation]) -> float:
     """Return the sum of squared log ratios."""
     return sum(log_ratio(constants, row) ** 2 for row in rows)
+
+
+def random_rows(rows: Iterable[Observation]) -> list[Observation]:
+    """Return the rows to which physical capacity, relocation cost and policy are fitted."""
+    with_workloads = ((row, workload_of(row.phase)) for row in rows)
+    return [
+        row
+        for row, workload in with_workloads
+        if workload is not None and workload.kind not in ("sequential", "zones")
+    ]
 
 
 def zone_rows(rows: Iterable[Observation]) -> list[Observation]:
