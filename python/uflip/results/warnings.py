@@ -101,7 +101,7 @@ class Examiner:
         if about is None:
             stored = metadata_of(Path(run_id), trace.metadata_json)
             about = {"disturbed": stored.disturbed or {}}
-            counters = stored.counters or {}
+            counters = counters or stored.counters or {}
             if stored.drive is not None:
                 about["drive"] = stored.drive
             if stored.host is not None:
