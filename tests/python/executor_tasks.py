@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -41,6 +42,21 @@ def kill_worker_once(folder: Path, tests_pid: int, point: int) -> int:
             (folder / str(point)).touch(exist_ok=False)
         except FileExistsError:
             return point
+        os.kill(os.getpid(), signal.SIGKILL)
+    return point
+
+
+def kill_worker_beside_long_task(folder: Path, tests_pid: int, point: int) -> int:
+    """Kill the worker of point 0 while the other runs point 1, which ends only the second time."""
+    assert os.getpid() != tests_pid, "only a worker may be killed"
+    running = folder / "running"
+    if point == 1 and not running.exists():
+        running.touch()
+        threading.Event().wait()
+    if point == 0 and not (folder / "killed").exists():
+        while not running.exists():
+            time.sleep(0.01)
+        (folder / "killed").touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return point
 

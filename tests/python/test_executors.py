@@ -255,6 +255,14 @@ def test_task_of_a_dead_worker_is_repeated(
     assert (tmp_path / "3").exists(), "one died"
 
 
+def test_death_of_a_worker_ends_tasks_of_the_other(tmp_path: Path) -> None:
+    """Workers ignore the SIGTERM that Python sends to those of a broken pool."""
+    work = partial(tasks.kill_worker_beside_long_task, tmp_path, os.getpid())
+    with Processes(2) as both, using(both):
+        assert on_all(work, range(4)) == list(range(4))
+    assert (tmp_path / "killed").exists()
+
+
 def test_sweep_survives_killed_workers(executors: dict[str, Executor], tmp_path: Path) -> None:
     """Workers are killed; `make soak` continues for minutes, with one kill every 10 s."""
     soak = "UFLIP_SOAK" in os.environ

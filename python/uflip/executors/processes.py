@@ -3,16 +3,17 @@
 A pool is unusable after one of its processes dies, so a new pool runs the unfinished points.
 Processes are forked from a server process without threads that has loaded the required modules: a
 fork of this process would copy the native part without its threads. The workers ignore Ctrl-C,
-which this process forwards, and end with this process, however it ends.
+which this process forwards. They end when this process closes a pipe: with a broken pool, whose
+own `terminate` they ignore, and with this process, however it ends.
 """
 
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, get_context
 from typing import Any, Self
 
 from uflip import signals
@@ -37,19 +38,17 @@ class _AbandonEvent(signals.AbandonFlag):
 _abandon_event: _AbandonEvent | None = None
 
 
-def _initialise(event: Any) -> None:
-    """Initialise a worker process: ignore signals, and end with the parent."""
+def _initialise(event: Any, lifeline: connection.Connection) -> None:
+    """Initialise a worker process: ignore signals, and end when the parent closes `lifeline`."""
     global _abandon_event  # noqa: PLW0603 -- of this process, which belongs to one pool
     _abandon_event = _AbandonEvent(event)
     for number in signals.SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=_follow_parent, daemon=True).start()
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
 
 
-def _follow_parent() -> None:
-    parent = parent_process()
-    assert parent is not None, "a worker has a parent"
-    connection.wait([parent.sentinel])
+def _end_with(lifeline: connection.Connection) -> None:
+    connection.wait([lifeline])
     os._exit(1)
 
 
@@ -59,6 +58,13 @@ def _call(work: Callable[[Any], Any], point: Any) -> Any:
         return work(point)
     finally:
         signals.abandon_flag.reset(token)
+
+
+def _submit(pool: ProcessPoolExecutor, work: Callable[[Any], Any], point: Any) -> Future[Any]:
+    try:
+        return pool.submit(_call, work, point)
+    except OSError:  # the pool broke during the call, which the next one reports
+        return pool.submit(_call, work, point)
 
 
 class Processes:
@@ -74,6 +80,7 @@ class Processes:
         self.workers = workers or os.cpu_count() or 1
         self._pool: ProcessPoolExecutor | None = None
         self._abandoned: Any = None
+        self._lifeline: connection.Connection | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -105,9 +112,9 @@ class Processes:
     ) -> Iterator[tuple[int, Result]]:
         pool = self._running_pool()
         try:
-            futures = {pool.submit(_call, work, point): index for index, point in [*points.items()]}
+            futures = {_submit(pool, work, point): index for index, point in [*points.items()]}
         except BrokenProcessPool:  # before all points were submitted
-            self._end()
+            self._end(is_broken=True)
             return
         is_broken = False
         for future in completed(futures):
@@ -116,21 +123,25 @@ class Processes:
             else:
                 yield futures[future], future.result()
         if is_broken:
-            self._end()
+            self._end(is_broken)
 
     def _running_pool(self) -> ProcessPoolExecutor:
         if self._pool is None:
             context = get_context("forkserver")
             context.set_forkserver_preload(PRELOADED)
             self._abandoned = context.Event()
+            lifeline, self._lifeline = context.Pipe(duplex=False)
             self._pool = ProcessPoolExecutor(
-                self.workers, context, initializer=_initialise, initargs=(self._abandoned,)
+                self.workers, context, _initialise, (self._abandoned, lifeline)
             )
         return self._pool
 
-    def _end(self) -> None:
+    def _end(self, is_broken: bool = False) -> None:
         """Cancel running work and wait, since a starting process needs the pool."""
-        if self._pool is not None:
+        if self._pool is not None and self._lifeline is not None:
             self._abandoned.set()
+            if is_broken:  # a worker may wait for a lock of the dead one
+                self._lifeline.close()
             self._pool.shutdown(wait=True, cancel_futures=True)
+            self._lifeline.close()
             self._pool = None
