@@ -204,9 +204,9 @@ def test_structure_of_a_simulated_device_is_exact(
     assert inferred.estimate(key).value == true
 
 
-def test_reads_at_random_times_show_channels_of_one_die_each() -> None:
+def read_probes(name: str) -> Observations:
+    """Return what the probes of channels observe on a device."""
     short = ("clear", "read_size", "read_bursts", "read_arrivals", "read_deallocated", "write_size")
-    name = "sim:demo?channels=2&dies_per_channel=1&blocks_per_die=200&command_read_ns=8000"
     with switched_off(), open_device(name, writable=True) as device:
         context = Context(device.info, "standard", 1)
         runs = {
@@ -215,13 +215,26 @@ def test_reads_at_random_times_show_channels_of_one_die_each() -> None:
             for experiment in MICRO_BENCHMARKS[probe].experiments(context)
             for run in experiment.runs
         }
-        measured = Observations(device.info.capacity_bytes, SECTOR, runs)
-        found = [
-            complete_channels(each, structure, times_of(each, structure))[0].channels
-            for each in (measured, without(measured, "read_arrivals"))
-            for structure in [structure_of(each)]
-        ]
-    assert found == [2, None]
+    return Observations(device.info.capacity_bytes, SECTOR, runs)
+
+
+def channels_of(observations: Observations) -> int | None:
+    structure = structure_of(observations)
+    return complete_channels(observations, structure, times_of(observations, structure))[0].channels
+
+
+def test_reads_at_random_times_show_channels_of_one_die_each() -> None:
+    measured = read_probes(
+        "sim:demo?channels=2&dies_per_channel=1&blocks_per_die=200&command_read_ns=8000"
+    )
+    assert channels_of(measured) == 2
+    assert channels_of(without(measured, "read_arrivals")) is None
+
+
+def test_relocated_pages_do_not_hide_channels() -> None:
+    # Random victims move a fifth of the reads to other dies.
+    name = "sim:demo?channels=2&dies_per_channel=2&blocks_per_die=100&idle_free_blocks=0"
+    assert channels_of(read_probes(f"{name}&gc=random&state=random&seed=3")) == 2
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,10 @@ IOS, LARGE_READ_PAGES = (2048, 16), 1
 # Arrivals at random are compared where reads hardly queue: with the least median response time, and
 # up to this factor of it. In a long queue a small error of a step adds up.
 UNQUEUED = 3.0
-# No number of channels follows from simulations whose I/Os differ more, beyond the scatter of the
-# host: their pages are in another order [of the response time].
-POOR_FIT = 0.02
+# I/Os that differ more, beyond the scatter of the host, met pages in another order, such as
+# relocated ones: they count as this much [of the response time]. No number of channels follows if
+# fewer than a share of the I/Os differ less.
+POOR_FIT, LEAST_FIT = 0.02, 0.4
 # Simulated blocks of the small device: more than the window, whatever its size.
 BLOCK_PAGES = 64
 BURST = 16
@@ -66,23 +67,37 @@ def check_library() -> None:
 
 @dataclass(frozen=True)
 class Division:
-    """The best simulation with a number of channels: order of dies, transfer, error of each I/O."""
+    """The best simulation with a number of channels: order of dies, transfer, error of each I/O.
+
+    No error is larger than `bound`.
+    """
 
     channels: int
     allocator: str
     transfer_ns: float
     errors: Floats = field(default_factory=lambda: np.array([np.inf]), compare=False)
+    bound: float = POOR_FIT
 
     @property
     def error(self) -> float:
         """Mean error of the I/Os, relative to their response times."""
         return float(np.mean(self.errors))
 
+    @property
+    def fits(self) -> float:
+        """Share of the I/Os with an error below the bound."""
+        return float(np.mean(self.errors < self.bound))
+
+    @property
+    def remaining_error(self) -> float:
+        """Mean error of these I/Os."""
+        return float(np.mean(self.errors[self.errors < self.bound])) if self.fits else self.bound
+
     def is_worse_than(self, best: "Division") -> bool:
         """Return whether the I/Os differ significantly more than those of the best simulation."""
         difference = self.errors - best.errors
         error = float(np.std(difference)) / math.sqrt(len(difference))
-        margin = STANDARD_ERRORS * error + ROUNDING + WORSE_SHARE * best.error
+        margin = STANDARD_ERRORS * error + ROUNDING + WORSE_SHARE * best.remaining_error
         return float(np.mean(difference)) > margin
 
 
@@ -106,6 +121,7 @@ class ReadSimulator:
         assert times.link_byte
         assert times.flash
         self.page, self.dies, self.flash_ns = structure.page, structure.dies, times.flash.value
+        self._bound = POOR_FIT + 2 * _host_scatter(observations, times)
         self._filled = observations.last("clear", "SW")
         bursts = observations.by_value("read_bursts", "RR")
         sizes = observations.by_value("read_size", "RR")
@@ -163,7 +179,8 @@ class ReadSimulator:
         for probe, run in zip(self._probes, self.measured, strict=True):
             simulated = repeat(device, probe, run.spec)
             errors.append(_differences(simulated, run))
-        return replace(division, errors=np.concatenate(errors))
+        bounded = np.minimum(np.concatenate(errors), self._bound)
+        return replace(division, errors=bounded, bound=self._bound)
 
 
 def _beginning(run: Observation, ios: int) -> Observation:
@@ -207,8 +224,7 @@ def complete_channels(
     best = sorted(_divisions(simulator, structure, times), key=lambda each: each.error)
     winner = best[0]
     rivals = [each for each in best[1:] if not each.is_worse_than(winner)]
-    poor = POOR_FIT + 2 * _host_scatter(observations, times)
-    if winner.error > poor or any(each.channels != winner.channels for each in rivals):
+    if winner.fits < LEAST_FIT or any(each.channels != winner.channels for each in rivals):
         unknown = replace(structure, channels=None, allocator=None)
         return unknown, replace(times, transfer=None), winner
     found = replace(structure, channels=winner.channels, allocator=winner.allocator)

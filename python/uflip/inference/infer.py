@@ -1,5 +1,6 @@
 """The inference: estimates of all properties, a twin, and whether the twin predicts the probes."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -432,10 +433,9 @@ def _channel_rate(page: int, structure: Structure, times: Times) -> Estimate:
         if structure.channels is None:
             why = "commands hide transfers"
         return Estimate.absent("channel_bytes_per_s", "read_bursts", why)
-    low, high = (
-        (page * (1 + share)) / (times.transfer.value + sign * times.transfer.half) * 1e9
-        for share, sign in zip(SPARE_SHARES, (1, -1), strict=True)
-    )
+    least, most = (page * (1 + share) for share in SPARE_SHARES)
+    low = math.floor(least) / (times.transfer.value + times.transfer.half) * 1e9
+    high = math.ceil(most) / (times.transfer.value - times.transfer.half) * 1e9
     value = page * (1 + SPARE_SHARE) / times.transfer.value * 1e9
     why = "with 3 to 11 % of spare area in a page"
     return Estimate("channel_bytes_per_s", value, low, high, "read_bursts", why)
