@@ -153,6 +153,8 @@ def test_device_description_names_model_or_file() -> None:
     assert describe_device(disk) == "ACME X1, 1 TiB"
     file = stored.device_info("file", url="file:a/b.bin", capacity_bytes=2**30)
     assert describe_device(file) == "file b.bin, 1 GiB"
+    file = stored.device_info("file", url="file:b.bin", capacity_bytes=2**30)
+    assert describe_device(file) == "file b.bin, 1 GiB"
 
 
 @pytest.fixture(scope="module")

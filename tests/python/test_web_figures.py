@@ -1,5 +1,6 @@
 """Do figures name their axes and marks, and show all of their data?"""
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import stored
-from browser_page import PHONE, MonitoredPage
+from browser_page import PHONE, WIDE, MonitoredPage, check_in_all_themes
 from command_line import uflip
 
 from uflip.results import Results
@@ -38,6 +39,8 @@ LISTENING = """
   };
 """
 WRITTEN = """figure => figure.querySelector('canvas').getContext('2d').written"""
+DRAWN_ROUNDS = """() => [...document.querySelectorAll('.thirds canvas')].every(
+  canvas => canvas.getContext('2d').written?.some(each => each.text === 'written [MiB]'))"""
 OF_PANEL = "details:has(h2:text-is('{}')) .figure, article:has(h3:text-is('{}')) .figure"
 
 
@@ -49,6 +52,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("RW", "SR"):
         options = ("--pattern", name, "--io-count", 200, "--inside", root / f"inside {name}")
         assert uflip("pattern", SMALL, *options).code == 0
+    steady = ("--suite", "today", "--only", "steady_state", "--scale", "quick")
+    assert uflip("run", SMALL, *steady, "--out", root / "steady").code == 0
     return root
 
 
@@ -74,7 +79,7 @@ def page(browser: "Browser", request: pytest.FixtureRequest) -> Iterator["Page"]
     assert watcher.console_messages == []
 
 
-WIDE = pytest.mark.parametrize("page", [{"width": 1280, "height": 800}], indirect=True)
+WIDE_ONLY = pytest.mark.parametrize("page", [WIDE], indirect=True)
 
 
 def key_of(page: "Page", server: Serving, name: str) -> str:
@@ -132,7 +137,7 @@ def test_axis_labels_do_not_overlap(page: "Page", server: Serving) -> None:
     assert "×1.00" in [each["text"] for each in texts]
 
 
-@WIDE
+@WIDE_ONLY
 def test_axis_is_named_after_its_quantity(page: "Page", server: Serving) -> None:
     open_run(page, server, "inside RW", "?axis=time")
     panels = {"": "submitted, since the first", "Free blocks": "since the run began",
@@ -145,14 +150,14 @@ def test_axis_is_named_after_its_quantity(page: "Page", server: Serving) -> None
         assert words not in [each["text"] for each in figure_texts(page, panel)]
 
 
-@WIDE
+@WIDE_ONLY
 def test_unknown_series_is_not_drawn(page: "Page", server: Serving) -> None:
     open_run(page, server, "inside SR")
     page.get_by_role("heading", name="Free blocks").wait_for()
     assert page.get_by_role("heading", name="Write amplification").count() == 0
 
 
-@WIDE
+@WIDE_ONLY
 def test_saved_histogram_names_all_axes(page: "Page", server: Serving) -> None:
     open_run(page, server, "one")
     with page.expect_download() as waiting:
@@ -165,7 +170,7 @@ def test_saved_histogram_names_all_axes(page: "Page", server: Serving) -> None:
     ]  # fmt: skip
 
 
-@WIDE
+@WIDE_ONLY
 def test_rows_of_comparison_have_unique_names(page: "Page", server: Serving) -> None:
     compare(page, server)
     texts: list[dict[str, Any]] = page.locator("main .figure").first.evaluate(WRITTEN)
@@ -180,7 +185,7 @@ def test_rows_of_comparison_have_unique_names(page: "Page", server: Serving) -> 
     assert all(float(right_end) > 6 * len(name) for right_end, name in saved), "none is cut"
 
 
-@WIDE
+@WIDE_ONLY
 def test_overlay_shows_runs_of_its_row(page: "Page", server: Serving, folder: Path) -> None:
     compare(page, server)
     page.get_by_role("button", name=re.compile("^Overlay Granularity")).click()
@@ -203,3 +208,44 @@ def test_overlay_shows_runs_of_its_row(page: "Page", server: Serving, folder: Pa
         assert steps[-1] == (times.max(), 0)
         for at, share in steps[:-1]:
             assert share == pytest.approx((times >= at).mean())
+
+
+@pytest.mark.parametrize("page", [WIDE, PHONE], indirect=True)
+def test_steady_state_is_drawn_over_the_bytes_written(
+    page: "Page", server: Serving, folder: Path
+) -> None:
+    page.goto(f"{server.url}#/result/{key_of(page, server, 'steady')}")
+    section = page.get_by_role("region", name="Steady state over the bytes written")
+    section.wait_for()
+    page.wait_for_function(DRAWN_ROUNDS)
+    figures = {
+        "Rate": "I/Os per second",
+        "Write amplification": "write amplification",
+        "p99": "response time",
+    }
+    for heading, label in figures.items():
+        figure = section.locator("article", has_text=heading).locator(".figure")
+        assert label in [each["text"] for each in figure.evaluate(WRITTEN)]
+    with page.expect_download() as waiting:
+        section.get_by_role("button", name="CSV").click()
+    rows = list(csv.DictReader(waiting.value.path().read_text("utf-8").splitlines()))
+    # The last round ends with the run: its I/Os times their size.
+    steady = [
+        run for run in Results.load(folder / "steady").runs if run.micro_benchmark == "steady_state"
+    ]
+    assert {row["run"] for row in rows} == {run.id for run in steady}
+    for run in steady:
+        trace = run.trace()
+        own = [row for row in rows if row["run"] == run.id]
+        written = [int(row["written_bytes"]) for row in own]
+        assert written == sorted(written)
+        assert written[-1] == np.asarray(trace.column("io_size_bytes")).sum(dtype=np.int64)
+        # The times of the rounds, from their rates, add up to that of the run.
+        sizes = np.diff([0, *written])
+        seconds = sizes / run.spec.io_size / [float(row["ios_per_s"]) for row in own]
+        begins, times = (
+            np.asarray(trace.column(f"{name}_ns")) for name in ("submit", "response_time")
+        )
+        whole_ns = (begins.astype(np.int64) + times).max() - begins.min()
+        assert seconds.sum() == pytest.approx(whole_ns / 1e9, rel=0.01)
+    check_in_all_themes(page, "steady state")

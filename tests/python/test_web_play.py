@@ -193,7 +193,9 @@ def test_card_runs_the_device_before_and_after_its_change(
     page = watched.page
     page.goto(f"{server.url}#/play/demo")
     page.locator(".try", has_text="More spare space").click()
+    assert page.locator(".try:enabled").count() == 0, "one experiment at a time"
     page.get_by_text("now: sim:demo?spare_factor=0.4").wait_for(timeout=60_000)
+    page.locator(".try:enabled").first.wait_for()
     rows = page.get_by_role("region", name="Response times and device counters")
     amplification = rows.locator("tr", has_text="write amplification").locator("td")
     before, now = map(float, amplification.all_inner_texts()[:2])

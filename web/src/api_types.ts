@@ -164,7 +164,7 @@ export interface Die {
   die: number;
 }
 
-/** The same with its position on the axis of its figure. */
+/** The same with its position on the axis of its figure, and the rounds of each repetition. */
 export interface ExperimentPoint {
   pattern: string;
   words: string;
@@ -176,6 +176,7 @@ export interface ExperimentPoint {
   converged: boolean | null;
   runs: string[];
   at: number;
+  rounds: RoundSummary[][];
 }
 
 /** An experiment. */
@@ -557,6 +558,15 @@ export interface ResultView {
   drive: LabelledText[];
   inside: InsideView | null;
   runs: NamedRun[];
+}
+
+/** A part of a long run of writes: its end and its statistics. */
+export interface RoundSummary {
+  written_bytes: number;
+  ended_ns: number;
+  ios_per_s: number | null;
+  p99_ns: number;
+  write_amplification: number | null;
 }
 
 /** The requested rows. */

@@ -91,7 +91,7 @@ function panel(title: string, pattern: string, { axis, labels, means }: Series):
   const plot = new Plot({
     title, name: title, height: 190,
     x: { range: { low: positions[0]! - margin, high: positions.at(-1)! + margin }, label: axis, ticks: (low, high, about) => withSpacing(positions, (high - low) / (about * 1.6)), tick: () => (at) => labels.get(values[positions.indexOf(at)]!) ?? "" },
-    y: { range: { low: Math.min(...every) / 1.6, high: Math.max(...every) * 1.6 }, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => tickDuration },
+    y: { range: { low: Math.min(...every) / 1.6, high: Math.max(...every) * 1.6 }, log: true, label: "mean response time", ticks: logTicks, tick: () => tickDuration },
     paint: (pen, plane) => means.forEach((each, i) => {
       const points = [...each].sort(([one], [other]) => one - other).map(([value, mean]): [number, number] => [plane.x(position(value)), plane.y(mean)]);
       pen.line(points, distinctColour(i), 1.5);

@@ -57,10 +57,10 @@ export function dateText(utc: string): string {
   return utc.replace("T", " ").replace(/:\d\dZ$/, "");
 }
 
-/** Ticks of a logarithmic axis: decades, and 2 and 5 of them where there are few. */
-export function logTicks(low: number, high: number): number[] {
+/** Ticks of a logarithmic axis: decades, and multiples of them where there are few. */
+export function logTicks(low: number, high: number, about = Infinity): number[] {
   const decades = Math.log10(high / low);
-  const steps = decades > 3.5 ? [1] : decades > 1.6 ? [1, 3] : decades > 0.8 ? [1, 2, 5] : [1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
+  const steps = decades > 3.5 ? [1] : decades > 1.6 ? [1, 3] : decades > 0.8 ? [1, 2, 5] : about < 3 ? [1, 1.5, 2, 3, 5, 7] : [1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
   const ticks: number[] = [];
   for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)
     for (const step of steps) {

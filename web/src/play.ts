@@ -76,6 +76,8 @@ class PlayView {
   private readonly progress = h("div", { role: "status" });
   private readonly sliders = h("div", { class: "sliders" });
   private readonly results = h("section", { class: "played", "aria-label": "Results of the runs" });
+  private readonly cards = h("section", { class: "cards", "aria-label": "Try this" }, EXPERIMENTS.map((each) => h("button", { type: "button", class: "try", onclick: () => void this.attempt(each) }, h("b", {}, each.title), h("span", {}, each.text))));
+  private attempting = false; // both runs of an experiment
   private readonly changed: () => void;
   private readonly select = h("select");
   private readonly what = h("select");
@@ -111,7 +113,7 @@ class PlayView {
       h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, "Play")),
       h("h1", {}, "Play ", h("span", { class: "thin" }, "with a simulated device")),
       h("p", { class: "quiet" }, "Change the device, run something on it, and see old and new in the same axes. Results are listed until the explorer ends."),
-      h("section", { class: "cards", "aria-label": "Try this" }, EXPERIMENTS.map((each) => h("button", { type: "button", class: "try", onclick: () => void this.attempt(each) }, h("b", {}, each.title), h("span", {}, each.text)))),
+      this.cards,
       h("div", { class: "playing" },
         h("form", { class: "play", id: "play", "aria-label": "The device, and the benchmark", onsubmit: (event: Event) => { event.preventDefault(); void this.begin(); } },
           h("div", { class: "bar" }, h("label", {}, "Device ", this.select), h("label", {}, "Run ", this.what)),
@@ -216,17 +218,24 @@ class PlayView {
 
   /** Runs an experiment: the device of the profile, and then with the change. */
   private async attempt({ device, keys, pattern, options }: Experiment): Promise<void> {
-    if (this.run.disabled) return;
     [this.device, this.benchmark, this.pattern] = [device, "pattern", pattern];
     Object.assign(this.options, FIRST, options);
+    this.attempting = true;
+    this.allow(false);
     for (const change of [{}, keys]) {
       for (const name of Object.keys(this.changes)) delete this.changes[name];
       Object.assign(this.changes, change);
       await this.request(true);
       const number = await this.begin();
-      while (number !== null && this.run.disabled && !this.removed) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-      if (this.removed || !this.runs.some((each) => each.number === number)) return;
+      while (number !== null && !this.stop.hidden && !this.removed) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      if (this.removed || !this.runs.some((each) => each.number === number)) break;
     }
+    this.attempting = false;
+    this.allow(true);
+  }
+
+  private allow(runs: boolean): void {
+    for (const each of [this.run, ...this.cards.querySelectorAll("button")]) each.disabled = !runs;
   }
 
   private reset(): void {
@@ -317,7 +326,7 @@ class PlayView {
     if (this.removed) return;
     const last = response.played.at(-1);
     const running = last?.state === "running";
-    this.run.disabled = running;
+    this.allow(!running && !this.attempting);
     this.stop.hidden = !running;
     clearTimeout(this.timer);
     if (running) {
@@ -404,7 +413,7 @@ function over(views: RunView[], pictures: Picture[], looks: string[]): HTMLEleme
   const plot = new Plot({
     title: "Response times, before and now", name: "play", height: 320,
     x: { range: { low: 0, high: last }, label: "number of the I/O", ticks: (low, high, about) => linearTicks(low, high, about).filter(Number.isInteger), tick: (low, high) => tickOf("number", low, high) },
-    y: { range: { low: least / 1.5, high: most * 1.5 }, log: true, label: "response time", ticks: (low, high) => logTicks(low, high), tick: () => tickDuration },
+    y: { range: { low: least / 1.5, high: most * 1.5 }, log: true, label: "response time", ticks: logTicks, tick: () => tickDuration },
     paint: (pen, plane) => pictures.forEach((picture, i) => paint(pen, plane, picture, "number", { startup: 0, period: 0, hue: looks[i]!, mean: looks[i]!, selected: null }, views[i]!.edges_ns, () => looks[i]!)),
   });
   plot.over.parentElement!.classList.add("every");
@@ -456,7 +465,7 @@ async function benchmarks(played: PlayedRun[], name: string): Promise<Child> {
   const plot = new Plot({
     title: `${last.title}, before and now`, name: `play-${name}`, height: 360,
     x: { range: { low: left - margin, high: right + margin }, label: last.axis, ticks: (low, high, about) => withSpacing(ticks.map(([at]) => at), (high - low) / (about * 1.6)), tick: () => (value) => ticks.find(([at]) => at === value)?.[1] ?? "" },
-    y: { range, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => tickDuration },
+    y: { range, log: true, label: "mean response time", ticks: logTicks, tick: () => tickDuration },
     paint: (pen, plane) => measured.forEach((each, i) => {
       const old = i < measured.length - 1;
       for (const { pattern, points } of each.patterns) {

@@ -8,11 +8,15 @@ import { color, facts, fill, h, table, type Child } from "./dom";
 import { mark, shapeOf, whisker } from "./markers";
 import { distinctColour } from "./paint";
 import { Plot, type Scale } from "./plot";
+import { rounds } from "./rounds";
 import { link, type Route } from "./route";
 import { saveCsv } from "./save";
 import { count, duration, logTicks, ms, percent, withSpacing, dateText, tickDuration } from "./format";
 
 export const HUES: Record<string, string> = { SR: "sr", RR: "rr", SW: "sw", RW: "rw" };
+
+/** Number of columns of Table 3 that the tiles show as well. */
+const BASELINES = 4;
 
 export function hue(pattern: string): string {
   return color(HUES[pattern] ?? "ink");
@@ -31,7 +35,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     provenance(result),
     result.inside ? h("p", {}, h("a", { class: "more", href: link("inside", [key]) }, "What is inside this device →")) : null,
     result.drive.length ? h("section", {}, h("h2", {}, "Counters of the drive"), facts(result.drive.map(({ label, text }) => [label, text]))) : null,
-    result.cells?.some((cell) => cell !== "–") ? h("section", {}, h("h2", {}, "Key characteristics"), h("p", {}, result.characteristics.join(" ")),
+    result.cells?.slice(BASELINES).some((cell) => cell !== "–") ? h("section", {}, h("h2", {}, "Key characteristics"), h("p", {}, result.characteristics.join(" ")),
       table(result.columns, [result.cells], "As a row of uFLIP's Table 3", 0),
       h("details", {}, h("summary", {}, "How to read it"), h("p", { class: "quiet" }, result.note))) : null,
     result.advice ? h("section", { class: "hints" }, h("h2", {}, "Design hints"), h("p", {}, result.advice.class),
@@ -116,7 +120,7 @@ export function multiple(key: string, result: ResultView, benchmark: MicroBenchm
     range: { low: Math.min(...positions) - margin, high: Math.max(...positions) + margin }, label: benchmark.axis,
     ticks: (low, high, about) => withSpacing(positions, (high - low) / (about * 1.6)), tick: () => (value) => benchmark.values.find((each) => each.at === value)?.label ?? "",
   };
-  const y: Scale = { range, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => tickDuration };
+  const y: Scale = { range, log: true, label: "mean response time", ticks: logTicks, tick: () => tickDuration };
   const readout = h("p", { class: "readout", "aria-live": "polite" });
   const nearest = (at: number, value: number, plane: { x(v: number): number; y(v: number): number }): Point | undefined => {
     const far = (point: Point) => Math.hypot(plane.x(point.at) - plane.x(at), plane.y(point.mean) - plane.y(value));
@@ -149,11 +153,12 @@ export function multiple(key: string, result: ResultView, benchmark: MicroBenchm
     },
   });
   idle();
-  return h("article", {},
+  const written = rounds(key, nameOf(result, benchmark), title, patterns);
+  return h("article", { class: written ? "wide" : "" },
     h("h3", {}, title),
     h("p", { class: "quiet" }, benchmark.question),
     h("ul", { class: "legend" }, patterns.map(({ pattern, words }) => h("li", { class: "shape", vars: { "--hue": tone(pattern) }, "data-shape": shape(pattern) }, pattern, " ", words))),
-    plot.node, readout,
+    plot.node, readout, written,
     h("details", {}, h("summary", {}, "Numbers, and the run of each"),
       table(["", benchmark.axis, "mean", "±", "p50", "p99", "max [ms]", "run"], points.map(({ pattern, of }): Child[] => [
         pattern, of.label, ms(of.statistics!.mean_ns), ms(of.half_width_ns), ms(of.statistics!.p50_ns), ms(of.statistics!.p99_ns), ms(of.statistics!.max_ns),

@@ -89,7 +89,7 @@ class RunView {
         ticks: (low, high, about) => linearTicks(low, high, about).filter((each) => view.axis === "time" || Number.isInteger(each)),
         tick: (low, high) => tickOf(view.axis, low, high),
       },
-      y: { get range() { return { low: view.low, high: view.high }; }, log: true, label: "response time", ticks: (low, high) => logTicks(low, high), tick: () => tickDuration },
+      y: { get range() { return { low: view.low, high: view.high }; }, log: true, label: "response time", ticks: logTicks, tick: () => tickDuration },
       paint: (pen, plane) => {
         const { picture } = this;
         if (!picture) return;

@@ -3,8 +3,7 @@
 
 import { fetchJson } from "./api";
 import { facts, fill, h } from "./dom";
-import { HEAT } from "./heat";
-import { link, onLeave, updateQuery, type Route } from "./route";
+import { onLeave, updateQuery, type Route } from "./route";
 import { Scatter } from "./scatter";
 import { Parallel, Scale, valueText, type Axis, type Brush, type Line } from "./parallel";
 import { saveCsv } from "./save";
@@ -25,6 +24,9 @@ function brushesIn(text: string | undefined): Map<string, Brush> {
   const parts = (text ?? "").split(",").map((each) => /^(\w+):([^~]+)~([^~]+)$/.exec(each)).filter((each) => each !== null);
   return new Map(parts.map(([, name, low, high]) => [name!, { low: Number(low), high: Number(high) }]));
 }
+
+/** Shades of the values of an axis, distinct from the page in both colour schemes. */
+const SHADES = ["#f2b134", "#ef8a3c", "#e05f4e", "#bf4a7a", "#8f4fa8", "#5a5fc0"];
 
 export async function show(main: HTMLElement, route: Route): Promise<void> {
   const sweep = await fetchJson("sweep", { key: route.parts[0] ?? "" });
@@ -70,10 +72,10 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
 
   function hues(): (line: Line) => string {
     const axis = axes[column.get(by)!];
-    if (!axis) return () => HEAT[2]!;
+    if (!axis) return () => SHADES[2]!;
     const scale = new Scale(axis, lines.map((line) => value(line, by)));
-    const shade = (at: number | null) => (at === null ? HEAT[0]! : HEAT[Math.min(Math.floor(Math.min(Math.max(scale.share(at), 0), 1) * HEAT.length), HEAT.length - 1)]!);
-    fill(legend, axis.words ? axis.words.map((word, i) => h("li", { vars: { "--hue": shade(i) } }, word)) : HEAT.map((each, i) => h("li", { vars: { "--hue": each } }, `from ${valueText(axis, scale.at(i / HEAT.length))}`)),
+    const shade = (at: number | null) => (at === null ? SHADES[0]! : SHADES[Math.min(Math.floor(Math.min(Math.max(scale.share(at), 0), 1) * SHADES.length), SHADES.length - 1)]!);
+    fill(legend, axis.words ? axis.words.map((word, i) => h("li", { vars: { "--hue": shade(i) } }, word)) : SHADES.map((each, i) => h("li", { vars: { "--hue": each } }, `from ${valueText(axis, scale.at(i / SHADES.length))}`)),
       chosen.size > 1 ? h("li", { class: "stroke" }, "strong, with dots: on the Pareto front") : null);
     return (line) => shade(value(line, by));
   }
@@ -133,7 +135,8 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
 
   const measures = axes.filter((axis) => !axis.varies);
   fill(main,
-    h("h1", {}, sweep.name),
+    h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, sweep.name)),
+    h("h1", {}, sweep.name, h("span", { class: "badge" }, "simulated")),
     facts([["device", h("code", {}, sweep.device)], ["pattern", h("code", {}, sweep.pattern)], ["varies", sweep.vary.join(", ")], ["points", count(sweep.points)], ["date (UTC)", dateText(sweep.created_utc)]]),
     lines.length ? null : h("p", { class: "notice" }, "No point is measured yet."),
     h("fieldset", { class: "measures" }, h("legend", {}, "Measures, and the objectives of the front"), measures.map((axis) => {
@@ -151,8 +154,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     h("div", { class: "bar" }, h("label", {}, "horizontal ", sides[0]!), h("label", {}, "vertical ", sides[1]!)),
     h("p", { class: "quiet" }, "Ringed and joined: no other point is better in one of the two without being worse in the other. Click a point for its numbers."),
     scatter.node,
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of points" }, h("table", {}, h("caption", {}, "Points"), h("thead", {}, head), body)),
-    h("p", {}, h("a", { href: link("results") }, "All results")));
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of points" }, h("table", {}, h("caption", {}, "Points"), h("thead", {}, head), body)));
   draw();
 
   function chooser(name: string, chose: (name: string) => void): HTMLSelectElement {

@@ -132,4 +132,4 @@ def _undecided_baselines(marked: Mapping[str, Mark]) -> str:
         ]
         if names:
             sentences.append(f"Undecided for {' and '.join(names)}: {MARKED[mark]}.")
-    return f"{' '.join(sentences)} Measure longer runs (`--scale standard`) before comparing them."
+    return f"{' '.join(sentences)} Measure longer runs (--scale standard) before comparing them."

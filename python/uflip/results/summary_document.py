@@ -433,7 +433,8 @@ def describe_device(device: DeviceInfo) -> str:
     >>> describe_device(open_device("null").info)
     'null, 64 GiB'
     """
-    name = f"file {Path(device.url).name}" if device.kind == "file" else device.model or device.url
+    file_name = Path(device.url.removeprefix("file:")).name
+    name = f"file {file_name}" if device.kind == "file" else device.model or device.url
     return f"{name}, {format_size(device.capacity_bytes)}"
 
 

@@ -11,7 +11,13 @@ from typing import NotRequired, TypedDict
 
 from uflip.data.document import Table
 from uflip.data.manifest import StoredWarning
-from uflip.data.summary import ModeStatistics, RepetitionSummary, StatisticsSummary, WarningSummary
+from uflip.data.summary import (
+    ModeStatistics,
+    RepetitionSummary,
+    RoundSummary,
+    StatisticsSummary,
+    WarningSummary,
+)
 from uflip.hints import Hint
 from uflip.results.comparison import ComparedExperiment
 
@@ -153,9 +159,10 @@ class ExperimentView(TypedDict):
 
 
 class ExperimentPoint(ExperimentView):
-    """The same with its position on the axis of its figure."""
+    """The same with its position on the axis of its figure, and the rounds of each repetition."""
 
     at: float
+    rounds: list[list[RoundSummary]]
 
 
 class Tick(TypedDict):

@@ -338,7 +338,11 @@ def _benchmark(
                 "pattern": pattern,
                 "words": PATTERN_NAMES.get(pattern, ""),
                 "points": [
-                    {"at": positions[run["value"]], **_experiment(run, runs_of)}
+                    {
+                        "at": positions[run["value"]],
+                        "rounds": run.get("rounds", []),
+                        **_experiment(run, runs_of),
+                    }
                     for run in experiment
                 ],
             }
