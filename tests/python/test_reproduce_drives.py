@@ -621,6 +621,13 @@ def write_profile(folder: Path, constants: Constants) -> str:
     return f"sim:{path}"
 
 
+@pytest.mark.parametrize(("gib", "text"), [(1121.0, "1 of 1121 GiB"), (0.4712, "1 of 0.47 GiB")])
+def test_profile_names_the_capacity_of_its_drive(gib: float, text: str) -> None:
+    constants = Constants(1400.0, gib, 1.6, 2.2, 1400.0, None, "greedy", False)
+    drive = SimulatedDrive("drive", gib * 0.8, constants, (), {}, LOADED, ())
+    assert f"drive at {text}: rates" in drive_profile(drive)
+
+
 def test_profile_writes_at_the_rate_of_its_drive(tmp_path: Path) -> None:
     """Greedy collection with a spare factor of 0.2025; each relocated page costs 1.6 times."""
     drive = Constants(1400.0, 1121.0, 1.6, 2.2, 1400.0, None, "greedy", False)

@@ -401,6 +401,7 @@ def test_untimed_sweep_prints_no_times(workdir: Path) -> None:
         (["--vary", "gc=greedy", "--csv", "x.txt"], 2, ["FILE.csv"]),
         (["--vary", "gc=greedy", "--csv", "there.csv"], 3, ["there.csv", "--force"]),
         (["--vary", "chanels=1"], 2, ["chanels", "did you mean channels"]),
+        (["--vary", "spare=0.1..0.3"], 2, ["where    spare", "did you mean spare_factor"]),
         (["--vary", "io_sze=4k"], 2, ["where    io_sze", "durability", "did you mean io_size"]),
     ],
 )

@@ -201,7 +201,7 @@ def _print_rows(found: "TableInference") -> None:
             row.quantity,
             f"{row.measured:.4g}",
             "not simulated" if row.twin is None else f"{row.twin:.4g}",
-            "" if row.twin is None else f"{row.twin / row.measured - 1:+.0%}",
+            "" if row.twin is None else f"{row.twin / row.measured - 1:+z.0%}",
             "fitted" if row.fitted else "",
         )
         for row in found.rows()
@@ -273,10 +273,10 @@ def _cells(error: "PatternError") -> Sequence[str]:
         error.pattern,
         format_duration_ns(error.measured_mean_ns),
         format_duration_ns(error.twin_mean_ns),
-        f"{error.mean_error:+.1%}",
+        f"{error.mean_error:+z.1%}",
         format_duration_ns(error.measured_p99_ns),
         format_duration_ns(error.twin_p99_ns),
-        f"{error.p99_error:+.1%}",
+        f"{error.p99_error:+z.1%}",
     )
 
 

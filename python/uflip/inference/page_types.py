@@ -155,7 +155,12 @@ def page_type_estimates(types: PageTypes | None, read: Estimate) -> Iterator[Est
         slower = [None, types.kinds[-1] if count > 1 else None]
     for key, kind in zip(("read_middle_ns", "read_high_ns"), slower, strict=True):
         if kind is None:
-            yield Estimate.absent(key, PROBE, f"pages are of {count} kinds")
+            kinds = (
+                f"pages are of {count} kinds"
+                if count > 1
+                else "reads of all pages take equally long"
+            )
+            yield Estimate.absent(key, PROBE, kinds)
         elif not read.is_identified or read.low is None or read.high is None:
             yield Estimate.absent(key, PROBE, "read_ns is not identified")
         else:

@@ -100,6 +100,7 @@ def combinations(design: Design) -> list[list[Value]]:
         return draw_sample(design.vary, design.sample)
     ranges = [name for name, values in design.vary.items() if isinstance(values, Range)]
     if ranges:
+        _check_names(design)
         raise UsageError(
             "A continuous range needs a step or a sample",
             where="--vary",
@@ -110,6 +111,18 @@ def combinations(design: Design) -> list[list[Value]]:
     lists = [values for values in design.vary.values() if not isinstance(values, Range)]
     _check_count(math.prod(map(len, lists)), "--vary")
     return [[*values] for values in itertools.product(*lists)]
+
+
+def _check_names(design: Design) -> None:
+    """Raise the error of an unknown name; other errors depend on the values."""
+    firsts = {
+        n: each.low if isinstance(each, Range) else each[0] for n, each in design.vary.items()
+    }
+    try:
+        _point(design, firsts)
+    except UsageError as error:
+        if error.where in design.vary and error.what.startswith("Unknown name"):
+            raise
 
 
 def _check_count(count: int, where: str) -> None:

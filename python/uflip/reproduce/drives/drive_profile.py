@@ -27,6 +27,8 @@ PROFILE_LINE_PAGES = 1024
 FAST_BYTES_PER_S = 10**15
 """A rate that limits nothing."""
 MIB = 1 << 20
+SMALLEST_WHOLE_GIB = 10
+"""Smaller capacities have two digits."""
 
 
 def drive_profiles(drives: Iterable[SimulatedDrive]) -> Iterator[tuple[str, str]]:
@@ -70,8 +72,12 @@ def _description(drive: SimulatedDrive) -> str:
     assert one is not None
     return (
         f"{drive.name} at {RANDOM_LINES * PROFILE_LINE_PAGES * PAGE_BYTES >> 30} of "
-        f"{one.physical_gib:.0f} GiB: rates and write amplification as fitted, lines as blocks"
+        f"{_gib(one.physical_gib)}: rates and write amplification as fitted, lines as blocks"
     )
+
+
+def _gib(size: float) -> str:
+    return f"{size:.0f} GiB" if size >= SMALLEST_WHOLE_GIB else f"{size:.2g} GiB"
 
 
 def _structure(drive: SimulatedDrive, table: str) -> Keys:
@@ -88,7 +94,7 @@ def _structure(drive: SimulatedDrive, table: str) -> Keys:
         "sector_bytes": (PAGE_BYTES, _method(table, "the size of its writes")),
         "spare_bytes": (0, _scaled("as metadata_pages")),
         "buses": (0, ConstantSource("off")),
-        "spare_factor": (spare, _fitted(table, f"{one.physical_gib:.0f} GiB, uniform writes")),
+        "spare_factor": (spare, _fitted(table, f"{_gib(one.physical_gib)}, uniform writes")),
         "gc": (one.policy, _fitted(table, "the policy with the least error")),
         "separate_streams": (one.apart, _fitted(table, "skewed writes")),
         "idle_free_blocks": (0, ConstantSource("guess", "no row has an idle drive")),
