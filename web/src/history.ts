@@ -7,6 +7,8 @@ import { saveCsv } from "./save";
 import { count, linearTicks, tickDuration, tickNumber } from "./format";
 
 const SPAN_S = 300;
+/** The axis is shorter while there are few samples. */
+const SHORTEST_SPAN_S = 60;
 
 interface Sample { at: number; written: number; programmed: number | null; values: (number | null)[] }
 interface Chart { title: string; label: string; hue: string; tick: (value: number) => string }
@@ -41,12 +43,17 @@ export class History {
     for (const plot of this.plots) plot.draw();
   }
 
+  private span(): number {
+    const covered = this.samples.length ? this.samples.at(-1)!.at - this.samples[0]!.at : 0;
+    return Math.min(Math.max(2 ** Math.ceil(Math.log2(covered / SHORTEST_SPAN_S)) * SHORTEST_SPAN_S, SHORTEST_SPAN_S), SPAN_S);
+  }
+
   /** Makes the charts in a view, which removes them when it is left. */
   mount(): HTMLElement {
     const view = this;
     this.plots = CHARTS.map(({ title, label, hue, tick }, i) => new Plot({
       title: `${title}: ${this.name}`, name: `${this.name}-${title.toLowerCase().replaceAll(" ", "-")}`, height: 190,
-      x: { range: { low: -SPAN_S, high: 0 }, label: "time before now [s]", ticks: linearTicks, tick: () => (value) => String(Math.abs(value)) },
+      x: { get range() { return { low: -view.span(), high: 0 }; }, label: "time before now [s]", ticks: linearTicks, tick: () => (value) => String(Math.abs(value)) },
       y: { get range() { return { low: 0, high: Math.max(...view.samples.map(({ values }) => values[i] ?? 0), 1e-9) * 1.1 }; }, label, size: 72, ticks: linearTicks, tick: () => tick },
       paint: (pen, plane) => {
         const now = this.samples.at(-1)?.at ?? 0;

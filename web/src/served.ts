@@ -20,7 +20,7 @@ export async function show(main: HTMLElement): Promise<void> {
   const mounted = new Set<History>();
   fill(main,
     h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, "Served")),
-    h("h1", {}, "Served ", h("span", { class: "thin" }, "at this moment")),
+    h("h1", {}, "Served ", h("span", { class: "thin" }, "at this moment"), h("span", { class: "badge" }, "simulated")),
     h("p", { class: "quiet" }, "Response times and I/Os are those of the last whole second, from the complete request to the sent reply; rates of collections and merges, and the charted write amplification, are those since the last update. The charts begin when the page is opened."),
     charts, list);
   let before: Servers | null = null;
@@ -73,7 +73,7 @@ function serverOf(server: ServerNow, earlier?: ServerNow): HTMLElement {
     h("h2", {}, server.socket),
     facts([["uptime", duration(server.elapsed_ns)], ["clients", `${count(now)} now, ${count(in_all)} in all`], ["refused", turned_away ? count(turned_away) : ""]]),
     table(["Export", "IOPS", "p50", "p99", "p99.9", "longest"], server.exports.map(recentRow), "The last whole second"),
-    table(["Export", "Write amplification", "Free blocks", "Collections", "a second", "Merges", "a second"], server.exports.map((each) => flashOf(each, of(each.name), seconds)), "Its flash"),
+    table(["Export", "Write amplification", "Free blocks", "Collections", "Collections/s", "Merges", "Merges/s"], server.exports.map((each) => flashOf(each, of(each.name), seconds)), "Its flash"),
     table(["Export", "Reads", "Writes", "Flushes", "Failed", "Read", "Written", "Zeroed", "device p50", "lag p50", "lag p99"], server.exports.map(totalsRow), "Since serving began"));
 }
 
