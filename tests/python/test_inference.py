@@ -322,14 +322,6 @@ def test_twin_has_the_capacity_of_its_device(capacity: int) -> None:
     assert twin.with_capacity(capacity, 80).open(state="empty").info.capacity_bytes == capacity
 
 
-def test_device_of_another_family_has_no_twin() -> None:
-    url = "sim:fast-1gb?blocks_per_die=1200&spare_factor=0.15"
-    with switched_off(), open_device(url, writable=True) as device:
-        found = infer(probes.measure(device))
-    assert found.twin is None
-    assert found.why_no_twin
-
-
 def test_probes_keep_their_order_in_a_plan() -> None:
     names = list(varied_micro_benchmarks("inside"))
     lines = uflip("plan", DEVICE, "--suite", "inside", "--state", "as-is", "--runs").out

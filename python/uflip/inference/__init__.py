@@ -15,6 +15,7 @@
 `write_cache`          size and policy of the write cache
 `slc_cache`            size and programs of the SLC cache, and reads beyond it
 `map_cache`            the part of the map in memory
+`family`               the FTL family of a device that merges blocks
 `twin`                 a profile whose every key has its source
 `infer`                all of these in order, and the predictive check
 `check`                patterns that no probe uses, on a device and its twin

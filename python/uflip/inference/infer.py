@@ -23,6 +23,8 @@ from uflip.inference.collection import (
     spare_of,
 )
 from uflip.inference.estimate import Estimate, Interval
+from uflip.inference.family import PROBE as FAMILY_PROBE
+from uflip.inference.family import merging_family
 from uflip.inference.map_cache import (
     ENTRY_BYTES,
     MapCache,
@@ -46,11 +48,22 @@ from uflip.inference.slc_cache import (
     slc_estimates,
     with_slc,
 )
-from uflip.inference.structure import Structure, reads_map, structure_of
+from uflip.inference.structure import (
+    Structure,
+    reads_map,
+    structure_of,
+    structure_of_blocks,
+)
 from uflip.inference.suspension import KEYS as SUSPEND_KEYS
 from uflip.inference.suspension import PROBE as SUSPEND_PROBE
 from uflip.inference.suspension import suspend_estimates, suspended
-from uflip.inference.times import Times, dies_behind_map, dies_of_writes, times_of
+from uflip.inference.times import (
+    Times,
+    dies_behind_map,
+    dies_of_writes,
+    program_in_blocks,
+    times_of,
+)
 from uflip.inference.twin import CANNOT_SIMULATE, Twin, Value
 from uflip.inference.write_cache import EAGER, cache_estimates, write_cache_of
 from uflip.inference.write_cache import PROBE as CACHE_PROBE
@@ -83,6 +96,8 @@ NEEDS = {
     "spare_factor": ("fill", "overwrite"),
     "gc": ("fill", "overwrite", "overwrite_part"),
 }
+# Estimates whose estimators hold for page maps only.
+OF_PAGE_MAPS = ("spare_factor", "gc", "superblock_bytes", "erase_ns", "pages_per_block")
 DIRECT = ("mapping_unit_bytes", "command_read_ns", "command_write_ns", "link_bytes_per_s",
           "map_cache_range_bytes", "write_cache_drain_bytes_per_s")  # fmt: skip
 # A read that meets another one at its die waits for this many reads of the quickest pages.
@@ -198,6 +213,8 @@ def infer(observations: Observations) -> Inference:
     -------
     Inference
     """
+    if (family := merging_family(observations)) is not None:
+        return _merging(observations, family)
     slc = slc_cache_of(observations)
     types = page_types_of(observations, 0 if slc is None else slc.ordered_from)
     if types is None or types.bits in (None, 1):
@@ -241,6 +258,33 @@ def infer(observations: Observations) -> Inference:
         return _with_twin(observations, found, twin, layout)
     except CANNOT_SIMULATE as error:
         return _refused(observations, found, f"no simulated device has these values: {error.what}")
+
+
+def _merging(observations: Observations, family: str) -> Inference:
+    """Return the inference of a device that merges blocks: its layout and times, without a twin."""
+    types = page_types_of(observations)
+    equal = corrected(observations, types)
+    structure = structure_of_blocks(equal)
+    times = times_of(equal, structure)
+    times = replace(times, write_page=program_in_blocks(equal, structure.page, times))
+    structure = _without_unproved_dies(structure, times)
+    found = _by_key(_times_estimates(structure, times))
+    found |= _by_key(page_type_estimates(types, found["read_ns"]))
+    found |= _by_key(_structure_estimates(structure))
+    found |= _by_key(map_cache_estimates(equal, None))
+    found |= _by_key(slc_estimates(observations, None, None, None, found["program_ns"]))
+    found |= _by_key(_collection_estimates(observations, None, None, None, None))
+    found |= _by_key(cache_estimates(observations, structure, None))
+    found |= {key: _no_twin(key, SUSPEND_PROBE) for key in SUSPEND_KEYS}
+    why = f"{family} merges blocks: the estimator is for page maps"
+    found |= {key: Estimate.absent(key, found[key].probe, why) for key in OF_PAGE_MAPS}
+    if structure.block is not None and structure.page is not None:
+        pages = structure.block // structure.page
+        found |= {
+            "pages_per_block": Estimate("pages_per_block", pages, pages, pages, "read_bursts")
+        }
+    found |= {"ftl": Estimate("ftl", family, probe=FAMILY_PROBE)}
+    return Inference(observations, tuple(found.values()), None, f"no twin merges as {family} does")
 
 
 @dataclass(frozen=True)

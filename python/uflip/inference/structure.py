@@ -7,6 +7,7 @@ Bayesian information criterion.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -18,6 +19,8 @@ from uflip.inference.observations import Floats, Observation, Observations
 
 PAGES = tuple(1024 << k for k in range(7))
 MAX_DIES = 128
+# Blocks of FTLs that fill one on a die before the next: 64 KiB to 8 MiB.
+BLOCKS = tuple(64 << k + 10 for k in range(8))
 # Of several thousand combinations the best explains pairs that have no structure with a likelihood
 # ratio of about 25; and a richer one must be better by this.
 LEAST_RATIO, PARAMETER_COST = 60.0, 30.0
@@ -59,6 +62,9 @@ class Structure:
         Share of the variance of pairs that the structure explains.
     of_writes : bool
         Whether dies follow from large writes, because reads show none.
+    block : int or None
+        Bytes of a block that is filled on one die before the next [bytes]; None if pages of data
+        in order are on all dies.
     """
 
     mapping_unit: int | None
@@ -71,6 +77,7 @@ class Structure:
     die_ns: Interval | None = None
     explained: float = 0.0
     of_writes: bool = False
+    block: int | None = None
 
 
 def mapping_unit(observations: Observations) -> int | None:
@@ -140,8 +147,35 @@ def structure_of(observations: Observations) -> Structure:
     return found
 
 
+def structure_of_blocks(observations: Observations) -> Structure:
+    """Return the structure of a device that fills a block on a die before the next one.
+
+    Reads within a block meet, and those of blocks that are a multiple of the number of dies apart.
+    Its pages are mapping units, and reads of several pages wait for each other.
+    """
+    unit = mapping_unit(observations)
+    pages = {unit, _page_of_reads(observations)} - {None}
+    page = pages.pop() if len(pages) == 1 else None
+    measured = pairs(observations)
+    if measured is None or not len(measured[1]):
+        return Structure(unit, page)
+    offsets, later = measured
+    found = _structure_of_pairs(observations, unit, offsets, later, BLOCKS)
+    if found.dies == 1:
+        return replace(found, page=page)
+    block = found.page
+    # With as many dies as blocks in the window, or more, no two of its blocks meet.
+    if found.dies is None or block is None or found.dies > offsets.max() // block:
+        return Structure(unit, page, block=block)
+    return replace(found, page=page, block=block)
+
+
 def _structure_of_pairs(
-    observations: Observations, unit: int | None, offsets: NDArray[np.int64], later: Floats
+    observations: Observations,
+    unit: int | None,
+    offsets: NDArray[np.int64],
+    later: Floats,
+    pages: Sequence[int] = PAGES,
 ) -> Structure:
     if not len(later):
         return Structure(unit)
@@ -149,7 +183,7 @@ def _structure_of_pairs(
     if spread < CONTRAST * float(np.median(later)):
         return _without_contrast(unit, later, observations)
     best, structure = math.inf, Structure(unit)
-    for page in PAGES:
+    for page in pages:
         least = observations.sector_bytes if unit is None else unit
         if page < least or page % least:
             continue

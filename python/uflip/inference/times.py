@@ -141,9 +141,27 @@ def _write_page(
     run = observations.by_value("write_size", "RW").get(unit or 0)
     if run is None or unit is None or command is None or link is None:
         return None
+    return _clean(run) - command - link * unit
+
+
+def _clean(run: Observation) -> Interval:
+    """Return the response time of a write that meets no collection, with its interval [ns]."""
     clean = run.response_ns[run.response_ns <= np.median(run.response_ns)]
-    whole = Interval(clean_ns(run), median_of(clean).half)
-    return whole - command - link * unit
+    return Interval(clean_ns(run), median_of(clean).half)
+
+
+def program_in_blocks(
+    observations: Observations, page: int | None, times: Times
+) -> Interval | None:
+    """Return transfer and program of a page where a large write programs one after the other [ns].
+
+    Programs of the first pages hide the link's time of the others.
+    """
+    run = observations.last("clear", "SW")
+    if run is None or page is None or times.command_write is None or times.link_byte is None:
+        return None
+    programs = _clean(run) - times.command_write - times.link_byte * page
+    return programs * (page / run.io_size)
 
 
 def _transfers_parts(

@@ -53,6 +53,7 @@ from uflip.microbench.inside import (
     read_each,
     read_range,
     read_size,
+    rewrite,
     write_bursts,
     write_size,
 )
@@ -145,6 +146,7 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         cache_burst,
         fill,
         read_range,
+        rewrite,
         overwrite,
         overwrite_part,
     )

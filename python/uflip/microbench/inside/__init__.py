@@ -16,6 +16,7 @@ the estimators. All sizes are fixed in advance, because no property of the devic
 `cache_burst`          bursts that need not be durable: write cache
 `fill`                 write everything in order: block, erase time
 `read_range`           random reads by the size of their range: map cache
+`rewrite`              writes in place, and far apart: FTL family
 `overwrite`            random writes to the whole device: spare factor
 `overwrite_part`       random writes to an eighth: victim policy
 =====================  =======================================================================
