@@ -4,6 +4,7 @@ submit → verify → publish → browse → compare → cite: what a person doe
 """
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -155,7 +156,9 @@ def test_markup_in_device_name_stays_text(
     assert monitored_page.console_messages == []
 
 
-def test_chosen_results_are_compared_and_requests_described(server: SiteServer) -> None:
+def test_chosen_results_are_compared_and_requests_described(
+    server: SiteServer, tmp_path: Path
+) -> None:
     client = server.client()
     address = client.get("/compare?id=a1&id=b2&id=/evil", follow_redirects=False)
     assert (address.status_code, address.headers["location"]) == (303, "/explore/#/compare/a1,b2")
@@ -164,3 +167,6 @@ def test_chosen_results_are_compared_and_requests_described(server: SiteServer) 
     for path in client.get("/api/v1/openapi.json").json()["paths"]:
         assert f" {path}</code>" in about
     assert f"uflip submit results/mine {server.url} --dry-run" in about
+    (days,) = re.findall(r"uflip site token SITE NAME --expires (\S+)</code>", about)
+    issued = uflip("site", "token", tmp_path, "alice", "--expires", days)
+    assert issued.code == 0, issued.err

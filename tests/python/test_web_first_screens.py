@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import stored
 from browser_page import PHONE, WIDE, check_in_all_themes, monitored_page
+from command_line import uflip
 
 from uflip.results import Results
 from uflip.results.causes import cause_name
@@ -78,6 +79,21 @@ def test_list_has_no_hidden_columns(
         wide = "() => { const t = document.querySelector('.scroll');"
         wide += " return t.scrollWidth - t.clientWidth; }"
         assert watcher.page.evaluate(wide) <= 0
+
+
+def test_design_hints_fit_a_phone(browser: "Browser", tmp_path: Path) -> None:
+    options = ("--scale", "quick", "--only", "baseline,order", "-q")
+    assert uflip("run", SMALL, *options, "--out", tmp_path / "r").code == 0
+    assert uflip("report", tmp_path / "r", "-o", tmp_path / "r.html").code == 0
+    with serving([tmp_path]) as server:
+        for url in (server.url, (tmp_path / "r.html").as_uri()):
+            with monitored_page(browser, url, viewport=PHONE) as watcher:
+                watcher.page.goto(url)
+                if url == server.url:
+                    watcher.page.locator("table.results tbody a").first.click()
+                hints = watcher.page.locator(".hints .scroll, #design-hints .scroll")
+                hints.locator("th", has_text="not measured").first.wait_for()
+                assert hints.evaluate("each => each.scrollWidth <= each.clientWidth")
 
 
 def test_key_figures_stand_above_doubts(page: "Page", server: Serving) -> None:

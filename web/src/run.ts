@@ -322,7 +322,7 @@ class RunView {
     const i = x === null || !picture ? null : this.nearest(x, y, plane);
     this.plot.over.style.cursor = i === null ? "crosshair" : "pointer";
     if (i === null || !picture) {
-      fill(this.readout, "Wheel zooms, drag selects, click an I/O for its causes.");
+      fill(this.readout, `Wheel zooms, drag selects, click an I/O for its ${this.run.causes.length ? "causes" : "details"}.`);
       this.plot.tip("");
       return;
     }

@@ -16,6 +16,7 @@ from uflip.report.figures.svg import Drawing, Element, draw
 
 MAX_NAMED = 16
 """Beyond this number of devices their names would cover each other."""
+DAY, MINUTE = len("2009-01-04"), len("2009-01-04T12:00")
 MARGIN = 1.5
 """Factor between the outermost points of a logarithmic axis and its ends."""
 
@@ -73,7 +74,9 @@ def trend(results: Sequence[Row[Any]]) -> Drawing | None:
     times = [_seconds(each) for each in chosen]
     margin = max(0.04 * (times[-1] - times[0]), 1)
     ends = [chosen[0], chosen[-1]] if times[0] < times[-1] else chosen[:1]
-    ticks = [(_seconds(each), each.created_utc[:10]) for each in ends]
+    same_day = ends[0].created_utc[:DAY] == ends[-1].created_utc[:DAY]
+    stop = MINUTE if same_day else DAY
+    ticks = [(_seconds(each), each.created_utc[:stop].replace("T", " ")) for each in ends]
     x_axis = Axis(times[0] - margin, times[-1] + margin, "measured", ticks=ticks, grid=False)
     means_ms = [float(mean) for mark in marks for mean in mark.y]
     panel = Panel(x_axis, response_time_axis(min(means_ms), max(means_ms)), marks, ", ".join(most))

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 EXAMINERS = 4
 """Concurrent examiners of a server: each computes, and may use `examiner.MEMORY_BYTES`."""
 SUMMARY = "summary.json.gz"
+SHORT_ID = 8
+"""Digits of an id that tell results of one day apart in the explorer."""
 MAX_EXPLORER_RESULTS = 1000
 """The explorer lists the newest results; the site's own list has all."""
 
@@ -157,5 +159,5 @@ class PublishedFolders(Folders):
         return self._result_folder(record)
 
     def _result_folder(self, record: ResultRecord) -> ResultFolder:
-        name = f"{record.device.model}, {record.created_utc[:10]}, {record.id}"
+        name = f"{record.device.model}, {record.created_utc[:10]}, {record.id[:SHORT_ID]}"
         return ResultFolder(record.id, name, self._folders.path_of(record.id))
