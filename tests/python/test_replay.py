@@ -79,6 +79,12 @@ def test_reading_trace_writes_nothing(workdir: Path) -> None:
 TRIMS = "fio version 2 iolog\na write 0 65536\na trim 0 32768\na read 0 4096\n"
 
 
+def test_swapped_trace_and_device_are_named() -> None:
+    refused = uflip("replay", "sim:demo", FIO)
+    assert refused.code == 2
+    assert f"do       uflip replay {FIO} sim:demo" in refused.err
+
+
 def test_trims_are_replayed_where_supported(workdir: Path) -> None:
     Path("trims").write_text(TRIMS)
     for device, size in ((SMALL, ()), ("file:scratch.bin", ("--size", "4MiB"))):

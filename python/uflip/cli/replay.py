@@ -22,6 +22,8 @@ from uflip.cli.options import (
 from uflip.cli.show import show_results
 from uflip.cli.terminal import echo, echo_table
 from uflip.cli.time_rows import live_interval, live_options
+from uflip.device.url import is_device
+from uflip.errors import UsageError
 from uflip.options import FIT, REPLAY
 from uflip.units import format_duration_ns
 
@@ -101,6 +103,14 @@ def command(
         return
     if device is None:
         raise no_device("replay")
+    if is_device(str(trace)) and not trace.exists():
+        raise UsageError(
+            "The trace comes before the device",
+            where="TRACE",
+            got=str(trace),
+            allowed="a trace or log",
+            action=f"uflip replay {device} {trace}",
+        )
     request = BenchmarkRequest(device=device, live_ns=live_ns, **options)
     recorded: dict[str, Column] = {}
     with BenchmarkProgress(quiet=quiet or as_json or live, as_json=as_json) as progress:

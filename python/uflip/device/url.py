@@ -127,10 +127,19 @@ def with_overrides(url: str, overrides: Mapping[str, str | int | float | bool]) 
     return url + ("&" if "?" in url else "?") + urlencode(words, safe=":/")
 
 
+def is_device(text: str) -> bool:
+    """Return whether a text begins like the URL of a device.
+
+    >>> is_device("sim:demo"), is_device("trace.iolog")
+    (True, False)
+    """
+    return text.startswith(("sim:", "file:", "/dev/", "block:", "nvme:", "nbd:"))
+
+
 def _nearest_url(url: str) -> str:
     """Return a suggestion for a malformed URL."""
     host, at, device_url = url.partition("@")
-    if at and device_url.startswith(("sim:", "file:", "/dev/", "block:", "nvme:", "nbd:")):
+    if at and is_device(device_url):
         reach = "is reached with --scheduler, see `uflip run --help`"
         return f"{device_url} on the machine {host} {reach}"
     if url in profile_names():
