@@ -446,6 +446,8 @@ def pattern(
     queue_depth: int | None = None,
     io_count: int | None = None,
     io_ignore: int | None = None,
+    run_time: Duration | None = None,
+    ramp_time: Duration | None = None,
     seed: int | None = None,
     mix: str | None = None,
     ratio: int | None = None,
@@ -511,6 +513,8 @@ def pattern(
         Number of processes, each in its part of the target; I/Os of each in flight.
     io_count, io_ignore : int, optional
         I/Os of each process, and how many at the start the statistics ignore.
+    run_time, ramp_time : str or int, optional
+        Time of the run, and time before it that the statistics ignore [ns].
     seed : int, optional
         Seed of random addresses.
     mix : str, optional

@@ -93,6 +93,13 @@ PATTERN = (
         "io_count", "I/Os of each process; of the rarer pattern in a mix.", least=1, most=MAX_IOS
     ),
     _count("io_ignore", "I/Os at the start that the statistics ignore."),
+    Option(
+        "run_time", "DURATION", "Time of the run, if --io-count does not end it before.",
+        parse_duration,
+    ),
+    Option(
+        "ramp_time", "DURATION", "Time before it that the statistics ignore.", parse_duration,
+    ),
     _count("seed", "Seed of random addresses."),
     _one_of("mix", BASELINES, "Mix in a second baseline."),
     _count("ratio", "I/Os of the first pattern for each one of the second."),

@@ -71,7 +71,8 @@ BASELINES: dict[str, tuple[str, str]] = {
 """The four baseline patterns: label -> (mode, location)."""
 
 SIZES = ("io_size", "io_shift", "target_offset", "target_size")
-DURATIONS = ("pause", "interval")
+RUN_TIMES = ("run_time", "ramp_time")
+DURATIONS = ("pause", "interval", *RUN_TIMES)
 COUNTS = (
     *(parameter.name for parameter in LOCATION_PARAMETERS), "write_stream", "hot_write_stream",
     "compress_percent", "duplicate_percent", "burst", "parallel_degree", "queue_depth", "io_count",
@@ -80,7 +81,7 @@ COUNTS = (
 PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, "time")
 """Parameters of `basic`, apart from mode and location."""
 
-MIX_PARAMETERS = ("first_percent", "queue_depth", "io_count", "io_ignore", "seed")
+MIX_PARAMETERS = ("first_percent", "queue_depth", "io_count", "io_ignore", *RUN_TIMES, "seed")
 """Parameters of a mix as a whole, not of its components."""
 MIX_ARRIVALS = ("time", "interval")  # in an open loop they belong to the mix as a whole
 
@@ -118,6 +119,8 @@ class PatternParameters(TypedDict, total=False):
     queue_depth: ParameterValue
     io_count: ParameterValue
     io_ignore: ParameterValue
+    run_time: ParameterValue
+    ramp_time: ParameterValue
     seed: ParameterValue
     time: ParameterValue
 
@@ -129,6 +132,8 @@ class MixParameters(TypedDict, total=False):
     queue_depth: ParameterValue
     io_count: ParameterValue
     io_ignore: ParameterValue
+    run_time: ParameterValue
+    ramp_time: ParameterValue
     seed: ParameterValue
     time: ParameterValue
     interval: ParameterValue

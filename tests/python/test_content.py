@@ -104,7 +104,7 @@ def test_exported_job_of_fio_writes_the_same_kind_of_data(
 def test_job_of_fio_determines_the_content(workdir: Path) -> None:
     text = "[job]\nrw=randrw\nsize=1m\nbuffer_compress_percentage=40\ndedupe_percentage=20\n"
     (workdir / "job.fio").write_text(text)
-    spec = read_job_file(workdir / "job.fio", lambda: 1 << 30)
+    (spec,) = read_job_file(workdir / "job.fio", lambda: 1 << 30)
     assert isinstance(spec, Mix)
     assert (spec.first.compress_percent, spec.second.compress_percent) == (None, 40)
     assert spec.second.duplicate_percent == 20

@@ -22,7 +22,8 @@ HEAD = "[global]\nfilename=${UFLIP_TARGET}\nthread=1\nallow_file_create=0\n"
 
 def read(text: str) -> Any:
     Path("job.fio").write_text(text)
-    return read_job_file(Path("job.fio"), lambda: SPACE)
+    (stage,) = read_job_file(Path("job.fio"), lambda: SPACE)
+    return stage
 
 
 def ios_of_fio(text: str) -> Any:
@@ -130,6 +131,67 @@ def test_time_based_job_has_the_arrivals_of_its_runtime(workdir: Path) -> None:
     assert submitted.max() == pytest.approx(79 * 5e6, rel=1e-6)
 
 
+def test_job_of_a_time_ends_at_it_and_leaves_out_its_ramp(workdir: Path) -> None:
+    """The I/Os of a longer job, up to the last one that begins within ramp and time."""
+    job = "[a]\nrw=randwrite\nsize=1m\nioengine=libaio\niodepth=4\ntime_based\n"
+    Path("job.fio").write_text(job + "runtime=3\n")
+    longer, begun = ios_of_uflip()
+    Path("job.fio").write_text(job + "runtime=500ms\nramp_time=1\n")
+    ours, submitted = ios_of_uflip()
+    np.testing.assert_array_equal(submitted, begun[begun < 1.5e9])
+    np.testing.assert_array_equal(ours, longer[: len(ours)])
+    (shown,) = [json.loads(uflip("pattern", SMALL, "--fio-job", "job.fio", "--json", "-q").out)]
+    assert shown["spec"]["io_ignore"] == shown["ignored"] == np.sum(begun < 1e9)
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_stages_are_runs_one_after_another(workdir: Path) -> None:
+    text = ("[a]\nrw=write\nsize=64k\n[b]\nstonewall\nrw=read\nsize=64k\nloops=2\nnumjobs=2\n"
+            "[c]\nrw=read\noffset=1m\nsize=32k ; beside b\n")  # fmt: skip
+    by_fio = ios_of_fio(text)
+    outcome = uflip("pattern", SMALL, "--fio-job", "job.fio", "--trace", "ios.csv", "-q", "--json")
+    ours = []
+    for number, run in enumerate(json.loads(outcome.out), 1):
+        rows = Path(f"ios-{number}.csv").read_text().splitlines()[1:]
+        assert len(rows) == run["ios"]
+        ours.append(run["ios"])
+    is_write = by_fio[:, 2] == 1
+    assert ours == [is_write.sum(), len(by_fio) - is_write.sum()] == [16, 72]
+    assert is_write[:16].all(), "the writes come first"
+    plan = uflip("plan", SMALL, "--fio-job", "job.fio", "--json")
+    assert [run["spec"]["kind"] for run in json.loads(plan.out)["runs"]] == ["basic", "parallel"]
+    refused = uflip("pattern", SMALL, "--fio-job", "job.fio", "--inside", "results")
+    assert (refused.code, "2 stages" in refused.err) == (2, True)
+
+
+def test_files_of_fio_follow_one_another(workdir: Path) -> None:
+    """Jobs without a file name have one each, and copies too; jobs with the same name share it."""
+
+    def begins(text: str) -> list[int | None]:
+        jobs = read("[global]\nsize=100k\n" + text)
+        return [part.target_offset for part in jobs.patterns]
+
+    mib = 1 << 20
+    assert begins("[a]\nnumjobs=2\n[b]\noffset=1m\n[c]\n") == [0, mib, 3 * mib, 4 * mib]
+    assert begins("[a]\nfilename=x\n[b]\nfilename=y\n[c]\nfilename=x\n") == [0, mib, 0]
+    assert begins("filename=x\n[a]\n[b]\noffset=8k\n") == [0, 8192]
+
+
+def test_rate_in_bytes_is_that_of_its_ios(workdir: Path) -> None:
+    """400 KiB/s in I/Os of 4 KiB are 100 a second; each direction has its rate."""
+    job = read("[a]\nrw=read\nsize=1m\nrate=400k\n")
+    assert (job.time, job.interval) == ("fixed", 10_000_000)
+    mix = read("[a]\nrw=randrw\nsize=1m\nbs=4k,8k\nrate=400k,800k\nrwmixread=90\n")
+    assert (mix.first_percent, mix.interval) == (50, 5_000_000)
+
+
+def test_first_ios_of_a_job_are_ignored_on_request(workdir: Path) -> None:
+    Path("job.fio").write_text("[a]\nsize=64k\n[b]\nfilename=x\nsize=64k\n")
+    shown = uflip("pattern", SMALL, "--fio-job", "job.fio", "--io-ignore", "5", "--json", "-q")
+    document = json.loads(shown.out)
+    assert (document["ios"], document["ignored"]) == (32, 10)
+
+
 SPLITS = {
     "sizes by weight": ("[a]\nrw=randread\nbssplit=4k/60:64k/40\n", {4: 0.6, 64: 0.4}),
     "the rest": ("[a]\nrw=randwrite\nbssplit=4k/60:8k:16k/\n", {4: 0.6, 8: 0.2, 16: 0.2}),
@@ -187,12 +249,13 @@ def test_options_hold_from_global_on(workdir: Path) -> None:
         ("[a]\nnorandommap\nrw=randread\nbsrange=4k-1m\n", ["bsrange=4k-1m"]),
         ("[a]\nnorandommap\nrw=read\nbsrange=4k-16k\n", ["random I/Os"]),
         ("[a]\nrw=read\nsize=150%\n", ["size=150%"]),
-        ("[a]\nrw=read\nsize=1m\n[b]\nstonewall\nrw=write\n", ["stonewall", "file of its own"]),
-        ("[a]\nrw=read\nsize=1m\ntimeout=60\n", ["runtime=60", "number_ios"]),
-        ("[a]\nrw=read\nsize=1m\nramp_time=5\n", ["ramp_time", "uflip analyse"]),
+        ("[a]\nrw=read\nsize=1m\n[b]\nstonewall\nrw=write\n", ["[b]", "size", "several files"]),
+        ("[a]\nrw=read\nsize=1m\ntime_based\n", ["time_based", "runtime"]),
+        ("[a]\nrw=read\nsize=1m\nfilename=/dev/sda:/dev/sdb\n", ["filename", "one file"]),
+        ("[a]\nrw=read\nsize=1m\nnrfiles=4\n", ["nrfiles=4"]),
+        ("[a]\nrw=read\nsize=1m\nrate=1m\nrate_iops=5\n", ["rate=1m", "rate_iops"]),
         ("[a]\nrw=write\nsize=1m\nfsync=1\n", ["fsync", "--durability flush:N"]),
         ("[a]\nrw=read\nsize=1m\noffset=100%\nsize=100%\n", ["size=100%"]),
-        ("[a]\nrw=read\nsize=1m\nruntime=60\n", ["runtime=60", "rate_iops"]),
         ("[a]\nrw=read\nsize=1m\nio_size=2m\nloops=2\n", ["loops=2"]),
         ("[a]\nrw=read\nsize=1m\nverify=md5\n", ["verify"]),
         ("[a]\nrw=sideways\nsize=1m\n", ["rw=sideways"]),

@@ -483,7 +483,7 @@ def test_zonemode_of_fio_writes_at_write_pointers(workdir: Path) -> None:
     writes = document["spec"]["first"]
     assert (writes["zone_ios"], writes["zone_capacity_ios"], writes["random_turns"]) == (128, 64, 1)
     Path("job.fio").write_text(job + "zonesize=512k\nzonecapacity=256k\n")
-    spec = read_job_file(Path("job.fio"), lambda: 1 << 30)
+    (spec,) = read_job_file(Path("job.fio"), lambda: 1 << 30)
     assert (spec.zone_ios, spec.zone_capacity_ios, spec.open_zones) == (128, 64, 4)
     Path("job.fio").write_text(job.replace("randwrite", "randread"))
     assert "zonemode=zbd" in uflip("pattern", SMALL, "--fio-job", "job.fio").err

@@ -29,6 +29,20 @@ pub enum When {
     At(Nanos),
 }
 
+/// When a process ends, and which of its first I/Os the statistics ignore.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TimeLimit {
+    /// I/Os that are due before are ignored.
+    pub ramp: Nanos,
+    /// No I/O is due at this time, or later.
+    pub end: Nanos,
+}
+
+impl TimeLimit {
+    /// No limit.
+    pub const NONE: TimeLimit = TimeLimit { ramp: Nanos(0), end: Nanos(u64::MAX) };
+}
+
 /// One I/O with its due time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NextRequest<R = Io> {
@@ -278,6 +292,9 @@ pub(crate) struct Submitter<P: Requests, T> {
     remaining: u64,
     issued: usize,
     done: u64,
+    time_limit: TimeLimit,
+    /// I/Os that were due within the ramp.
+    ramp_ios: u64,
     /// The zero of all times.
     start: Nanos,
     /// The completion of the last I/O, or its due time after a pause.
@@ -309,6 +326,8 @@ impl<P: Requests, T> Submitter<P, T> {
             remaining: total,
             issued: 0,
             done: 0,
+            time_limit: TimeLimit::NONE,
+            ramp_ios: 0,
             start: Nanos(0),
             free_at: Nanos(0),
             queue_depth: 1,
@@ -326,6 +345,12 @@ impl<P: Requests, T> Submitter<P, T> {
         self
     }
 
+    /// Set when the process ends.
+    pub(crate) fn with_time_limit(mut self, limit: TimeLimit) -> Submitter<P, T> {
+        self.time_limit = limit;
+        self
+    }
+
     /// Return the next request. If a pause precedes it, no I/O may be outstanding when the pause
     /// begins.
     #[inline]
@@ -338,11 +363,20 @@ impl<P: Requests, T> Submitter<P, T> {
         self.done as usize
     }
 
-    /// Return whether an I/O below `limit` remains and the queue has a free entry.
+    /// Return the number of I/Os that were due within the ramp.
+    pub(crate) fn ramp_ios(&self) -> u64 {
+        self.ramp_ios
+    }
+
+    /// Return whether an I/O below `limit` remains within its time, and the queue has a free
+    /// entry.
     #[inline]
     fn is_ready(&self, limit: u64) -> bool {
         let depth = if self.next().is_after_pause() { 1 } else { self.queue_depth };
-        self.outstanding.len() < depth && self.remaining > 0 && (self.issued as u64) < limit
+        self.outstanding.len() < depth
+            && self.remaining > 0
+            && (self.issued as u64) < limit
+            && self.due().0 - self.start.0 < self.time_limit.end.0
     }
 
     /// Return when the next I/O is to be submitted, provided the queue has a free entry.
@@ -480,6 +514,7 @@ fn begin<D: Device, P: Requests<Request = D::Request>, T>(
     let index = submitter.issued;
     submitter.issued = index + 1;
     submitter.remaining -= 1;
+    submitter.ramp_ios += u64::from(due.0 - submitter.start.0 < submitter.time_limit.ramp.0);
     let io = OutstandingRequest { ticket, request: next.io, index, arrival };
     requests.replace(next);
     *position += 1;

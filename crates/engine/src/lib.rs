@@ -24,7 +24,7 @@ mod trace;
 pub mod verify;
 pub mod zones;
 
-pub use drive::{AHEAD, Control, NextRequest, RecordCompletion, Requests, When};
+pub use drive::{AHEAD, Control, NextRequest, RecordCompletion, Requests, TimeLimit, When};
 pub use list::{IO_SIZE_MAX, IoList, LIST_IOS_MAX, ListSummary};
 pub use live::{Live, LiveRow};
 pub use location::{LOCATIONS, LocationEntry, LocationName, LocationParameter};

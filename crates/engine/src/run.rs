@@ -105,7 +105,15 @@ where
     device.set_content(pattern.content())?;
     let causes = Causes::for_run::<D>(&pattern).names();
     let (recorded, pattern, stop_record) = match pattern.stop {
-        None => (run_fixed_length(device, &pattern, control, out)?, pattern, None),
+        None => {
+            let (recorded, ramp_ios) = run_fixed_length(device, &pattern, control, out)?;
+            if pattern.is_timed() {
+                let (recorded, pattern) = with_measured_lengths(recorded, &ramp_ios, &pattern)?;
+                (recorded, pattern, None)
+            } else {
+                (recorded, pattern, None)
+            }
+        }
         Some(stop) => {
             let (recorded, stop_record, startups) =
                 run_until_stop(device, &pattern, &stop, control, out)?;
@@ -133,20 +141,51 @@ fn lengths(recorded: &[RecordedIos], pattern: &Resolved, startups: &[u64]) -> Ve
     pattern.groups.iter().zip(startups).map(&mut length).collect()
 }
 
-/// Run a pattern of fixed length.
+/// Return the I/Os, and the pattern with their numbers, of a run that ended by its time.
+fn with_measured_lengths(
+    mut recorded: Vec<RecordedIos>,
+    ramp_ios: &[u64],
+    pattern: &Resolved,
+) -> Result<(Vec<RecordedIos>, Resolved)> {
+    truncate_groups(&mut recorded, pattern);
+    let (mut ignored, mut process) = (Vec::new(), 0);
+    for part in &pattern.groups {
+        let processes = process..process + part.processes;
+        process = processes.end;
+        let ramp = ramp_ios[processes.clone()].iter().copied().max().unwrap_or(0);
+        let ios = ramp.max(pattern.streams[processes.start].ignored_ios).div_ceil(part.round);
+        let whole = recorded[processes.start].len() as u64 / part.round;
+        if whole <= ios {
+            return Err(Error::new(
+                ErrorKind::Unavailable,
+                "The run ended before it measured an I/O",
+            )
+            .at("run_time, ramp_time")
+            .got(format!("{whole} I/Os of a process, the first {ios} of them ignored"))
+            .allowed("at least one I/O that is measured")
+            .action("give a longer run_time, a shorter ramp_time or a larger io_count"));
+        }
+        ignored.push(ios);
+    }
+    let pattern = pattern.with_lengths(&lengths(&recorded, pattern, &ignored));
+    Ok((recorded, pattern))
+}
+
+/// Run a pattern of fixed length, or for its time; also return the I/Os of each ramp.
 fn run_fixed_length<D>(
     device: &mut D,
     pattern: &Resolved,
     control: &Control,
     out: Option<&SyncSender<FullBlock>>,
-) -> Result<Vec<RecordedIos>>
+) -> Result<(Vec<RecordedIos>, Vec<u64>)>
 where
     D: Device<Request = Io> + Send,
 {
     let mut submitters = submitters(device, pattern, control, out, |_, trace| trace)?;
     let result = drive_all(device, &mut submitters, control);
     first_failure(submitters.iter_mut().map(|submitter| &mut submitter.trace), result)?;
-    Ok(submitters.into_iter().map(into_recorded).collect())
+    let ramp_ios = submitters.iter().map(Submitter::ramp_ios).collect();
+    Ok((submitters.into_iter().map(into_recorded).collect(), ramp_ios))
 }
 
 /// Run until the judge decides; return the I/Os, the stopping record, and the start-up of each
@@ -196,12 +235,7 @@ where
     let budget_is_spent = lengths.any(|(ios, stream)| ios as u64 == stream.total_ios);
     let (stop_record, startups) = judge.into_stop_record(stop, budget_is_spent);
     let mut traces = traces;
-    let mut remaining = traces.as_mut_slice();
-    for part in &pattern.groups {
-        let part_traces;
-        (part_traces, remaining) = remaining.split_at_mut(part.processes);
-        truncate_to_shortest(part_traces, part.round as usize);
-    }
+    truncate_groups(&mut traces, pattern);
     Ok((traces, stop_record, startups))
 }
 
@@ -241,6 +275,16 @@ pub(crate) fn into_recorded(submitter: Submitter<Pattern, RunRecorder<'_>>) -> R
     submitter.trace.into_recorded(ios)
 }
 
+/// Truncate the processes of each part to a common length.
+fn truncate_groups(traces: &mut [RecordedIos], pattern: &Resolved) {
+    let mut remaining = traces;
+    for part in &pattern.groups {
+        let part_traces;
+        (part_traces, remaining) = remaining.split_at_mut(part.processes);
+        truncate_to_shortest(part_traces, part.round as usize);
+    }
+}
+
 /// Truncate to whole rounds of the shortest: a process may submit a few I/Os before it sees the
 /// end.
 fn truncate_to_shortest(traces: &mut [RecordedIos], round: usize) {
@@ -273,7 +317,8 @@ pub(crate) fn submitters<'c, D: Device, T>(
             let recorder =
                 RunRecorder::new(plan, causes, process, spec.total_ios as usize, control, out)?;
             Ok(Submitter::new(process, Pattern::new(spec), spec.total_ios, wrap(process, recorder))
-                .with_queue(spec.queue_depth as usize))
+                .with_queue(spec.queue_depth as usize)
+                .with_time_limit(spec.time_limit))
         })
         .collect()
 }
@@ -283,7 +328,7 @@ fn plan<D: Device>(device: &D, pattern: &Resolved, has_sink: bool) -> RecordingP
         processes: pattern.streams.len(),
         causes: Causes::for_run::<D>(pattern).count(),
         in_real_time: !device.info().simulated,
-        has_open_end: pattern.stop.is_some(),
+        has_open_end: pattern.stop.is_some() || pattern.is_timed(),
         has_sink,
     }
 }
@@ -380,10 +425,10 @@ where
         pattern.check_on(device.info().kind)?;
         pattern.check_streams(device.info())?;
         pattern.check_complete()?;
-        if pattern.stop.is_some() {
+        if pattern.stop.is_some() || pattern.is_timed() {
             return Err(Error::usage("A pattern of a series needs a fixed length")
-                .got("'stop'")
-                .action("remove 'stop', or run the pattern alone"));
+                .got("'stop', 'run_time' or 'ramp_time'")
+                .action("give 'io_count' instead, or run the pattern alone"));
         }
     }
     let prepare = |pattern| submitters(device, pattern, control, None, |_, recorder| recorder);

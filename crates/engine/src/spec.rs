@@ -5,11 +5,11 @@
 //! patterns; io_count and io_ignore of a mix scale with the ratio.
 //! **Simplified**: nothing.
 //! **Ours**: locations zipf and hotcold ([`crate::location`]); times fixed and poisson, which are
-//! open loops ([`crate::arrivals`]); replays of lists of I/Os ([`crate::list`]); queue_depth; write
-//! streams, as NVMe's streams directive and its placement handles name them; the modes trim,
-//! append, reset, finish, open and close, the last five for zoned devices; mixes of more than two
-//! patterns, by weights ([`mix_order`]); compress_percent and duplicate_percent, as fio's
-//! buffer_compress_percentage and dedupe_percentage.
+//! open loops ([`crate::arrivals`]); replays of lists of I/Os ([`crate::list`]); queue_depth; run_time
+//! and ramp_time, fio's runtime and ramp_time; write streams, as NVMe's streams directive and its
+//! placement handles name them; the modes trim, append, reset, finish, open and close, the last five
+//! for zoned devices; mixes of more than two patterns, by weights ([`mix_order`]); compress_percent
+//! and duplicate_percent, as fio's buffer_compress_percentage and dedupe_percentage.
 //! **Ambiguous**: (1) `io_count` includes the `io_ignore` first I/Os. (2) For a mix both count I/Os
 //! of the *rarer* (second) pattern: the run issues (ratio + 1) times as many, so the rare pattern
 //! runs as long as it would alone. For a drawn mix, where neither pattern has a fixed share, they
@@ -36,6 +36,7 @@ use uflip_core::{
     Bytes, ContentShares, DeviceInfo, DeviceKind, Error, Mode, Nanos, Result, SECTOR_BYTES_MIN,
 };
 
+use crate::drive::TimeLimit;
 use crate::list::{IoList, ListSummary};
 use crate::location::{LOCATIONS, LocationName};
 
@@ -81,6 +82,8 @@ pub struct BasicSpec {
     pub queue_depth: Option<u64>,
     pub io_count: Option<u64>,
     pub io_ignore: Option<u64>,
+    pub run_time: Option<u64>,
+    pub ramp_time: Option<u64>,
     pub stop: Option<Box<StopSpec>>,
     pub seed: Option<u64>,
 }
@@ -145,6 +148,8 @@ pub struct MixSpec {
     pub queue_depth: Option<u64>,
     pub io_count: Option<u64>,
     pub io_ignore: Option<u64>,
+    pub run_time: Option<u64>,
+    pub ramp_time: Option<u64>,
     pub stop: Option<Box<StopSpec>>,
     pub seed: Option<u64>,
 }
@@ -261,6 +266,7 @@ pub struct StreamSpec {
     pub total_ios: u64,
     /// The number of first I/Os that the statistics exclude.
     pub ignored_ios: u64,
+    pub time_limit: TimeLimit,
     /// The largest number of outstanding I/Os.
     pub queue_depth: u64,
     pub seed: u64,
@@ -342,11 +348,19 @@ impl Resolved {
         self.totals.bytes_written > 0 || self.totals.bytes_trimmed > 0
     }
 
+    /// Return whether the time of the run determines its number of I/Os, or of ignored ones.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        self.streams.iter().any(|stream| stream.time_limit != TimeLimit::NONE)
+    }
+
     /// Return the pattern with fixed lengths, (`io_count`, `io_ignore`) of each part.
     pub(crate) fn with_lengths(&self, lengths: &[(u64, u64)]) -> Resolved {
         let mut canonical = self.canonical.clone();
         canonical.as_object_mut().expect("a pattern is an object").remove("stop");
         let set_length = |part: &mut Value, (io_count, io_ignore): (u64, u64)| {
+            let fields = part.as_object_mut().expect("a pattern is an object");
+            fields.retain(|name, _| name != "run_time" && name != "ramp_time");
             part["io_count"] = io_count.into();
             part["io_ignore"] = io_ignore.into();
         };

@@ -151,10 +151,10 @@ fn check_verifiable(pattern: &Resolved) -> Result<()> {
     let refused = |problem: &str, action: &str| {
         Err(Error::usage(problem).at("--verify").action(action.to_owned()))
     };
-    if pattern.stop.is_some() {
+    if pattern.stop.is_some() || pattern.is_timed() {
         return refused(
-            "A run until convergence cannot be verified: its last writes are not recorded",
-            "give --io-count instead of --until-converged",
+            "A run until convergence, or for a time, cannot be verified: its last writes are unknown",
+            "give --io-count instead of --until-converged, --run-time or --ramp-time",
         );
     }
     if pattern.issued().any(|io| io.mode.requires_zones()) {

@@ -133,6 +133,10 @@ def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost, rest_ns: 
     time_ns = cost.run_time_ns(
         (read_ios, written_ios), (read, written), pauses_ns, depth, sequential
     )
+    if spec.time_limit_ns is not None and time_ns - rest_ns > spec.time_limit_ns:
+        share = spec.time_limit_ns / (time_ns - rest_ns)
+        ios, read, written = (ceil(each * share) for each in (ios, read, written))
+        time_ns = spec.time_limit_ns + rest_ns
     if run.reset_before and plan.state is not None:
         written += plan.state.bytes_written
         time_ns += plan.state.time_ns

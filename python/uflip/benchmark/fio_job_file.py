@@ -2,14 +2,14 @@
 
     [global]                      Basic, Mix: one job
     bs=4k                ─▶       Parallel: several jobs, or numjobs, side by side
-    [reader]
+    [reader]                      a list of these: stages (stonewall), one after another
     rw=randread
 
 **Source**: fio's documentation (HOWTO, "Job parameters"), and the I/Os of fio 3.33 (a test).
 **Faithful**: the options in `MEANINGS`, with fio's defaults and units. `rate_iops` of a mix is that
 of each direction, and decides the mix.
 **Simplified**: `IGNORED` options have no effect on the I/Os; the device is that of the command
-line.
+line. A file of fio is a part of its space: the files follow one another in the order of the jobs.
 With zonemode=zbd fio opens another zone as soon as one is full, and resets a zone only if it was
 written; uflip opens a set of zones when all of the set before are full, and resets each of them.
 Without norandommap fio makes each random address once; uflip draws them independently. fio aligns
@@ -21,6 +21,7 @@ distance from its multiples. Near the end of the space fio makes smaller sizes m
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from math import ceil
 from pathlib import Path
 
@@ -32,20 +33,22 @@ from uflip.spec import Basic, Functions, Mix
 KIND = DocumentKind("job file of fio", 1 << 20, "name a job file of fio", UsageError)
 GLOBAL = "global"
 IGNORED = (
-    "allow_file_create", "allow_mounted_write", "buffered", "clat_percentiles", "create_on_open",
-    "description", "direct", "directory", "disable_bw", "disable_clat", "disable_lat",
-    "disable_slat", "filename", "group_reporting", "gtod_reduce", "invalidate", "lat_percentiles",
-    "log_avg_msec", "log_hist_msec", "log_offset", "log_prio", "log_unix_epoch", "name",
-    "norandommap", "per_job_logs", "percentile_list", "randrepeat", "refill_buffers",
-    "slat_percentiles", "thread", "write_bw_log", "write_hist_log", "write_iops_log",
-    "write_lat_log",
+    "allow_file_create", "allow_mounted_write", "buffered", "bwavgtime", "clat_percentiles",
+    "clocksource", "cpus_allowed", "cpus_allowed_policy", "create_fsync", "create_on_open",
+    "create_serialize", "description", "direct", "directory", "disable_bw", "disable_clat",
+    "disable_lat", "disable_slat", "exitall_on_error", "fadvise_hint", "fallocate", "filename",
+    "fixedbufs", "group_reporting", "gtod_reduce", "hipri", "invalidate", "iomem", "iopsavgtime",
+    "lat_percentiles", "lockmem", "log_avg_msec", "log_hist_msec", "log_max_value", "log_offset",
+    "log_prio", "log_unix_epoch", "mem", "name", "new_group", "nice", "nonvectored",
+    "norandommap", "numa_cpu_nodes", "numa_mem_policy", "overwrite", "per_job_logs",
+    "percentile_list", "random_generator", "randrepeat", "refill_buffers", "registerfiles",
+    "scramble_buffers", "slat_percentiles", "sqthread_poll", "sqthread_poll_cpu", "thread",
+    "unified_rw_reporting", "unlink", "write_bw_log", "write_hist_log", "write_iolog",
+    "write_iops_log", "write_lat_log",
 )  # fmt: skip
 """Options without an effect on the I/Os: direct I/O is uflip's own."""
 ADVICE = {
-    "stonewall": "write the jobs of each stage into a file of its own: those of a file run at once",
-    "ramp_time": "omit it: `uflip analyse` finds and leaves out the start-up of a run",
     "steadystate": "omit it; `uflip run DEVICE --suite today --only steady_state` measures it",
-    "rate": "give rate_iops instead",
     "fsync": "omit it, and give --durability flush:N",
     "fdatasync": "omit it, and give --durability flush:N",
     "verify": "omit it: contents are not read back",
@@ -60,9 +63,11 @@ MEANINGS = {
     "size": "length of the target space, or a share of the device (50%); by default to its end",
     "offset": "its beginning, or a share of the device (10%)",
     "io_size": "bytes to make, or a share of size (50%); by default size",
-    "loops": "how often io_size, up to size, is made; without runtime",
-    "runtime": "limit of the time, with rate_iops: the I/Os that arrive in it",
-    "time_based": "repeat the space until runtime",
+    "loops": "how often io_size, up to size, is made",
+    "runtime": "time [s] after which no I/O begins",
+    "time_based": "repeat the space until runtime, whatever io_size and number_ios are",
+    "ramp_time": "time [s] before runtime that the statistics leave out",
+    "stonewall": "begin when all jobs before have ended: the next stage",
     "number_ios": "I/Os to make, if they are fewer",
     "ioengine": "a synchronous engine, with a queue depth of 1, or an asynchronous one",
     "iodepth": "queue depth, with an asynchronous engine",
@@ -70,12 +75,14 @@ MEANINGS = {
     "offset_increment": "distance of the target spaces of the copies",
     "rwmixread": "share of reads in a mix [%]; also rwmixwrite",
     "rate_iops": "arrivals a second, or of reads, writes and trims (350,150)",
+    "rate": "the same as bytes a second, with one size",
     "rate_process": "linear or poisson",
     "thinktime": "pause [us]",
     "thinktime_blocks": "I/Os between two pauses",
     "thinktime_blocks_type": "issue; complete only with a queue depth of 1",
     "random_distribution": "random, zipf:THETA, zoned:P1/S1:P2/S2",
     "randseed": "seed",
+    "nrfiles": "1",
     "zonemode": "none, zbd: random writes at the write pointers of open zones",
     "zonesize": "distance of two zones, by default those of the device; with zonemode=zbd",
     "zonecapacity": "written part of each; with zonemode=zbd",
@@ -99,29 +106,49 @@ _ASYNCHRONOUS = (
     "io_uring", "io_uring_cmd", "libaio", "libzbc", "posixaio", "sg", "solarisaio", "windowsaio",
     "xnvme",
 )  # fmt: skip
+_FILE_ALIGNMENT = 1 << 20
 _WEIGHTS = 1_000_000  # the largest weight of a mix
 _DIRECTIONS = ("read", "write", "trim")
 _MIXED = _DIRECTIONS[:2]
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_US_NS = {"": 1000, "us": 1000, "usec": 1000, "ns": 1, "ms": 10**6, "msec": 10**6, "s": 10**9,
-          "m": 60 * 10**9}  # fmt: skip
+_US_NS = {"": 1000, "us": 1000, "usec": 1000, "ms": 10**6, "msec": 10**6, "s": 10**9,
+          "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}  # fmt: skip
 _NS_PER_S = 10**9
 
 Options = Mapping[str, str]
 
 
-def read_job_file(path: Path, capacity: Callable[[], int]) -> Functions:
-    """Return the jobs of a file as one pattern; `capacity` returns that of the device [bytes]."""
-    patterns = [
-        pattern
-        for name, options in _sections(path)
-        for pattern in _Job(path, name, options, capacity).make()
-    ]
-    if not patterns:
+def read_job_file(path: Path, capacity: Callable[[], int]) -> list[Functions]:
+    """Return the stages of a job file, each as one pattern.
+
+    `capacity` returns that of the device [bytes].
+    """
+    jobs = [_Job(path, name, options, capacity) for name, options in _sections(path)]
+    if not jobs:
         raise KIND.unreadable(path, "no job", "a section such as [job]")
-    if len(patterns) == 1:
-        return patterns[0]
-    return spec.parallel(*patterns)
+    begins = _begins_of_files(jobs)
+    stages: list[list[Basic | Mix]] = []
+    for job in jobs:
+        if job.begins_stage or not stages:
+            stages.append([])
+        stages[-1] += job.make(begins)
+    return [stage[0] if len(stage) == 1 else spec.parallel(*stage) for stage in stages]
+
+
+def _begins_of_files(jobs: "Sequence[_Job]") -> dict[str, int]:
+    """Return where each file begins: they follow one another."""
+    ends: dict[str, int] = {}
+    names = [name for job in jobs for name in job.files]
+    if len(set(names)) == 1:
+        return {names[0]: 0}
+    for job in jobs:
+        for copy, name in enumerate(job.files):
+            ends[name] = max(ends.get(name, 0), job.end(copy))
+    begins, begin = {}, 0
+    for name, end in ends.items():
+        begins[name] = begin
+        begin += -(-end // _FILE_ALIGNMENT) * _FILE_ALIGNMENT
+    return begins
 
 
 def _sections(path: Path) -> list[tuple[str, Options]]:
@@ -130,8 +157,8 @@ def _sections(path: Path) -> list[tuple[str, Options]]:
     sections: list[tuple[str, dict[str, str]]] = []
     current: dict[str, str] | None = None
     for number, text in enumerate(read_text(path, KIND).splitlines(), 1):
-        line = text.strip()
-        if not line or line[0] in ";#":
+        line = re.split("[;#]", text, maxsplit=1)[0].strip()
+        if not line:
             continue
         if line.startswith("[") and line.endswith("]"):
             name = line[1:-1].strip()
@@ -153,7 +180,7 @@ class _Job:
     def __init__(
         self, path: Path, name: str, options: Options, capacity: Callable[[], int]
     ) -> None:
-        self._where = f"{path}, [{name}]"
+        self._where, self._name = f"{path}, [{name}]", name
         self._options = options
         self._capacity = capacity
         for option in options:
@@ -168,13 +195,40 @@ class _Job:
                     ),
                 )
 
-    def make(self) -> list[Basic | Mix]:
-        """Return a pattern for each copy of the job."""
+        if self._number("nrfiles", 1) != 1:
+            raise self._wrong("nrfiles", "1")
+        if re.search(r"(?<!\\):", self._options.get("filename", "")):
+            raise self._wrong("filename", "one file")
+
+    @property
+    def begins_stage(self) -> bool:
+        """Whether it waits for all jobs before."""
+        return self._options.get("stonewall", "0") != "0"
+
+    @property
+    def files(self) -> list[str]:
+        """The file of each copy: the given one, or one of its own."""
         copies = self._number("numjobs", 1)
         if not 1 <= copies <= MAX_COPIES:
             raise self._wrong("numjobs", f"1 to {MAX_COPIES}")
+        own = [f"{self._name}.{copy}.0" for copy in range(copies)]
+        return [self._options["filename"]] * copies if "filename" in self._options else own
+
+    def end(self, copy: int) -> int:
+        """Return the length of the file of a copy, among several files [bytes]."""
+        if "size" not in self._options or self._is_share("size") or self._is_share("offset"):
+            raise self._wrong(
+                "size", "a size in bytes, and so of offset: the jobs use several files"
+            )
+        place = self._place(copy * self._size("offset_increment", 0))
+        return int(place["target_offset"] + place["target_size"])
+
+    def make(self, begins: Mapping[str, int]) -> list[Basic | Mix]:
+        """Return a pattern for each copy of the job; `begins`: where each file begins."""
         step = self._size("offset_increment", 0)
-        return [self._pattern(copy * step, copy) for copy in range(copies)]
+        return [
+            self._pattern(begins[name] + copy * step, copy) for copy, name in enumerate(self.files)
+        ]
 
     def _pattern(self, shift: int, copy: int) -> Basic | Mix:
         rw = self._options.get("rw", "read").replace("readwrite", "rw")
@@ -195,7 +249,7 @@ class _Job:
         if direction not in _DIRECTIONS:
             raise self._wrong("rw", MEANINGS["rw"])
         number = _DIRECTIONS.index(direction)
-        content, rate = self._content(direction), self._each("rate_iops", "0")[number]
+        content, rate = self._content(direction), self._rates()[number]
         times, sizes = self._times(rate), self._sizes(number)
         if len(sizes) > 1:
             if "pause" in times:
@@ -203,10 +257,9 @@ class _Job:
             parts = self._parts(direction, sizes, location | place | content)
             return self._drawn(parts, place, rate, common | times)
         ((io_size, _),) = sizes.items()
-        count = self._count(io_size, place, rate)
         return spec.basic(
-            direction, io_size=io_size, io_count=count, **location, **place, **common, **content,
-            **times,
+            direction, io_size=io_size, **location, **place, **common, **content, **times,
+            **self._length(io_size, place, rate),
         )  # fmt: skip
 
     def _place(self, shift: int) -> Table:
@@ -229,9 +282,10 @@ class _Job:
     def _mix(self, reads: int, place: Table, common: Table) -> Mix:
         if self._duration("thinktime", 0):
             raise self._wrong("thinktime", "no pauses in a mix of reads and writes")
-        sizes, rates = self._each("bs", "4k")[:2], self._each("rate_iops", "0")[:2]
+        rates = self._rates()[:2]
         if any(rates) and not all(rates):
-            raise self._wrong("rate_iops", "a rate of reads and one of writes, or none")
+            option = "rate" if "rate" in self._options else "rate_iops"
+            raise self._wrong(option, "a rate of reads and one of writes, or none")
         times: Table = {}
         if any(rates):
             # A rate holds for each direction, and decides the mix.
@@ -252,8 +306,8 @@ class _Job:
             for mode, size in zip(_MIXED, sizes, strict=True)
         )
         mean = (sizes[0] * reads + sizes[1] * (100 - reads)) / 100
-        count = self._count(mean, place, rate)
-        return spec.mix(first, second, first_percent=reads, io_count=count, **common, **times)
+        length = self._length(mean, place, rate)
+        return spec.mix(first, second, first_percent=reads, **length, **common, **times)
 
     def _sizes(self, number: int) -> Mapping[int, float]:
         """Return the sizes of a direction and their shares."""
@@ -299,7 +353,7 @@ class _Job:
         return parts
 
     def _drawn(
-        self, parts: Sequence[tuple[float, Basic]], place: Table, rate: int, common: Table
+        self, parts: Sequence[tuple[float, Basic]], place: Table, rate: Fraction, common: Table
     ) -> Mix:
         """Return a mix that draws each I/O by the shares of its parts."""
         option = "bssplit" if "bssplit" in self._options else "bsrange"
@@ -311,9 +365,9 @@ class _Job:
         mean = sum(share / whole * (part.io_size or 0) for share, part in parts)
         weights = [max(1, round(_WEIGHTS * share / whole)) for share, _ in parts]
         first, second, *others = (part for _, part in parts)
-        count = self._count(mean, place, rate)
+        length = self._length(mean, place, rate)
         return spec.mix(
-            first, second, others=others, weights=weights, drawn=True, io_count=count, **common
+            first, second, others=others, weights=weights, drawn=True, **length, **common
         )
 
     def _zones(self, rw: str) -> Table:
@@ -364,7 +418,17 @@ class _Job:
             raise self._wrong("ioengine", ", ".join(_SYNCHRONOUS + _ASYNCHRONOUS))
         return 1 if engine in _SYNCHRONOUS else self._number("iodepth", 1)
 
-    def _times(self, rate: int) -> Table:
+    def _rates(self) -> list[Fraction]:
+        """Return the arrivals a second of reads, writes and trims; 0 without a rate."""
+        if "rate" not in self._options:
+            return [Fraction(rate) for rate in self._each("rate_iops", "0")]
+        splits = [self._sizes(number) for number in range(len(_DIRECTIONS))]
+        if "rate_iops" in self._options or any(len(split) > 1 for split in splits):
+            raise self._wrong("rate", "one size, and no rate_iops beside it")
+        pairs = zip(self._each("rate", "0"), splits, strict=True)
+        return [Fraction(rate, next(iter(split))) for rate, split in pairs]
+
+    def _times(self, rate: Fraction) -> Table:
         pause = self._duration("thinktime", 0)
         if rate and pause:
             raise self._wrong("thinktime", "either rate_iops or thinktime")
@@ -384,21 +448,27 @@ class _Job:
             "time": "burst", "burst": blocks, "pause": pause,
         }  # fmt: skip
 
-    def _count(self, io_size: float, place: Table, rate: int) -> int:
-        """Return the number of I/Os: one pass of the space unless another one is given."""
+    def _length(self, io_size: float, place: Table, rate: Fraction) -> Table:
+        """Return number of I/Os and times: one pass of the space unless others are given."""
+        times = {
+            ours: ns
+            for option, ours in (("runtime", "run_time"), ("ramp_time", "ramp_time"))
+            if (ns := self._duration(option, 0, "s"))
+        }
+        if self._options.get("time_based", "0") != "0":
+            if "run_time" not in times:
+                raise self._wrong("time_based", "runtime beside it")
+            if not rate or self._options.get("rate_process") == "poisson":
+                return times
+            return times | {"io_count": max(1, ceil(sum(times.values()) * rate / _NS_PER_S))}
         whole: int = place["target_size"]
         made = self._size("io_size", 0, lambda: whole) or whole
         count = ceil(made / io_size)
         count = max(1, min(count, self._number("number_ios", 0) or count))
-        loops, is_endless = self._number("loops", 1), self._options.get("time_based", "0") != "0"
-        if loops < 1 or (loops > 1 and ("runtime" in self._options or made > whole)):
+        loops = self._number("loops", 1)
+        if loops < 1 or (loops > 1 and made > whole):
             raise self._wrong("loops", MEANINGS["loops"])
-        if "runtime" not in self._options:
-            return count * loops
-        if not rate:
-            raise self._wrong("runtime", "rate_iops beside it, or number_ios instead of it")
-        arrivals = self._duration("runtime", 0, "s") * rate // _NS_PER_S
-        return max(1, arrivals if is_endless else min(count, arrivals))
+        return times | {"io_count": count * loops}
 
     def _each(self, option: str, default: str) -> list[int]:
         """Return the numbers of reads, writes and trims.

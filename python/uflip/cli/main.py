@@ -132,7 +132,8 @@ FIO_OPTIONS = {
     "--number_ios": "--io-count",
     "--thinktime": "--pause",
     "--randseed": "--seed",
-    "--runtime": "--until-converged and --max-time",
+    "--runtime": "--run-time",
+    "--ramp_time": "--ramp-time",
     "--rwmixread": "--mix and --ratio",
     "--filename": "DEVICE, as in file:PATH",
 }

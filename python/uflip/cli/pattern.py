@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -56,7 +56,7 @@ from uflip.pattern_options import (
     only_given,
     parse_pattern,
 )
-from uflip.spec import Functions, Mix, MixPart, Parallel, Pattern, Replay, read_spec
+from uflip.spec import Functions, Mix, MixPart, Parallel, Pattern, Replay, changed, read_spec
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ spec_option = click.option(
 fio_job_option = path_option(
     "--fio-job",
     metavar="FILE",
-    help="Read the pattern from a job file of fio instead; several jobs run side by side.",
+    help="Read the patterns from a job file of fio instead: jobs side by side, and stages.",
 )
 
 
@@ -157,9 +157,11 @@ def command(
     device = _verified_device(device, preset, find) if verify else device
     inspect = partial(_inspect, device, opening["size"], buffered=opening["buffered"])
     job = None if fio_job is None else (fio_job, lambda: inspect().capacity_bytes)
-    spec = _requested_spec(job, preset, batches, spec_file, parameters)
-    opening["writable"] = spec.writes or opening["size"] is not None
+    stages = _requested_stages(job, preset, batches, spec_file, parameters)
+    spec = stages[0]
+    opening["writable"] = any(each.writes for each in stages) or opening["size"] is not None
     _check_inside(device, preset, inside)
+    _check_stages(len(stages), find, inside)
     if opening["writable"]:
         check_target(device, opening)
     if target is not None:
@@ -171,11 +173,13 @@ def command(
     from uflip.device.resolve import resolve, with_resets
 
     # Check everything before anything is created or opened for writing.
-    check_traces([trace_file] if preset is None else preset_traces(trace_file, batches), force)
+    traces = _trace_files(trace_file, len(stages))
+    check_traces(traces if preset is None else preset_traces(trace_file, batches), force)
     info = inspect()
     check_saving(info, save, force=force)
-    spec = with_resets(spec, info)
-    _warn_about_seed(complete := resolve(spec, info).spec, info)
+    stages = [with_resets(each, info) for each in stages]
+    complete = [resolve(each, info).spec for each in stages]
+    _warn_about_seed(complete, info)
     with signals.shielded():
         with BenchmarkProgress(quiet=quiet or as_json) as progress:
             opened = open_watched(device, info, progress, **opening)
@@ -185,19 +189,16 @@ def command(
             if preset is not None:
                 batches_run = run_preset(opened, spec, batches, trace_file, show, force=force)
             else:
-                trace, drive, disturbances = _run_undisturbed(
-                    opened, spec, show, trace_file, inside, verify=verify, on_live=on_live
-                )
-                _store_result(opened, complete, trace, inside)
+                results = _run_stages(
+                    opened, zip(stages, complete, traces, strict=True), show, force=force,
+                    inside=inside, verify=verify, on_live=on_live,
+                )  # fmt: skip
             if save is not None:
                 save_device(opened, save, force=force)
     if preset is not None:
         print_preset(batches_run, as_json=as_json)
         return
-    if trace_file is not None:
-        write_trace(trace, trace_output(trace_file, force=force))
-    document = _describe_run(opened, trace, drive)
-    _print_result(document, disturbances, device, as_json=as_json, in_one_line=live)
+    _print_results(results, device, as_json=as_json, in_one_line=live)
 
 
 def _inspect(device: str, size: int | None, *, buffered: bool) -> DeviceInfo:
@@ -217,18 +218,37 @@ def _describe_run(device: "Device", trace: Trace, more: "RunFacts") -> OneRun:
     return document
 
 
-def _requested_spec(
+def _check_stages(stages: int, find: str | None, inside: Path | None) -> None:
+    if stages > 1 and (find is not None or inside is not None):
+        option = "--inside" if find is None else "--find"
+        raise UsageError(
+            f"{option} needs a single stage",
+            where="--fio-job",
+            got=f"{stages} stages (stonewall)",
+            allowed="one stage",
+            action="write each stage into a file of its own",
+        )
+
+
+def _trace_files(trace_file: Path | None, stages: int) -> list[Path | None]:
+    """Return the trace file of each stage."""
+    if trace_file is None or stages == 1:
+        return [trace_file] * stages
+    return [*preset_traces(trace_file, stages)]
+
+
+def _requested_stages(
     fio_job: tuple[Path, Callable[[], int]] | None,
     preset: str | None,
     batches: int | None,
     spec_file: str | None,
     parameters: Mapping[str, OptionValue],
-) -> Functions:
-    """Return the pattern, or the first batch of a preset."""
+) -> list[Functions]:
+    """Return the pattern, the first batch of a preset, or the stages of a job file."""
     if fio_job is not None:
         return read_fio_job(*fio_job, {"spec": spec_file, "preset": preset, **parameters})
     if preset is not None:
-        return preset_batch(spec_file, parameters)
+        return [preset_batch(spec_file, parameters)]
     if batches is not None:
         raise UsageError(
             "--batches needs --preset",
@@ -236,7 +256,7 @@ def _requested_spec(
             got=str(batches),
             action=f"give --preset {PRESETS[0]} as well, or omit --batches",
         )
-    return requested_pattern(spec_file, parameters)
+    return [requested_pattern(spec_file, parameters)]
 
 
 def requested_pattern(spec_file: str | None, parameters: Mapping[str, OptionValue]) -> Functions:
@@ -247,11 +267,13 @@ def requested_pattern(spec_file: str | None, parameters: Mapping[str, OptionValu
 
 def read_fio_job(
     path: Path, capacity: Callable[[], int], others: Mapping[str, OptionValue]
-) -> Functions:
-    """Return the pattern of a job file of fio, with which no other option describes a pattern."""
+) -> list[Functions]:
+    """Return the stages of a job file of fio; of the options only `io_ignore` changes them."""
     from uflip.benchmark.fio_job_file import read_job_file
 
-    if chosen := only_given(others):
+    chosen = only_given(others)
+    ignored = chosen.pop("io_ignore", None)
+    if chosen:
         first = next(iter(chosen)).replace("_", "-")
         raise UsageError(
             "--fio-job cannot be combined with options of the pattern",
@@ -259,7 +281,8 @@ def read_fio_job(
             got=f"--fio-job with --{first}",
             action=f"omit --{first}, or write it into the job",
         )
-    return read_job_file(path, capacity)
+    stages = read_job_file(path, capacity)
+    return stages if ignored is None else [changed(each, "io_ignore", ignored) for each in stages]
 
 
 def _read_spec(name: str, chosen: Mapping[str, object]) -> Functions:
@@ -330,15 +353,16 @@ def _verified_device(device: str, preset: str | None, find: str | None) -> str:
     return verifiable(device)
 
 
-def _warn_about_seed(spec: "Spec", info: DeviceInfo) -> None:
+def _warn_about_seed(specs: "Sequence[Spec]", info: DeviceInfo) -> None:
     from uflip.device.resolve import repeats_state
 
-    if repeats_state(spec, info):
-        echo(
-            f"warning: {spec.seed} is also the seed of the device's state: these I/Os repeat its "
-            "writes, address by address; choose another --seed",
-            err=True,
-        )
+    for spec in specs:
+        if repeats_state(spec, info):
+            echo(
+                f"warning: {spec.seed} is also the seed of the device's state: these I/Os repeat "
+                "its writes, address by address; choose another --seed",
+                err=True,
+            )
 
 
 def spool_folder(info: DeviceInfo, output: Path | None) -> Path | None:
@@ -357,17 +381,47 @@ def spool_folder(info: DeviceInfo, output: Path | None) -> Path | None:
     return Path(tempfile.gettempdir())
 
 
+def _run_stages(
+    opened: "Device",
+    stages: Iterable[tuple[Functions, "Spec", Path | None]],
+    show: "OnProgress",
+    *,
+    force: bool,
+    inside: Path | None,
+    verify: bool,
+    on_live: "OnLive | None",
+) -> list[OneRun]:
+    """Run the patterns one after another; write the trace of each before the next.
+
+    `stages`: each as given and in full, and the file of its trace.
+    """
+    results = []
+    for spec, complete, output in stages:
+        trace, document = _run_undisturbed(
+            opened, spec, show=show, trace_file=output, inside=inside, verify=verify,
+            on_live=on_live,
+        )  # fmt: skip
+        _store_result(opened, complete, trace, inside)
+        if output is not None:
+            write_trace(trace, trace_output(output, force=force))
+        results.append(document)
+    return results
+
+
 def _run_undisturbed(
     opened: "Device",
     spec: Functions,
+    *,
     show: "OnProgress",
     trace_file: Path | None,
     inside: Path | None,
-    *,
     verify: bool,
     on_live: "OnLive | None",
-) -> "tuple[Trace, RunFacts, dict[str, int]]":
-    """Run the pattern, as `_run_once`; also return the accesses of other programs meanwhile."""
+) -> tuple[Trace, OneRun]:
+    """Run the pattern, as `_run_once`; return its trace and its result.
+
+    The result contains the accesses of other programs meanwhile.
+    """
     from uflip.device.identity import check_target as check_unchanged
     from uflip.device.identity import count_disturbances
 
@@ -376,8 +430,10 @@ def _run_undisturbed(
     trace, drive = _run_once(opened, spec, show, spool, inside, verify=verify, on_live=on_live)
     after = opened.target_status()
     check_unchanged(before, after, opened.url)
-    counts = count_disturbances(before, after, [trace], buffered=opened.info.buffered)
-    return trace, drive, counts
+    document = _describe_run(opened, trace, drive)
+    if counts := count_disturbances(before, after, [trace], buffered=opened.info.buffered):
+        document["disturbed"] = counts
+    return trace, document
 
 
 def _run_once(
@@ -418,22 +474,21 @@ def _store_result(opened: "Device", spec: "Spec", trace: Trace, folder: Path | N
     store_run(opened, plan, trace, folder)
 
 
-def _print_result(
-    document: OneRun,
-    disturbances: dict[str, int],
-    device: str,
-    *,
-    as_json: bool,
-    in_one_line: bool,
+def _print_results(
+    results: Sequence[OneRun], device: str, *, as_json: bool, in_one_line: bool
 ) -> None:
-    if disturbances:
-        document["disturbed"] = disturbances
-        counts = ", ".join(f"{name} {count}" for name, count in disturbances.items())
-        echo(f"warning: another program used {device} during the run: {counts}", err=True)
-    if as_json:
-        echo_json(document, in_one_line=in_one_line)
-    else:
-        print_run(document)
+    for document in results:
+        if disturbances := document.get("disturbed"):
+            counts = ", ".join(f"{name} {count}" for name, count in disturbances.items())
+            echo(f"warning: another program used {device} during the run: {counts}", err=True)
+    if as_json and len(results) > 1 and not in_one_line:
+        echo_json(results)
+        return
+    for document in results:
+        if as_json:
+            echo_json(document, in_one_line=in_one_line)
+        else:
+            print_run(document)
 
 
 # The printed run: a line for each topic.

@@ -144,14 +144,18 @@ def command(
 
 
 def _plan_of_job(path: Path, request: BenchmarkRequest, info: DeviceInfo) -> Plan:
-    """Return the plan of a job file of fio: one run of its pattern, on the device as it is."""
+    """Return the plan of a job file of fio: a run for each stage, on the device as it is."""
     from uflip.benchmark.fio_job_file import read_job_file
     from uflip.benchmark.plan import label_of, plan_pattern
     from uflip.device.resolve import resolve
 
-    complete = resolve(read_job_file(path, lambda: info.capacity_bytes), info).spec
-    label = label_of(complete)
-    return plan_pattern(complete, info, label=label, durability=request.resolved_durability())
+    durability, plans = request.resolved_durability(), []
+    for stage in read_job_file(path, lambda: info.capacity_bytes):
+        complete = resolve(stage, info).spec
+        plans.append(plan_pattern(complete, info, label=label_of(complete), durability=durability))
+    runs = (replace(run, id=f"{number:04}{run.id[4:]}")
+            for number, plan in enumerate(plans, 1) for run in plan.runs)  # fmt: skip
+    return replace(plans[0], runs=tuple(runs))
 
 
 def _output_path(out: Path, force: bool) -> outputs.OutputPath:

@@ -249,6 +249,12 @@ class Spec:
         return self.ios if self.stop is None else self.stop.most
 
     @property
+    def time_limit_ns(self) -> int | None:
+        """Time after which it begins no I/O [ns]; None without a limit."""
+        time: int | None = getattr(self, "run_time", None)
+        return None if time is None else time + (getattr(self, "ramp_time", None) or 0)
+
+    @property
     def writes(self) -> bool:
         """Whether any I/O changes data: a write, or a trim."""
         return any(part.mode != "read" for part in self.parts)
@@ -324,6 +330,8 @@ class Basic(MixPart, Spec, frozen=True, tag_field="kind", tag="basic"):
         Processes; I/Os in flight of each.
     io_count, io_ignore : int or None
         I/Os of each process, and the number at the start that the statistics leave out.
+    run_time, ramp_time : int or None
+        Time of the run, and before it the time that the statistics leave out [ns].
     seed : int or None
         Seed of random addresses.
     stop : Stop or None
@@ -334,6 +342,8 @@ class Basic(MixPart, Spec, frozen=True, tag_field="kind", tag="basic"):
     queue_depth: Whole | None = None
     io_count: Whole | None = None
     io_ignore: Whole | None = None
+    run_time: Whole | None = None
+    ramp_time: Whole | None = None
     seed: Whole | None = None
     stop: Stop | None = None
 
@@ -372,7 +382,7 @@ class Mix(SpecBase, Spec, frozen=True, tag_field="kind", tag="mix"):
         Whether each I/O is drawn by the weights; by default they are exact, and evenly spread.
     time, interval : str, int or None
         Open loop: "fixed" or "poisson", as in `Basic`.
-    queue_depth, io_count, io_ignore, seed, stop
+    queue_depth, io_count, io_ignore, run_time, ramp_time, seed, stop
         As in `Basic`; the counts are I/Os of the second, rarer pattern, and of all where they are
         drawn or have weights.
     """
@@ -389,6 +399,8 @@ class Mix(SpecBase, Spec, frozen=True, tag_field="kind", tag="mix"):
     queue_depth: Whole | None = None
     io_count: Whole | None = None
     io_ignore: Whole | None = None
+    run_time: Whole | None = None
+    ramp_time: Whole | None = None
     seed: Whole | None = None
     stop: Stop | None = None
 
@@ -445,6 +457,12 @@ class Parallel(SpecBase, Spec, frozen=True, tag_field="kind", tag="parallel"):
     def is_open(self) -> bool:
         """Whether I/Os of any of the patterns have arrival times."""
         return any(pattern.is_open for pattern in self.patterns)
+
+    @property
+    def time_limit_ns(self) -> int | None:
+        """Time after which none of the patterns begins an I/O [ns]."""
+        limits = [each.time_limit_ns for each in self.patterns]
+        return None if None in limits else max(each for each in limits if each is not None)
 
 
 class ListSummary(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use uflip_core::{Error, Result};
 
 use crate::spec::resolve::{
-    SEED, Space, arrivals_of, finish, insert_arrivals, length, queue_depth, resolve_one,
+    SEED, Space, TIMED_IOS, arrivals_of, finish, insert_arrivals, insert_times, length,
+    queue_depth, resolve_one, time_limit_of,
 };
 use crate::spec::{
     ArrivalRule, Basic, BasicSpec, MixRule, MixSpec, Resolved, StreamSource, StreamSpec, TimeName,
@@ -32,6 +33,8 @@ pub(super) fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Re
             ("parallel_degree", component.parallel_degree.is_some()),
             ("queue_depth", component.queue_depth.is_some()),
             ("stop", component.stop.is_some()),
+            ("run_time", component.run_time.is_some()),
+            ("ramp_time", component.ramp_time.is_some()),
             ("interval", component.interval.is_some()),
             ("time", matches!(component.time, Some(TimeName::Fixed | TimeName::Poisson))),
         ];
@@ -51,7 +54,9 @@ pub(super) fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Re
         parts_json.push(part_json);
     }
     let written = mix_bytes_per_count(&parts, &order);
-    let length = length(spec.io_count, spec.io_ignore, spec.stop.as_deref(), 1, written)?;
+    let time_limit = time_limit_of(spec.run_time, spec.ramp_time, spec.stop.is_some())?;
+    let io_count = spec.io_count.or(spec.run_time.map(|_| TIMED_IOS));
+    let length = length(io_count, spec.io_ignore, spec.stop.as_deref(), 1, written)?;
     let (io_count, io_ignore) = length.counts();
     let scale = |count: u64| match &order {
         MixRule::Ratio(ratio) => count.checked_mul(ratio.saturating_add(1)).ok_or_else(|| {
@@ -73,11 +78,13 @@ pub(super) fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Re
         arrivals,
         total_ios,
         ignored_ios,
+        time_limit,
         queue_depth,
         seed,
         jumps: 0,
     };
     insert_arrivals(&mut canonical, spec.time, arrivals);
+    insert_times(&mut canonical, spec.run_time, spec.ramp_time);
     Ok(finish(canonical, vec![stream], length))
 }
 

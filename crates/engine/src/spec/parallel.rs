@@ -8,6 +8,7 @@
 use serde_json::json;
 use uflip_core::{Bytes, Error, Nanos, Result};
 
+use crate::drive::TimeLimit;
 use crate::spec::mix::{mix_bytes_per_count, resolve_mix};
 use crate::spec::resolve::{
     Length, PARALLEL_DEGREE_MAX, PAUSE_NS_MAX, SEED, Space, finish, resolve_basic, resolve_replay,
@@ -33,7 +34,8 @@ impl PatternSpec {
         let space = Space { capacity: capacity.0, sector: sector.0 };
         let resolved = self.resolve_in(space, None)?;
         let total = resolved.totals.total_ios;
-        if total > TOTAL_IOS_MAX {
+        let ends_in_time = |stream: &StreamSpec| stream.time_limit.end != TimeLimit::NONE.end;
+        if total > TOTAL_IOS_MAX && !resolved.streams.iter().all(ends_in_time) {
             return Err(out_of_range(
                 "io_count",
                 total,

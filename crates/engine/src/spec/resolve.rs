@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uflip_core::{Bytes, ContentShares, Error, Mode, Nanos, Result, format_bytes};
 
+use crate::drive::TimeLimit;
 use crate::list::{IO_SIZE_MAX, IoList, ListSummary};
 use crate::location::{LOCATIONS, LocationParameter};
 use crate::spec::mix_order::MixOrder;
@@ -18,6 +19,8 @@ use crate::spec::{
 const IO_SIZE: u64 = 32 << 10;
 /// uFLIP §5.1: 1,024 for SR, RR and SW.
 const IO_COUNT: u64 = 1024;
+/// The most I/Os of a run whose time is given: a trace of more than 6 GB.
+pub(super) const TIMED_IOS: u64 = 1 << 28;
 /// The year of uFLIP. It differs from the seed of the device states: otherwise random I/Os would
 /// repeat the addresses of the state's random writes, in their order.
 pub(super) const SEED: u64 = 2009;
@@ -34,6 +37,8 @@ const INTERVAL_NS: u64 = 1_000_000;
 
 /// A day: sums of pauses must fit the clock.
 pub(super) const PAUSE_NS_MAX: u64 = 86_400_000_000_000;
+/// A year.
+const RUN_TIME_NS_MAX: u64 = 365 * PAUSE_NS_MAX;
 /// More processes reveal nothing more about a device.
 pub(super) const PARALLEL_DEGREE_MAX: u64 = 1024;
 /// More outstanding I/Os only wait in a longer queue.
@@ -58,7 +63,9 @@ pub(super) fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -
     let queue_depth = queue_depth(spec.queue_depth)?;
     let (basic, mut canonical) = resolve_one(spec, space, 1, 0)?;
     let written = if basic.mode.is_write() { basic.io_size.0 * degree } else { 0 };
-    let length = length(spec.io_count, spec.io_ignore, spec.stop.as_deref(), degree, written)?;
+    let time_limit = time_limit_of(spec.run_time, spec.ramp_time, spec.stop.is_some())?;
+    let io_count = spec.io_count.or(spec.run_time.map(|_| TIMED_IOS));
+    let length = length(io_count, spec.io_ignore, spec.stop.as_deref(), degree, written)?;
     let (io_count, io_ignore) = length.counts();
     let seed = seed.or(spec.seed).unwrap_or(SEED);
     let arrivals = arrivals_of(spec.time, spec.interval)?;
@@ -70,12 +77,14 @@ pub(super) fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -
             arrivals,
             total_ios: io_count,
             ignored_ios: io_ignore,
+            time_limit,
             queue_depth,
             seed,
             jumps: process,
         });
     }
     insert_arrivals(&mut canonical, spec.time, arrivals);
+    insert_times(&mut canonical, spec.run_time, spec.ramp_time);
     let map = canonical.as_object_mut().expect("a basic pattern is an object");
     map.insert("kind".into(), "basic".into());
     for (key, value) in [("parallel_degree", degree), ("queue_depth", queue_depth), ("seed", seed)]
@@ -114,6 +123,34 @@ pub(super) fn insert_arrivals(
     if let Some(rule) = arrivals {
         canonical["time"] = json!(time);
         canonical["interval"] = rule.interval().0.into();
+    }
+}
+
+/// Return the limit of `run_time` after `ramp_time` [ns].
+pub(super) fn time_limit_of(
+    run_time: Option<u64>,
+    ramp_time: Option<u64>,
+    has_stop: bool,
+) -> Result<TimeLimit> {
+    for (key, time) in [("run_time", run_time), ("ramp_time", ramp_time)] {
+        match time {
+            Some(_) if has_stop => return Err(contradiction(key)),
+            Some(ns) if ns == 0 || ns > RUN_TIME_NS_MAX => {
+                let allowed = format!("1 ns to {}", Nanos(RUN_TIME_NS_MAX));
+                return Err(out_of_range(key, ns, &allowed));
+            }
+            _ => {}
+        }
+    }
+    let ramp = ramp_time.unwrap_or(0);
+    Ok(TimeLimit { ramp: Nanos(ramp), end: Nanos(run_time.map_or(u64::MAX, |time| ramp + time)) })
+}
+
+pub(super) fn insert_times(canonical: &mut Value, run_time: Option<u64>, ramp_time: Option<u64>) {
+    for (key, time) in [("run_time", run_time), ("ramp_time", ramp_time)] {
+        if let Some(ns) = time {
+            canonical[key] = ns.into();
+        }
     }
 }
 
@@ -430,6 +467,7 @@ pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Len
         if let Some(rule) = stream.arrivals {
             pause_ns = rule.interval().0.saturating_mul(stream.total_ios);
         }
+        pause_ns = pause_ns.min(stream.time_limit.end.0);
         totals.pause_ns = totals.pause_ns.max(pause_ns);
     }
     let stop = match length {
@@ -462,6 +500,16 @@ fn ios_per_pattern(stream: &StreamSpec) -> Vec<(&Basic, u64)> {
             if let MixRule::Ratio(ratio) = order {
                 ios[1] = stream.total_ios / (ratio + 1);
                 ios[0] = stream.total_ios - ios[1];
+            } else if stream.time_limit.end != TimeLimit::NONE.end {
+                // An upper bound: the expected shares suffice.
+                let weights = match order {
+                    MixRule::Weighted { weights, .. } => weights.clone(),
+                    MixRule::Drawn { first_percent } => vec![*first_percent, 100 - first_percent],
+                    MixRule::Ratio(_) => unreachable!("counted above"),
+                };
+                let whole = u128::from(weights.iter().sum::<u64>());
+                let share = |weight: u64| u128::from(stream.total_ios) * u128::from(weight) / whole;
+                ios = weights.into_iter().map(|weight| share(weight) as u64).collect();
             } else {
                 let mut mix_order = MixOrder::new(stream);
                 (0..stream.total_ios).for_each(|_| ios[usize::from(mix_order.next_part())] += 1);
@@ -502,6 +550,7 @@ pub(super) fn resolve_replay(spec: &ReplaySpec, space: Space) -> Result<Resolved
         arrivals: None,
         total_ios: io_count,
         ignored_ios: io_ignore,
+        time_limit: TimeLimit::NONE,
         queue_depth,
         seed: 0,
         jumps: 0,
