@@ -373,7 +373,7 @@ def test_deallocate_micro_benchmark_matches_theory(workdir: Path) -> None:
     assert uflip("report", "out", "-o", "r.html").code == 0
     page = Path("r.html").read_text()
     assert "A trim of" in page
-    assert "; reads of what was deallocated take 37" in page
+    assert "; reads of the deallocated part take 37" in page
     # A new device costs the same.
     with open_device(URL.replace("state=random", "state=empty")) as device:
         spec = read_spec(runs["RW", 100].spec_json)

@@ -271,7 +271,7 @@ def test_stride_on_one_die_costs_factor_of_dies(tmp_path: Path) -> None:
     for stride, dies in ((1, 8), (4, 2), (5, 8), (64, 1), (65, 8)):
         assert reads[stride] == pytest.approx(DEPTH / dies * READ_NS, rel=0.05), stride
     assert odd_stride.conflicts(experiments["SR"]) == pytest.approx({4: 4, 64: 8}, rel=0.05)
-    assert "SR: strides meet from 4 on (16 KiB)" in text
+    assert "SR: strides conflict from 4 on (16 KiB)" in text
 
 
 @pytest.mark.parametrize("cache", [16 * MIB, 24 * MIB])

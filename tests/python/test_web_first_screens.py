@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SMALL = "sim:demo?blocks_per_die=64"
 IOS = 800
-DOUBTS = [
+WARNINGS = [
     {"code": code, "message": f"The {code} of a drive " * 9, "numbers": {}, "advice": "wait"}
     for code in ("wide_spread", "skewed", "short")
 ]
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         stored.baseline_run(number, pattern, io_count=IOS, io_size=4096)
         for number, pattern in enumerate(("SR", "RW"), 1)
     ]
-    stored.results(root / "both", runs, SMALL, warnings=DOUBTS)
+    stored.results(root / "both", runs, SMALL, warnings=WARNINGS)
     stored.results(root / "single", runs[1:], SMALL)
     return root
 
@@ -99,17 +99,17 @@ def test_design_hints_fit_a_phone(browser: "Browser", tmp_path: Path) -> None:
 def test_key_figures_stand_above_doubts(page: "Page", server: Serving) -> None:
     page.goto(server.url)
     page.get_by_role("link", name="r/both").click()
-    tiles, doubts = page.locator(".tiles"), page.locator(".doubts")
-    doubts.wait_for()
-    above, below = tiles.bounding_box(), doubts.bounding_box()
+    tiles, warnings = page.locator(".tiles"), page.locator(".warnings")
+    warnings.wait_for()
+    above, below = tiles.bounding_box(), warnings.bounding_box()
     assert above is not None
     assert below is not None
     assert above["y"] + above["height"] < below["y"]
     assert below["height"] < 60, "one line"
     assert below["y"] + below["height"] < WIDE["height"], "on the first screen"
-    assert "3 doubts" in doubts.inner_text()
-    doubts.locator("summary").click()
-    page.locator(".doubt").first.wait_for()
+    assert "3 warnings" in warnings.inner_text()
+    warnings.locator("summary").click()
+    page.locator(".warning").first.wait_for()
 
 
 def test_causes_are_those_of_the_visible_range(page: "Page", server: Serving, folder: Path) -> None:

@@ -54,7 +54,7 @@ export class Gantt {
       clicked: (x, y) => this.click(x, y),
     });
     this.node = h("details", { class: "panel gantt", open: true, ontoggle: () => this.refresh() }, h("summary", {}, h("h2", {}, "Dies and channels")),
-      h("p", { class: "quiet" }, "Full: the cells work. Pale: the die is occupied while its data waits for the channel or uses it. Lines below a row: the host waits for the die, for a free page of it, or for the page that it programs to leave the write cache. The selected I/O is shaded, and its flash operations are framed. Drag to zoom; click an operation for its I/O."),
+      h("p", { class: "quiet" }, "Full colour: the cells work. Pale: the die waits for the channel, or transfers. A line below a row: the host waits for the die, for a free page of it, or for the page that it programs to leave the write cache. The selected I/O is shaded, and its flash operations are framed. Drag to zoom; click an operation for its I/O."),
       this.legend, this.plot.node, this.readout, this.status, this.plot.saving([["CSV", () => this.save()]]));
     this.requestWaits = debounce(60, () => void this.showWaits());
   }

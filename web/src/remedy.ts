@@ -39,7 +39,7 @@ export class Remedy {
     const { remedies, problem } = this.offered;
     fill(this.choices, remedies.map((each) => h("button", { type: "button", title: each.why, onclick: () => void this.attempt(each.name) }, each.title)));
     fill(this.node, h("h3", {}, "What would have helped?"),
-      remedies.length ? [h("p", { class: "quiet" }, "Run the same I/Os on the simulator, on the device as it was and with one change. The capacity for the host stays."), this.choices]
+      remedies.length ? [h("p", { class: "quiet" }, "Run the same I/Os on the simulator, on the device as it was and with one change. The capacity for the host stays the same."), this.choices]
         : h("p", {}, problem || "None of the known changes acts on the causes of this I/O."),
       this.progress, this.outcome);
   }

@@ -31,7 +31,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     h("h1", {}, result.device, result.simulated ? h("span", { class: "badge" }, "simulated") : null),
     result.headline ? h("p", { class: "abstract" }, result.headline) : null,
     result.baselines.length ? h("section", { class: "tiles", "aria-label": "Baselines" }, result.baselines.map((each) => tile(key, each))) : null,
-    doubts(key, result.warnings, "these numbers"),
+    warningNotice(key, result.warnings, "these numbers"),
     provenance(result),
     result.inside ? h("p", {}, h("a", { class: "more", href: link("inside", [key]) }, "What is inside this device →")) : null,
     result.drive.length ? h("section", {}, h("h2", {}, "Counters of the drive"), facts(result.drive.map(({ label, text }) => [label, text]))) : null,
@@ -74,11 +74,11 @@ export function provenance(result: ResultView): HTMLElement {
 }
 
 /** Warnings in one line; opened, with their advice and their runs. */
-export function doubts(key: string, warnings: WarningView[], about: string): HTMLElement | null {
+export function warningNotice(key: string, warnings: WarningView[], about: string): HTMLElement | null {
   if (!warnings.length) return null;
-  return h("details", { class: "notice doubts" },
-    h("summary", {}, h("b", {}, `${warnings.length} ${warnings.length === 1 ? "doubt" : "doubts"}`), ` about ${about}: ${warnings.map((each) => each.code.replaceAll("_", " ")).join(", ")}`),
-    warnings.map((each) => h("div", { class: "doubt" },
+  return h("details", { class: "notice warnings" },
+    h("summary", {}, h("b", {}, `${warnings.length} ${warnings.length === 1 ? "warning" : "warnings"}`), ` about ${about}: ${warnings.map((each) => each.code.replaceAll("_", " ")).join(", ")}`),
+    warnings.map((each) => h("div", { class: "warning" },
       h("p", {}, h("b", {}, each.message), " ", h("code", {}, each.code)),
       h("p", { class: "quiet" }, each.advice),
       each.runs.length ? h("p", {}, each.runs.length === 1 ? "Run: " : "Runs: ", each.runs.slice(0, 12).map((run: string) => [h("a", { href: link("run", [key, run]) }, run), " "]), each.runs.length > 12 ? `and ${each.runs.length - 12} more` : "") : null)));

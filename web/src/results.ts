@@ -36,7 +36,7 @@ function columnsOf(names: string[]): Column[] {
     { name: "created_utc", title: "Date (UTC)", sortKey: (row) => row.created_utc ?? "", cell: (row) => h("span", { class: "nowrap" }, dateText(row.created_utc!)) },
     ...characteristics.slice(0, BASELINES),
     { name: "tail", title: "Tail", number: true, help: "Response time of random writes, or of the only pattern, from the median (left) to the maximum (right), logarithmic", sortKey: (row) => longest(row), cell: (row) => (row.loaded ? sparkline(row) : "…") },
-    { name: "warnings", title: "Doubts", number: true, sortKey: (row) => row.warnings?.length ?? 0, cell: (row) => h("span", { title: row.warnings!.join(", ") }, row.warnings!.length || "–") },
+    { name: "warnings", title: "Warnings", number: true, sortKey: (row) => row.warnings?.length ?? 0, cell: (row) => h("span", { title: row.warnings!.join(", ") }, row.warnings!.length || "–") },
     ...conditions, ...characteristics.slice(BASELINES),
   ];
 }
@@ -130,7 +130,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     const about = [row.scale, row.state, row.durability].filter(Boolean).join(", ");
     const unfinished = row.status !== "complete" ? h("span", { class: "badge" }, row.status) : null;
     const name = h("th", { scope: "row" }, h("a", { href: row.run ? link("run", [row.key, row.run]) : link("result", [row.key]) }, row.name), unfinished,
-      row.error ? null : h("div", { class: "quiet" }, h("span", { class: "narrow" }, `${row.device}${row.simulated ? " (simulated)" : ""} · `), about, h("span", { class: "narrow" }, row.warnings!.length ? ` · ${row.warnings!.length} ${row.warnings!.length === 1 ? "doubt" : "doubts"}` : "")));
+      row.error ? null : h("div", { class: "quiet" }, h("span", { class: "narrow" }, `${row.device}${row.simulated ? " (simulated)" : ""} · `), about, h("span", { class: "narrow" }, row.warnings!.length ? ` · ${row.warnings!.length} ${row.warnings!.length === 1 ? "warning" : "warnings"}` : "")));
     if (row.error) return h("tr", { class: "broken" }, h("td"), h("th", { scope: "row" }, row.name), h("td", { colspan: columns.length - 1 }, [row.error.what, row.error.got, row.error.action].filter(Boolean).join(" · ")));
     const box = h("input", { type: "checkbox", "aria-label": `Compare ${row.name}`, onchange: () => {
       if (box.checked) chosen.add(row.key);

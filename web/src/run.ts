@@ -13,7 +13,7 @@ import { Inside } from "./inside";
 import { link, onLeave, updateQuery, type Route } from "./route";
 import { onTouch, Plot, type Plane, type Range } from "./plot";
 import { Remedy } from "./remedy";
-import { doubts, provenance, rail } from "./result";
+import { provenance, rail, warningNotice } from "./result";
 import { saveCsv } from "./save";
 import * as slow from "./slow";
 import * as spread from "./distribution";
@@ -56,8 +56,8 @@ class RunView {
   private readonly inside: Inside | null;
   private readonly gantt: Gantt | null;
   private readonly causes: Causes | null;
-  /** Doubts about this run, below its key figures. */
-  private readonly doubts = h("div");
+  /** Warnings about this run, below its key figures. */
+  private readonly warnings = h("div");
   private readonly card = h("section", { class: "card", hidden: true, "aria-label": "One I/O" });
   private stepping = false; // through the list of the slowest I/Os, which stays until the user moves the view
   private readonly pending = new Latest();
@@ -116,11 +116,11 @@ class RunView {
     if (query.io) void this.select(Number(query.io));
   }
 
-  /** Adds what is known about the whole result: other runs, doubts, origin. */
+  /** Adds what is known about the whole result: other runs, warnings, origin. */
   complete(result: ResultView): void {
     const single = result.runs.length === 1;
     fill(this.rail, single ? [h("h2", {}, "Origin"), provenance(result)] : [h("h2", {}, "Runs of this result"), rail(this.key, result.runs, this.name)]);
-    fill(this.doubts, doubts(this.key, result.warnings.filter((each) => single || each.runs.includes(this.name)), "this run"));
+    fill(this.warnings, warningNotice(this.key, result.warnings.filter((each) => single || each.runs.includes(this.name)), "this run"));
   }
 
   private hue(): string {
@@ -171,7 +171,7 @@ class RunView {
       h("p", { class: "quiet" }, run.title, " · ", run.device, run.simulated ? h("span", { class: "badge" }, "simulated") : null, run.previous || run.next ? " · " : null,
         run.previous ? h("a", { href: link("run", [key, run.previous]) }, "previous run") : null, run.previous && run.next ? " " : null, run.next ? h("a", { href: link("run", [key, run.next]) }, "next run") : null),
       this.about(),
-      this.doubts,
+      this.warnings,
       h("div", { class: "split" }, h("div", {},
         h("div", { class: "bar" },
           h("fieldset", {}, h("legend", { class: "unseen" }, "Over"), axis("number", "over number"), axis("time", "over time")),

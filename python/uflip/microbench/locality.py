@@ -54,7 +54,7 @@ def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
         f"{format_value(run['value'], 'bytes')}"
         for run in (runs[0], runs[-1])
     ]
-    return f"A random write costs {parts[0]}, and {parts[1]}, the mean of the sequential baseline."
+    return f"A random write costs {parts[0]} and {parts[1]}, relative to the sequential baseline."
 
 
 MICRO_BENCHMARK = MicroBenchmark(

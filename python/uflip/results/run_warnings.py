@@ -348,7 +348,7 @@ CHECKS: tuple[RunCheck, ...] = (
         "harness_share",
         f"the harness takes more than {HARNESS_SHARE:.0%} of the median response time",
         "{harness} of {median}",
-        "read differences below this cost as nothing; larger I/Os make the share smaller",
+        "ignore differences below this cost; larger I/Os make the share smaller",
         harness_share,
     ),
     RunCheck(
@@ -368,11 +368,11 @@ CHECKS: tuple[RunCheck, ...] = (
     ),
     RunCheck(
         "host_stalls",
-        f"the host let I/Os wait that were due, for more than {STALL_NS // 1000} µs each",
+        f"the host submitted due I/Os late, by more than {STALL_NS // 1000} µs each",
         "before {count} of {ios} I/Os, {longest} at most, {share_of_time} of the time in all",
         "the device rested meanwhile, and may have collected garbage; an I/O that arrived waited: "
         "stop other load, give the run a processor of its own (taskset, isolcpus), look for steal "
-        "on a virtual machine; `host_gap_ns` of the trace says before which I/Os",
+        "on a virtual machine; `host_gap_ns` of the trace is the delay of each I/O",
         host_stalls,
     ),
     RunCheck(

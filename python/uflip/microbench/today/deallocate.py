@@ -108,7 +108,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     if trims := measured.get(TRIMS, ()):
         each, size = mean_ns(trims[-1]), int(trims[-1]["spec"]["io_size"])
         parts.append(f"A trim of {format_size(size)} takes {format_duration_ns(each)}")
-    for pattern, operation in ((READS, "reads of what was deallocated"), (WRITES, "random writes")):
+    for pattern, operation in ((READS, "reads of the deallocated part"), (WRITES, "random writes")):
         runs = measured.get(pattern, ())
         if len(runs) > 1 and runs[0]["value"] == 0:
             parts.append(

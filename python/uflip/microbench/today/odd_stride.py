@@ -63,13 +63,14 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
             continue
         worst = max(costs, key=lambda stride: costs[stride])
         if costs[worst] < CONFLICT_FACTOR:
-            parts.append(f"{pattern}: no stride meets itself")
+            parts.append(f"{pattern}: no stride conflicts with itself")
             continue
         first = next(stride for stride in sorted(costs) if costs[stride] >= CONFLICT_FACTOR)
         size = int(runs[0]["spec"]["io_size"])
         parts.append(
-            f"{pattern}: strides meet from {first} on ({format_size(first * size)}); at {worst} an "
-            f"I/O costs {ratios.times(costs[worst], pattern)} what it does at {worst + 1}"
+            f"{pattern}: strides conflict from {first} on ({format_size(first * size)}); "
+            f"at {worst} an I/O costs {ratios.times(costs[worst], pattern)} what it does at "
+            f"{worst + 1}"
         )
     return "; ".join(parts) + "." if parts else ""
 

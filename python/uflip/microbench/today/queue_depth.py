@@ -81,7 +81,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
         return ""
     return (
         "; ".join(parts)
-        + ". Below the knee more I/Os under way bring throughput, above it they only wait."
+        + ". Below the knee more outstanding I/Os raise the throughput; above it they only wait."
     )
 
 
