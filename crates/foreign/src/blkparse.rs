@@ -5,7 +5,9 @@
 //! **Faithful**: reads, writes and discards with their times, as they were queued (Q) or, without
 //! such events, as they were issued to the device (D); response times until the completion (C).
 //! **Simplified**: devices are placed side by side. Flushes, empty barriers and pass-through commands
-//! are counted, and not replayed. A completion ends all outstanding I/Os in its range.
+//! are counted, and not replayed. A completion ends all outstanding I/Os in its range. An I/O of a
+//! traced device (dm, md) that is passed on to another one (A) counts once; an I/O that is issued again
+//! after a requeue (R) too, from its first issue.
 //! **Ambiguous**: lines that are not events (messages, headings, the summary) are ignored.
 
 use crate::block_events::{Action, Begin, Event, EventCollector};
@@ -55,6 +57,8 @@ pub(crate) fn read(
             "Q" => Action::Queued,
             "D" => Action::Issued,
             "C" => Action::Completed,
+            "A" => Action::Remapped,
+            "R" => Action::Requeued,
             _ => continue,
         };
         let mode = match mode_of_rwbs(rwbs) {
@@ -79,6 +83,14 @@ pub(crate) fn read(
             continue;
         };
         count += 1;
+        if action == Action::Remapped {
+            // "<- (8,1) 223427": the device and sector above.
+            let source = words.nth(1).map(|word| word.trim_matches(['(', ')']));
+            if let (Some(source), Some(from)) = (source, bytes(words.next())) {
+                events.remap(device, offset, source, from);
+            }
+            continue;
+        }
         events.add(lines, Event { action, device, mode, offset, size, at })?;
     }
     let mut recorded = events.finish(begin);

@@ -4,9 +4,10 @@
 //! ```text
 //!  Q ─────────────▶ D ───────▶ C        Q2C: from the queue of the block layer to the completion
 //!                   └──D2C─────┘        D2C: from the device driver to the completion
+//!  Q dm ─▶ A ─▶ Q sda                   one I/O: a remapped copy of an I/O of the same trace
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use uflip_core::{Mode, SpooledVec};
 
@@ -28,6 +29,8 @@ pub(crate) enum Action {
     Queued,
     Issued,
     Completed,
+    Remapped,
+    Requeued,
 }
 
 /// One event of an I/O with a place.
@@ -46,24 +49,33 @@ struct Begun {
     recorded: RecordedTrace,
     /// The outstanding I/Os: disk and offset, and the index in `recorded`.
     outstanding: BTreeMap<(u32, u64), usize>,
+    /// Those of them that were taken back (R), and will be issued again.
+    requeued: BTreeSet<(u32, u64)>,
 }
 
 pub(crate) struct EventCollector {
     queued: Begun,
     issued: Begun,
     completions: u64,
+    /// The devices with queued I/Os, and where I/Os of these arrive at a device below.
+    queued_devices: BTreeSet<String>,
+    remapped: BTreeSet<(String, u64)>,
     /// The time from the issue to the completion of each queued I/O [ns].
     device_times: SpooledVec<u64>,
 }
 
 impl Begun {
     fn new() -> Begun {
-        Begun { recorded: RecordedTrace::with_offsets(true), outstanding: BTreeMap::new() }
+        let (outstanding, requeued) = (BTreeMap::new(), BTreeSet::new());
+        Begun { recorded: RecordedTrace::with_offsets(true), outstanding, requeued }
     }
 
     fn begin(&mut self, lines: &mut LineReader<'_>, event: Event<'_>) -> Result<(), LineError> {
         let Event { mode, offset, size, at, .. } = event;
         let source = self.recorded.source(lines, event.device)?;
+        if self.requeued.remove(&(source, offset)) {
+            return Ok(());
+        }
         let index = self.recorded.ios.len();
         let (ends, response_ns) = (false, None);
         let found = FoundIo { source, mode, offset, size, at, ends, response_ns };
@@ -78,14 +90,17 @@ impl Begun {
         Ok(())
     }
 
+    /// Take an I/O back into the queue.
+    fn requeue(&mut self, event: Event<'_>) {
+        let source = self.recorded.source_index(event.device);
+        let key = source.map(|source| (source, event.offset));
+        self.requeued.extend(key.filter(|key| self.outstanding.contains_key(key)));
+    }
+
     /// Complete all outstanding I/Os in the range of a completion: requests are merged. Return their
     /// number, and the longest response time [ns].
-    fn complete(
-        &mut self,
-        lines: &LineReader<'_>,
-        event: Event<'_>,
-    ) -> Result<(usize, u64), LineError> {
-        let source = self.recorded.source(lines, event.device)?;
+    fn complete(&mut self, event: Event<'_>) -> (usize, u64) {
+        let Some(source) = self.recorded.source_index(event.device) else { return (0, 0) };
         let end = event.offset.saturating_add(event.size.max(1));
         let range = (source, event.offset)..(source, end);
         let done: Vec<(u32, u64)> = self.outstanding.range(range).map(|(key, _)| *key).collect();
@@ -102,14 +117,21 @@ impl Begun {
             completed += 1;
             longest = io.response_ns.max(longest);
         }
-        Ok((completed, longest))
+        (completed, longest)
     }
 }
 
 impl EventCollector {
     pub(crate) fn new() -> EventCollector {
         let (queued, issued) = (Begun::new(), Begun::new());
-        EventCollector { queued, issued, completions: 0, device_times: SpooledVec::default() }
+        EventCollector {
+            queued,
+            issued,
+            completions: 0,
+            queued_devices: BTreeSet::new(),
+            remapped: BTreeSet::new(),
+            device_times: SpooledVec::default(),
+        }
     }
 
     pub(crate) fn add(
@@ -118,12 +140,26 @@ impl EventCollector {
         event: Event<'_>,
     ) -> Result<(), LineError> {
         match event.action {
-            Action::Queued => self.queued.begin(lines, event),
+            Action::Queued => {
+                if self.is_remapped(event.device, event.offset) {
+                    self.queued.recorded.skip_operation("remapped copy");
+                    return Ok(());
+                }
+                if !self.queued_devices.contains(event.device) {
+                    self.queued_devices.insert(event.device.to_owned());
+                }
+                self.queued.begin(lines, event)
+            }
+            Action::Requeued => {
+                self.issued.requeue(event);
+                Ok(())
+            }
+            Action::Remapped => Ok(()),
             Action::Issued => self.issued.begin(lines, event),
             Action::Completed => {
                 self.completions += 1;
-                let (completed, _) = self.queued.complete(lines, event)?;
-                let (issued, longest) = self.issued.complete(lines, event)?;
+                let (completed, _) = self.queued.complete(event);
+                let (issued, longest) = self.issued.complete(event);
                 if issued > 0 {
                     self.device_times.extend(std::iter::repeat_n(longest, completed));
                 }
@@ -132,13 +168,33 @@ impl EventCollector {
         }
     }
 
+    /// Return whether a queued I/O is the copy of one that a device above passed on.
+    fn is_remapped(&mut self, device: &str, offset: u64) -> bool {
+        !self.remapped.is_empty() && self.remapped.remove(&(device.to_owned(), offset))
+    }
+
+    /// Take note that an I/O of the device `from` passes to `device`. A partition has no queued I/Os
+    /// of its own.
+    pub(crate) fn remap(&mut self, device: &str, offset: u64, from: &str, from_offset: u64) {
+        let is_copy = self.is_remapped(device, from_offset) || self.queued_devices.contains(from);
+        if is_copy && self.remapped.len() < MAX_OUTSTANDING {
+            self.remapped.insert((device.to_owned(), offset));
+        }
+    }
+
     /// Count an operation without data.
     pub(crate) fn skip_operation(&mut self, action: Action, name: &'static str) {
         match action {
             Action::Queued => self.queued.recorded.skip_operation(name),
             Action::Issued => self.issued.recorded.skip_operation(name),
-            Action::Completed => {}
+            Action::Completed | Action::Remapped | Action::Requeued => {}
         }
+    }
+
+    /// Count what a tracer left incomplete.
+    pub(crate) fn skip_record(&mut self, name: &'static str) {
+        self.queued.recorded.skip_operation(name);
+        self.issued.recorded.skip_operation(name);
     }
 
     /// Return the I/Os that begin with these events or, without a choice, with the queued ones if

@@ -40,7 +40,7 @@ pub use measured::MeasuredRun;
 pub use recorded::{Assumptions, RecordedIo, RecordedTrace};
 pub use series::Series;
 
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 use std::path::Path;
 
 use uflip_core::{Error, ErrorKind, Result, SpooledVec};
@@ -123,7 +123,7 @@ impl Format {
         limit: Option<usize>,
     ) -> LineResult<RecordedTrace> {
         match self {
-            Format::Blktrace(begin) => return blktrace::read(input, begin),
+            Format::Blktrace(begin) => return blktrace::read(std::iter::once(input), begin),
             Format::Vscsi => return vscsi::read(&sample.bytes, input),
             _ => {}
         }
@@ -184,7 +184,14 @@ fn sample_of<'a>(
 /// # Errors
 /// An unknown name; a file that cannot be read, has an unknown format, no I/O, or mostly odd lines.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<RecordedTrace> {
-    read_from(&mut open(path)?, &path.display().to_string(), options)
+    let mut recorded = read_from(&mut open(path)?, &path.display().to_string(), options)?;
+    if recorded.format.starts_with("blktrace")
+        && let Some(other) = blktrace::file_of_another_cpu(path)
+    {
+        let note = format!("one CPU only: {} and others are not read", other.display());
+        recorded.assumptions.notes.push(note);
+    }
+    Ok(recorded)
 }
 
 /// Read a trace that has several files, such as one for each CPU or day.
@@ -205,11 +212,14 @@ pub fn read_all(paths: &[&Path], options: &ReadOptions) -> Result<RecordedTrace>
     };
     if is_binary {
         // An I/O may begin in the file of one CPU, and end in that of another.
-        let mut chained = open(first)?;
-        for path in others {
-            chained = Box::new(chained.chain(open(path)?));
-        }
-        return read_from(&mut chained, &location, options);
+        let begin = (options.format.as_deref() == Some("blktrace-issue")).then_some(Begin::Issued);
+        let mut inputs = paths.iter().map(|path| open(path)).collect::<Result<Vec<_>>>()?;
+        let inputs = inputs.iter_mut().map(|input| input as &mut dyn BufRead);
+        let read = blktrace::read(inputs, begin);
+        let mut read = read.map_err(|error| format_error(&location, error))?;
+        read.format = "blktrace";
+        read.count_steps_back();
+        return finished(read, &location);
     }
     let mut whole: Option<RecordedTrace> = None;
     let mut ends = Vec::with_capacity(paths.len());

@@ -156,6 +156,11 @@ impl RecordedTrace {
         *self.left_out.entry(operation).or_default() += 1;
     }
 
+    /// Return the index of a file or disk that has I/Os.
+    pub(crate) fn source_index(&self, name: &str) -> Option<u32> {
+        self.source_indices.get(name).copied()
+    }
+
     /// Return the index of a file or disk.
     pub(crate) fn source(&mut self, lines: &LineReader<'_>, name: &str) -> Result<u32, LineError> {
         if let Some(index) = self.source_indices.get(name) {

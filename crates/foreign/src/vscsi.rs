@@ -15,7 +15,7 @@ use std::io::BufRead;
 
 use uflip_core::Mode;
 
-use crate::blktrace::fill;
+use crate::blktrace::{INCOMPLETE, fill};
 use crate::lines::{LineError, LineReader};
 use crate::recorded::{FoundIo, RecordedTrace};
 
@@ -85,7 +85,12 @@ pub(crate) fn read(sample: &[u8], input: &mut dyn BufRead) -> Result<RecordedTra
     let mut lines = LineReader::new(&mut nothing);
     let mut bytes = [0; MAX_RECORD_BYTES];
     let record = &mut bytes[..layout.record_bytes];
-    while fill(input, record)? {
+    loop {
+        let filled = fill(input, record)?;
+        if filled < record.len() {
+            (0..filled.min(1)).for_each(|_| recorded.skip_operation(INCOMPLETE));
+            break;
+        }
         let mode = match mode(u16_at(record, layout.command)) {
             Some(Ok(mode)) => mode,
             Some(Err(name)) => {

@@ -2,12 +2,122 @@
 
 use std::io::Cursor;
 
-use uflip_foreign::{ReadOptions, RecordedTrace, read, read_from, read_series_from};
+use uflip_foreign::{ReadOptions, RecordedTrace, read, read_all, read_from, read_series_from};
 
 fn parse(text: &str, columns: Option<&str>) -> Result<RecordedTrace, String> {
     let options = ReadOptions { columns: columns.map(str::to_owned), ..ReadOptions::default() };
     let read = read_from(&mut Cursor::new(text.as_bytes()), "trace", &options);
     read.map_err(|error| error.to_string())
+}
+
+/// A record of blktrace: time [ns], sector, bytes, action, device, data.
+fn block_record(
+    at: u64,
+    sector: u64,
+    bytes: u32,
+    action: u32,
+    device: u32,
+    data: &[u8],
+) -> Vec<u8> {
+    let mut record = [0x6561_7407u32, 0].map(u32::to_le_bytes).concat();
+    record.extend([at, sector].map(u64::to_le_bytes).concat());
+    record.extend([bytes, action | 1 << 17, 1, device, 0].map(u32::to_le_bytes).concat());
+    record.extend([0, data.len() as u16].map(u16::to_le_bytes).concat());
+    record.extend(data);
+    record
+}
+
+const QUEUED: u32 = 1;
+const REQUEUED: u32 = 6;
+const ISSUED: u32 = 7;
+const COMPLETED: u32 = 8;
+const REMAPPED: u32 = 15;
+const SDA: u32 = 8 << 20;
+const DM: u32 = 253 << 20;
+
+fn of_bytes(bytes: &[u8]) -> RecordedTrace {
+    read_from(&mut Cursor::new(bytes), "sda.blktrace.0", &ReadOptions::default()).expect("a trace")
+}
+
+/// Ten writes to dm on a partition of sda, with the events of both devices.
+#[test]
+fn io_of_a_mapped_device_counts_once() {
+    let remapped = |device: u32, sector: u64| {
+        [&device.to_be_bytes()[..], &SDA.to_be_bytes(), &sector.to_be_bytes()].concat()
+    };
+    let (mut binary, mut text) = (Vec::new(), String::new());
+    for io in 0..10u64 {
+        let (at, above, inside, below) = (io * 1_000_000, 8 * io, 8 * io + 500, 8 * io + 2548);
+        for record in [
+            block_record(at, above, 4096, QUEUED, DM, &[]),
+            block_record(at + 1, inside, 4096, REMAPPED, SDA, &remapped(DM, above)),
+            block_record(at + 2, below, 4096, REMAPPED, SDA, &remapped(SDA + 2, inside)),
+            block_record(at + 3, below, 4096, QUEUED, SDA, &[]),
+            block_record(at + 5000, below, 4096, ISSUED, SDA, &[]),
+            block_record(at + 90_000, below, 4096, COMPLETED, SDA, &[]),
+            block_record(at + 91_000, above, 4096, COMPLETED, DM, &[]),
+        ] {
+            binary.extend(record);
+        }
+        for (after, device, event) in [
+            (0, "253,0", format!("Q W {above} + 8 [fio]")),
+            (1, "8,0", format!("A W {inside} + 8 <- (253,0) {above}")),
+            (2, "8,0", format!("A W {below} + 8 <- (8,2) {inside}")),
+            (3, "8,0", format!("Q W {below} + 8 [fio]")),
+            (90_000, "8,0", format!("C W {below} + 8 [0]")),
+            (91_000, "253,0", format!("C W {above} + 8 [0]")),
+        ] {
+            let seconds = format!("0.{:09}", at + after);
+            text.push_str(&format!("{device} 0 1 {seconds} 7 {event}\n"));
+        }
+    }
+    for trace in [of_bytes(&binary), parse(&text, None).unwrap()] {
+        assert_eq!((trace.ios.len(), trace.left_out["remapped copy"]), (10, 10));
+        assert!(trace.ios.iter().all(|io| io.response_ns == 91_000), "that of the upper device");
+        assert_eq!(trace.sources, ["253,0"]);
+    }
+    // Without the events of the upper device, the lower one has the I/Os.
+    let lower: String = text
+        .lines()
+        .filter(|line| line.starts_with("8,0"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let trace = parse(&lower, None).unwrap();
+    assert_eq!((trace.ios.len(), trace.sources), (10, vec!["8,0".to_owned()]));
+}
+
+#[test]
+fn requeued_io_counts_once_from_its_first_issue() {
+    let events = [(0, ISSUED), (10, REQUEUED), (20, ISSUED), (1020, COMPLETED)];
+    let records = events.map(|(at, action)| block_record(at, 8, 4096, action, SDA, &[]));
+    let trace = of_bytes(&records.concat());
+    assert_eq!(trace.ios.iter().map(|io| io.response_ns).collect::<Vec<_>>(), [1020]);
+}
+
+/// blktrace that is killed leaves parts of records in the file of each CPU.
+#[test]
+fn records_that_are_cut_off_or_impossible_are_counted() {
+    let queued = |io: u64| block_record(io * 1000, 8 * io, 4096, QUEUED, SDA, &[]);
+    let file = |from: u64| (from..from + 10).flat_map(queued).collect::<Vec<u8>>();
+    let folder = tempfile::tempdir().unwrap();
+    for cut in [1, 4, 20, 47] {
+        let paths = ["sda.blktrace.0", "sda.blktrace.1"].map(|name| folder.path().join(name));
+        std::fs::write(&paths[0], &file(0)[..480 - cut]).unwrap();
+        std::fs::write(&paths[1], file(20)).unwrap();
+        let trace = read_all(&[&paths[0], &paths[1]], &ReadOptions::default()).unwrap();
+        assert_eq!((trace.format, trace.ios.len()), ("blktrace", 19), "cut {cut}");
+        assert_eq!(trace.left_out["incomplete record"], 1, "cut {cut}");
+        let notes = read(&paths[1], &ReadOptions::default()).unwrap().assumptions.notes;
+        assert!(notes.iter().any(|note| note.contains("sda.blktrace.0 and others")), "{notes:?}");
+    }
+    let remap = block_record(1, 8, 4096, REMAPPED, SDA, &[0; 40]);
+    for lost in [1, 30] {
+        let end = of_bytes(&[&file(0), &remap[..88 - lost]].concat());
+        assert_eq!((end.ios.len(), end.left_out["incomplete record"]), (10, 1), "data, {lost}");
+    }
+    let beyond = block_record(1, 1 << 63, 4096, QUEUED, SDA, &[]);
+    let trace = of_bytes(&[file(0), beyond].concat());
+    assert_eq!((trace.ios.len(), trace.odd.count), (10, 1));
 }
 
 /// A point or comma between thousands is no decimal sign; and such numbers, the largest, are not lost.
