@@ -141,7 +141,7 @@ def _clause(
 
 def lines_of(comparison: ResultComparison, names: Sequence[str], *, every: bool) -> list[str]:
     """Return the lines of a comparison for a terminal."""
-    found = sentences(comparison, names)
+    found, rows = sentences(comparison, names), select_rows(comparison, every=every)
     lines = [
         f"first   {names[0]}  {comparison.first}",
         f"second  {names[1]}  {comparison.second}",
@@ -155,12 +155,11 @@ def lines_of(comparison: ResultComparison, names: Sequence[str], *, every: bool)
             )
         ),
         *(["", *(line for each in found for line in _wrapped(each))] if found else []),
-        "",
-        *_fitting_lines(select_rows(comparison, every=every)),
+        *(["", *_fitting_lines(rows)] if rows else []),
         "",
         *_wrapped(describe_verdicts(comparison)),
     ]
-    if not every:
+    if rows and not every:
         lines.append("shown: the baselines and the differences; --all shows every experiment")
     return lines
 
