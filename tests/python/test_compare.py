@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import re
 import sys
@@ -677,3 +678,15 @@ def test_figure_has_a_line_per_result(pair: tuple[Path, Path]) -> None:
         assert [1e6 * y for y in mark.y] == pytest.approx([means[value] for value in sorted(means)])
     other = [{**document, "micro_benchmarks": {}} for document in summaries]
     assert side_by_side.chart([summaries[0], other[1]], ["first", "second"]) is None
+
+
+def test_thumbnails_name_each_line_once(tmp_path: Path) -> None:
+    api.run(FIRST, tmp_path / "r", scale="quick", only=["order", "mix"])
+    chart = side_by_side.thumbnails(summary(Results.load(tmp_path / "r")))
+    assert chart is not None
+    named = {(each.color, each.marker): each.label for each in chart.legend}
+    mixes = [f"{one}/{other}" for one, other in itertools.combinations(("SR", "RR", "SW", "RW"), 2)]
+    assert list(named.values()) == ["SR", "SW", *mixes]
+    drawn = [each for panel in chart.panels for each in panel.marks]
+    assert len(drawn) == 2 + len(mixes)
+    assert {(each.color, each.marker) for each in drawn} == set(named)

@@ -373,7 +373,7 @@ def _tile(document: Document, pattern: str, bars: Sequence[Bar]) -> Tile:
     tail, tail_ns = tail_percentile(statistics)
     size = format_value(run["spec"].get("io_size"), "bytes")
     amplified = run.get("write_amplification")
-    amplification = f", write amplification {_plain(amplified)}" if amplified else ""
+    amplification = f", write amplification {amplified:.3g}" if amplified else ""
     return Tile(
         pattern,
         name,

@@ -20,7 +20,7 @@ from uflip.report.data import is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
 from uflip.report.figures.chart import MARKERS, Axis, Chart, Panel, Polyline
-from uflip.report.figures.svg import draw
+from uflip.report.figures.svg import ROW, draw, legend_columns
 from uflip.report.labels import title
 
 COLUMNS = 3
@@ -65,19 +65,21 @@ def chart(summaries: Sequence[Summary], names: Sequence[str]) -> Chart | None:
 def thumbnails(summary: Summary) -> Chart | None:
     """Return a panel for each micro-benchmark of a result, and in it a line for each pattern."""
     panels: list[Panel] = []
-    legend: dict[str, Polyline] = {}
+    looks: dict[str, Polyline] = {}
     for micro_benchmark, experiments in summary["micro_benchmarks"].items():
         patterns = {
             pattern: runs
             for pattern, runs in by_pattern(experiments).items()
             if len({run["value"] for run in runs}) > 1
         }
-        looks = {pattern: _pattern_look(n, pattern) for n, pattern in enumerate(patterns)}
-        legend |= {pattern: looks[pattern] for pattern in patterns if pattern in palette.PATTERNS}
+        for pattern in patterns:
+            mixes = sum(each not in palette.PATTERNS for each in looks)
+            looks.setdefault(pattern, replace(_pattern_look(mixes, pattern), label=pattern))
         panels += [_panel(title(micro_benchmark), patterns, looks)] if patterns else []
     if not panels:
         return None
-    entries = [replace(legend[each], label=each) for each in palette.PATTERNS if each in legend]
+    rank = {pattern: n for n, pattern in enumerate(palette.PATTERNS)}
+    entries = [looks[each] for each in sorted(looks, key=lambda each: rank.get(each, len(rank)))]
     chart = Chart(
         panels,
         0,
@@ -85,7 +87,8 @@ def thumbnails(summary: Summary) -> Chart | None:
         legend=entries,
         simulated=is_simulated(summary),
     )
-    return replace(chart, height=PANEL_HEIGHT * chart.rows + LEGEND_HEIGHT)
+    further_rows = (len(entries) - 1) // legend_columns(chart)
+    return replace(chart, height=PANEL_HEIGHT * chart.rows + LEGEND_HEIGHT + ROW * further_rows)
 
 
 def _micro_benchmarks(summaries: Sequence[Summary]) -> list[str]:
@@ -126,7 +129,7 @@ def _panel(heading: str, runs: Runs[Key], looks: Mapping[Key, Polyline]) -> Pane
     ticks = [(positions[value], format_value(value, units[value])) for value in (first, last)]
     margin = max(0.08 * (positions[last] - positions[first]), 0.35)
     varied = next(run for each in runs.values() for run in each)
-    label = parameter_name(varied["parameter"])
+    label = parameter_name(varied["parameter"]).replace("_", " ")
     x = Axis(positions[first] - margin, positions[last] + margin, label, ticks=ticks, grid=False)
     return Panel(x, scales.response_time_axis(min(means), max(means), "[ms]"), marks, heading)
 
