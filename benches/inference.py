@@ -187,8 +187,11 @@ def draw_family(truth: Truth, ftl: str, row: int, chance: random.Random) -> Trut
     """Draw the keys of an FTL of tier 3 that is no page map."""
     if ftl == "stripe_map":
         dies = [dies for dies in (1, 2, 4, 8) if truth["dies"] % dies == 0]
-        return {"stripe_dies": chance.choice(dies), "map_memory_bytes": 16 * MIB,
-                "map_changed_bytes": 4 * MIB}  # fmt: skip
+        # As in its profile, for a device of another size: 3/10 and 1/10 of a map of 4 bytes a page.
+        pages = truth["blocks_per_die"] * truth["dies"] * truth["pages_per_block"]
+        changed = max(pages * 4 // 10, truth["page_bytes"])
+        return {"stripe_dies": chance.choice(dies), "map_memory_bytes": 3 * changed,
+                "map_changed_bytes": changed}  # fmt: skip
     if ftl in MERGING:
         keys: Truth = {} if ftl == "block_map" else {"log_blocks": chance.randint(*LOG_BLOCKS)}
         if ftl == "superblock":
@@ -205,7 +208,7 @@ def draw_family(truth: Truth, ftl: str, row: int, chance: random.Random) -> Trut
         keys["log_clusters"] = chance.choice([0, row // keys["cluster_bytes"] // 2])
         return keys
     log_units = chance.randint(2, 6)
-    clusters = min(chance.randint(64, 200), log_units * row // keys["cluster_bytes"])
+    clusters = min(chance.randint(64, 200), log_units * row // keys["cluster_bytes"] - 1)
     return keys | {"streams": chance.choice([1, 2, 4]), "log_units": log_units,
                    "log_clusters": clusters, "merges_at_once": 1}  # fmt: skip
 
@@ -383,11 +386,15 @@ def rows(devices: list[Graded], tier: int) -> Iterator[str]:
     yield f"| all intervals | | | {np.mean(covered):.1%} | |"
     yield ""
     yield from _pattern_rows(devices)
-    outside = [each.inference for each in devices if each.truth.get("ftl") in OUTSIDE]
-    if outside:
-        refused = [found for found in outside if not found.estimate("ftl").is_identified]
+    refused = {ftl: [each for each in devices if each.truth.get("ftl") == ftl] for ftl in OUTSIDE}
+    if any(refused.values()):
+        counts = [
+            f"{sum(not each.inference.estimate('ftl').is_identified for each in of_ftl)} of "
+            f"{len(of_ftl)} `{ftl}`"
+            for ftl, of_ftl in refused.items()
+        ]
         yield ""
-        yield f"Refused: {len(refused)} of {len(outside)} devices of no known family."
+        yield f"Refused, as of no known family: {', '.join(counts)}."
     written = [
         each.inference.observations.bytes_written / each.inference.observations.capacity_bytes
         for each in devices

@@ -23,8 +23,8 @@ from uflip.inference.collection import (
     spare_of,
 )
 from uflip.inference.estimate import Estimate, Interval
+from uflip.inference.family import BLOCK_MAP, merging_family
 from uflip.inference.family import PROBE as FAMILY_PROBE
-from uflip.inference.family import merging_family
 from uflip.inference.map_cache import (
     ENTRY_BYTES,
     MapCache,
@@ -82,14 +82,16 @@ NO_CONFLICTS = "reads at once meet at no regular distance, or the device takes o
 CAPACITY_ROUNDING = 1 << 20
 LONG = ("fill", "overwrite", "overwrite_part", "cache_burst", "read_beside_writes")
 # Probes whose I/Os meet at dies: FTLs that merge make others meet than those with a map of pages.
-MEETINGS = ("read_bursts", "write_bursts", "read_beside_writes")
+MEETINGS = ("read_bursts", "read_arrivals", "write_bursts", "read_beside_writes")
 # Estimates that a misfit of other probes makes doubtful, too; those that need no model; and the
 # number of misfits from which on the model of the device is wrong.
 NEEDS = {
+    "page_bytes": ("read_size", "read_bursts"),
+    "dies": ("read_size", "read_bursts", "read_arrivals"),
     "read_ns": ("read_size", "read_bursts", "read_each"),
     "program_ns": ("clear", "write_size"),
     "channel_bytes_per_s": ("read_size", "read_bursts"),
-    "channels": ("clear", "read_bursts", "read_size", "write_size"),
+    "channels": ("clear", "read_bursts", "read_arrivals", "read_size", "write_size"),
     "pages_per_block": ("clear", "fill", *MEETINGS),
     "superblock_bytes": ("clear", "fill", *MEETINGS),
     "erase_ns": ("clear", "fill", *MEETINGS),
@@ -98,6 +100,8 @@ NEEDS = {
 }
 # Estimates whose estimators hold for page maps only.
 OF_PAGE_MAPS = ("spare_factor", "gc", "superblock_bytes", "erase_ns", "pages_per_block")
+# Bursts to erased blocks of a block map are quicker than durable writes, all of which merge.
+CACHE_KEYS = ("write_cache_bytes", "flush", "write_cache_drain_bytes_per_s")
 DIRECT = ("mapping_unit_bytes", "command_read_ns", "command_write_ns", "link_bytes_per_s",
           "map_cache_range_bytes", "write_cache_drain_bytes_per_s")  # fmt: skip
 # A read that meets another one at its die waits for this many reads of the quickest pages.
@@ -277,7 +281,8 @@ def _merging(observations: Observations, family: str) -> Inference:
     found |= _by_key(cache_estimates(observations, structure, None))
     found |= {key: _no_twin(key, SUSPEND_PROBE) for key in SUSPEND_KEYS}
     why = f"{family} merges blocks: the estimator is for page maps"
-    found |= {key: Estimate.absent(key, found[key].probe, why) for key in OF_PAGE_MAPS}
+    withdrawn = (*OF_PAGE_MAPS, *(CACHE_KEYS if family == BLOCK_MAP else ()))
+    found |= {key: Estimate.absent(key, found[key].probe, why) for key in withdrawn}
     if structure.block is not None and structure.page is not None:
         pages = structure.block // structure.page
         found |= {
@@ -741,8 +746,7 @@ def _withdrawn(estimate: Estimate, misfits: set[str], *, no_layout: bool) -> Est
         is_wrong = False
     if estimate.key in LAYOUT:
         # The layout of data in order holds for many families, but not if most probes are missed.
-        meets = bool({"read_bursts", "read_size"} & misfits)
-        is_wrong = no_layout or meets or len(misfits) >= NO_LAYOUT
+        is_wrong = no_layout or bool(misfits & set(needs)) or len(misfits) >= NO_LAYOUT
     if not estimate.is_identified or not is_wrong:
         return estimate
     why = f"the twin misses {', '.join(sorted(misfits))}: the estimate has no valid model"
