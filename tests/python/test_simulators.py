@@ -154,6 +154,7 @@ def test_simplessd_s_times_are_picoseconds(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("a = 1\n", "another file"),
+        ("<IO_Flow_Parameter_Set_Synthetic>", "a workload of MQSim"),
         (MQSIM.replace("<Page_Capacity>8192</Page_Capacity>", ""), "no 'Page_Capacity'"),
         (MQSIM.replace("RGA", "BEST"), "not one of"),
         (MQSIM.replace("0.25", "nan"), "out of range"),

@@ -15,6 +15,21 @@ const OUTPUTS: &[(&str, &[&str], &str)] = &[
         "write JSON (fio --output-format=json --output=FILE JOB) and print it: uflip show FILE",
     ),
     (
+        "the report of fio for people",
+        &["(g=", "rw=", "ioengine="],
+        "write JSON (fio --output-format=json --output=FILE JOB) and print it: uflip show FILE",
+    ),
+    (
+        "error messages of fio",
+        &["fio: pid=", "err=", "func="],
+        "the job ended with an error: mend it and run it again",
+    ),
+    (
+        "error messages of fio",
+        &["verify failed at file", "offset", "length"],
+        "the drive returned wrong data: see the messages",
+    ),
+    (
         "JSON results of fio",
         &["\"fio version\""],
         "print them: uflip show FILE; for single I/Os run fio with write_lat_log",
@@ -23,6 +38,11 @@ const OUTPUTS: &[(&str, &[&str], &str)] = &[
     (
         "the report of diskspd for people",
         &["Command Line:", "diskspd"],
+        "write XML (diskspd -Rxml) and print it: uflip show FILE",
+    ),
+    (
+        "the report of diskspd for people",
+        &["Input parameters:", "timespan:"],
         "write XML (diskspd -Rxml) and print it: uflip show FILE",
     ),
     ("JSON of iostat", &["\"sysstat\""], SHOW),

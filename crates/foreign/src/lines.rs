@@ -153,6 +153,7 @@ pub(crate) fn is_preamble(line: &str) -> bool {
     line.starts_with('#')
         || line.starts_with("sep=")
         || (line.starts_with("Attaching ") && line.ends_with("..."))
+        || (line.starts_with("Attached ") && line.ends_with(" probes"))
         || (line.starts_with("Tracing ") && line.contains("Ctrl-C"))
 }
 

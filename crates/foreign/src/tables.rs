@@ -141,6 +141,16 @@ pub(crate) const TABLES: &[TableFormat] = &[
     },
 ];
 
+/// What the names of a column contain, by its key in a map of columns.
+const COLUMN_NAMES: [(&str, &[&str]); 6] = [
+    ("time", &["time", "arrival"]),
+    ("source", &["dev", "disk", "vol", "host", "lun", "asu", "id", "major", "minor"]),
+    ("op", &["op", "type", "rw", "mode", "flag", "command"]),
+    ("offset", &["offset", "lba", "lbn", "sector", "address", "block"]),
+    ("size", &["size", "len", "bytes", "count", "sectors"]),
+    ("response", &["resp", "lat"]),
+];
+
 fn is_whole(field: &str) -> bool {
     !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -177,10 +187,38 @@ impl TableFormat {
         !self.head.is_empty() || first == self.optional_head
     }
 
+    /// Return whether the first line names the columns, and one otherwise than the format has it.
+    fn is_contradicted_by(&self, first: &str) -> bool {
+        let mut head = Vec::new();
+        split(first, self.separator, &mut head);
+        let is_name = |field: &&str| field.starts_with(char::is_alphabetic);
+        let (least, most) = self.fields;
+        if !self.head.is_empty()
+            || !(least..=most).contains(&head.len())
+            || !head.iter().all(is_name)
+        {
+            return false;
+        }
+        let is_another = |names: &[&str], column: usize| {
+            let name = head.get(column - 1).map_or_else(String::new, |name| name.to_lowercase());
+            !names.iter().any(|part| name.contains(part))
+        };
+        self.columns.split(',').filter_map(|pair| pair.split_once('=')).any(|(key, columns)| {
+            let role = key.split('_').next().unwrap_or(key);
+            COLUMN_NAMES.iter().filter(|(known, _)| *known == role).any(|(_, names)| {
+                let mut columns = columns.split('+').filter_map(|column| column.parse().ok());
+                columns.any(|column| is_another(names, column))
+            })
+        })
+    }
+
     /// Return the number of lines of the sample that belong to this format.
     pub(crate) fn matches(&self, sample: &Sample) -> usize {
         let Some(first) = sample.lines.first() else { return 0 };
         let Some(reader) = self.reader(first) else { return 0 };
+        if self.is_contradicted_by(first) {
+            return 0;
+        }
         let has_decimals = |line: &String| {
             line.split_ascii_whitespace().next().is_some_and(|time| time.contains('.'))
         };

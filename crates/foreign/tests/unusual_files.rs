@@ -10,6 +10,23 @@ fn parse(text: &str, columns: Option<&str>) -> Result<RecordedTrace, String> {
     read.map_err(|error| error.to_string())
 }
 
+/// The columns of Alibaba's traces by their place, and by names that contradict it.
+#[test]
+fn named_columns_are_not_those_of_another_format() {
+    let rows: String =
+        (0..20).map(|io| format!("{io},R,{},4096,{}\n", 4096 * io, 100 + io)).collect();
+    for head in ["", "device_id,opcode,offset,length,timestamp\n", "Volume,Type,LBA,Size,Time\n"] {
+        let trace = parse(&format!("{head}{rows}"), None).unwrap();
+        assert_eq!((trace.format, trace.ios.len()), ("alibaba", 20), "{head}");
+    }
+    for head in ["time,op,lbn,size,latency\n", "device,op,size,offset,time\n"] {
+        let message = parse(&format!("{head}{rows}"), None).unwrap_err();
+        assert!(message.contains(head.trim()), "{message}");
+        let columns = Some("time_ms=1,op=2,offset=3,size=4,response_us=5");
+        assert_eq!(parse(&format!("{head}{rows}"), columns).unwrap().ios[3].response_ns, 103_000);
+    }
+}
+
 /// A record of blktrace: time [ns], sector, bytes, action, device, data.
 fn block_record(
     at: u64,
@@ -218,6 +235,14 @@ fn outputs_without_ios_are_refused_by_name() {
         ("usecs : count distribution\n 64 -> 127 : 1 |**|\nx : count\n", "biolatency", "biosnoop"),
         ("@usecs:\n[32, 64)  2 |@@  |\n", "histogram of bpftrace", "biosnoop"),
         ("Command Line: diskspd -b4K\n", "diskspd", "-Rxml"),
+        ("Input parameters:\n\n\ttimespan:   1\n\t-------\n", "report of diskspd", "-Rxml"),
+        (
+            "\u{feff}a: (g=0): rw=read, bs=(R) 4096B, ioengine=sync\nfio-3.33\n",
+            "report of fio",
+            "json",
+        ),
+        ("fio: pid=9, err=84/file:io_u.c:2141, func=done, error=x\n", "messages of fio", "again"),
+        ("md5: verify failed at file a offset 0, length 4096\n", "messages of fio", "wrong data"),
         ("<Results>\n<TimeSpan>\n", "XML results of diskspd", "uflip show"),
         ("<html>\nVdbench flatfile\n", "HTML", "formats.md"),
         ("tod Xfersize Reqrate\n", "vdbench", "rates"),

@@ -172,7 +172,8 @@ def import_profile(
     }
     simulator = _simulator_of(text)
     if simulator is None:
-        raise KIND.unreadable(path, "another file", ", ".join(readers))
+        got = "a workload of MQSim" if "<IO_Flow_Parameter_Set" in text else "another file"
+        raise KIND.unreadable(path, got, f"a configuration of {', '.join(readers)}")
     for option, value in (("--model", model), ("--capacity", capacity)):
         if value is not None and simulator != "NVMeVirt":
             raise UsageError(
