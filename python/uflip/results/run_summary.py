@@ -24,7 +24,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -297,15 +296,7 @@ def merge_repetitions(parts: Sequence[RepetitionPart]) -> RunSummary:
         "spec": spec,
     }
     if isinstance(spec, Mix):
-        labels = first.run.pattern.split("/")
-        document["components"] = {
-            name: {"pattern": label, "statistics": statistics}
-            for (name, statistics), label in zip(
-                totals.components.items(),
-                labels if len(labels) == len(totals.components) else repeat(None),
-                strict=False,
-            )
-        }
+        document["components"] = _components(first.run.pattern, totals.components)
     if totals.separate_modes:
         document["by_mode"] = totals.separate_modes
     rounds = [each for part in parts if (each := part.rounds) is not None]
@@ -313,15 +304,30 @@ def merge_repetitions(parts: Sequence[RepetitionPart]) -> RunSummary:
         document["rounds"] = rounds
     if first.trace.causes:
         document["time_spent_ns"] = totals.causes_ns
-    all_counters = [
-        counters for counters in (part.counters for part in parts) if counters is not None
-    ]
+    return typed(document | _counted(parts))
+
+
+def _components(pattern: str, components: Mapping[str, StatisticsSummary | None]) -> Document:
+    """Return the pattern and the statistics of each component of a mix."""
+    labels: list[str | None] = [*pattern.split("/")]
+    if len(labels) != len(components):
+        labels = [None] * len(components)
+    return {
+        name: {"pattern": label, "statistics": statistics}
+        for (name, statistics), label in zip(components.items(), labels, strict=True)
+    }
+
+
+def _counted(parts: Sequence[RepetitionPart]) -> Document:
+    """Return what devices, drives and meters counted: counters, write amplification, energy."""
+    document: Document = {}
+    traces = [part.trace for part in parts]
     counted = None
-    if all_counters:
-        counted = {name: sum(each[name] for each in all_counters) for name in all_counters[0]}
+    if counters := [each for part in parts if (each := part.counters) is not None]:
+        counted = {name: sum(each[name] for each in counters) for name in counters[0]}
         written = sum(trace.bytes_written for trace in traces)
         document["counters"] = counted
-        document["write_amplification"] = write_amplification(counted, first.page_bytes, written)
+        document["write_amplification"] = write_amplification(counted, parts[0].page_bytes, written)
     records = [record for part in parts if (record := part.power) is not None]
     energy = summarise_energy(
         counted,
@@ -332,11 +338,9 @@ def merge_repetitions(parts: Sequence[RepetitionPart]) -> RunSummary:
     )
     if energy is not None:
         document["energy"] = energy
-    drives = [change for part in parts if (change := part.drive) is not None]
-    if (drive := combine(drives)) is not None:
-        document["drive"] = drive
-        document["write_amplification"] = drive.write_amplification
-    return typed(document)
+    if drive := combine([change for part in parts if (change := part.drive) is not None]):
+        document |= {"drive": drive, "write_amplification": drive.write_amplification}
+    return document
 
 
 OPS = ("reads", "writes", "erases")

@@ -294,20 +294,10 @@ def check_runs(
     ]
     writing = [run for run in judged if run.writes]
     never = [run for run in writing if baselines.never_left(run, startup)]
-    inside = []
-    warm, scan = warm_share(judged, capacity), next((r for r in judged if r.baseline == "SR"), None)
+    inside: list[StartupMark] = []
     if phases is not None and startup is not None:
-        for run in judged:
-            if run in never or run.micro_benchmark in CACHE_BURSTS:
-                continue
-            run_startup = longest_of(_relevant_patterns(run, phases), startup.io_size, settled=True)
-            run_startup = baselines.only_long_run_means(run_startup)
-            mark = (
-                inside_startup(run, run_startup)
-                or baselines.not_past(run, run_startup)
-                or finds_other_map(run, warm, capacity, scan)
-            )
-            inside += [] if mark is None else [mark]
+        others = [run for run in judged if run not in never]
+        inside = _inside(others, baselines, phases, startup.io_size, capacity)
     waited_after = [
         each.bytes_before_wait
         for run in writing
@@ -322,6 +312,30 @@ def check_runs(
         cache_bytes=min(waited_after, default=None),
         most_bytes=max((each.bytes_written for run in never for each in run.writes), default=0),
     )
+
+
+def _inside(
+    runs: Sequence[StartupInput],
+    baselines: "_Baselines",
+    phases: Phases,
+    io_size: int,
+    capacity: int,
+) -> list[StartupMark]:
+    """Return the marks of the runs that are not clear of the start-up."""
+    warm, scan = warm_share(runs, capacity), next((r for r in runs if r.baseline == "SR"), None)
+    marks = []
+    for run in runs:
+        if run.micro_benchmark in CACHE_BURSTS:
+            continue
+        startup = longest_of(_relevant_patterns(run, phases), io_size, settled=True)
+        startup = baselines.only_long_run_means(startup)
+        mark = (
+            inside_startup(run, startup)
+            or baselines.not_past(run, startup)
+            or finds_other_map(run, warm, capacity, scan)
+        )
+        marks += [] if mark is None else [mark]
+    return marks
 
 
 def _is_plain(spec: Spec) -> bool:
