@@ -488,10 +488,7 @@ def order_runs(
     )
     runs = [run for run in runs if not has_fixed_order(run)]
     every = _repeated(runs, repetitions, seed, capacity)
-    first_baselines = [
-        run for run in every if run.micro_benchmark == BASELINE and run.repetition == 1
-    ]
-    others = [run for run in every if run not in first_baselines]
+    others = [run for run in every if not _is_calibration(run)]
     if shuffled:
         by_repetition = [
             [run for run in others if run.repetition == n] for n in range(1, repetitions + 1)
@@ -499,19 +496,26 @@ def order_runs(
         others = [run for each in by_repetition for run in shuffle_disturbing(each, seed, capacity)]
     if staged:
         others.sort(key=lambda run: (stage_of(run.spec, capacity), run.spec.writes))
-    disturbing = [run for run in others if run.spec.writes_sequentially]
-    ordered = [
-        *(run for run in first_baselines if not run.spec.writes_sequentially),
-        *lingering,
-        *(run for run in others if not run.spec.writes_sequentially),
-        *(run for run in first_baselines if run.spec.writes_sequentially),
-        *(run for run in disturbing if isinstance(run.spec, Mix)),
-        *(run for run in disturbing if not isinstance(run.spec, Mix)),
-        *last,
-    ]
+    calibration = [run for run in every if _is_calibration(run)]
+    ordered = sorted([*calibration, *others], key=_group_of)
+    after = sum(_group_of(run) == 0 for run in ordered)
+    ordered = [*ordered[:after], *lingering, *ordered[after:], *last]
     return [
         replace(run, id=f"{number:04d}-{run.id}") for number, run in enumerate(ordered, start=1)
     ]
+
+
+def _is_calibration(run: PlannedRun) -> bool:
+    return run.micro_benchmark == BASELINE and run.repetition == 1
+
+
+def _group_of(run: PlannedRun) -> int:
+    """Return the group of a run; the runs of a group precede those of the next one."""
+    if not run.spec.writes_sequentially:
+        return 0 if _is_calibration(run) else 1
+    if _is_calibration(run):
+        return 2
+    return 3 if isinstance(run.spec, Mix) else 4
 
 
 def _repeated(
