@@ -330,6 +330,9 @@ def test_remaining_time_follows_pace_of_each_pattern() -> None:
         for i in range(first + 1, len(plan.runs))
     ]
     assert time_left.remaining_ns(first + 1) == pytest.approx(sum(remaining))
+    # A single run that took much longer than its peers predicts none of them.
+    time_left.record_run(first + 1, 1000 * each)
+    assert time_left.remaining_ns(first + 2) == pytest.approx(sum(remaining[1:]))
 
 
 @pytest.mark.parametrize("suite", ["uflip", "today"])

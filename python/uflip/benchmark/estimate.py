@@ -197,8 +197,8 @@ class TimeLeft:
 
     def __init__(self, plan: Plan, estimated: PlanEstimate) -> None:
         self._set_plan(plan, estimated)
-        self._estimated_ns: dict[str, float] = {}
-        self._taken_ns: dict[str, float] = {}
+        self._finished: dict[str, list[tuple[float, float]]] = {}  # (estimated, taken) [ns]
+        self._paces: dict[str, float] = {}
 
     def update_plan(self, plan: Plan) -> None:
         """Use a plan with more runs."""
@@ -213,8 +213,13 @@ class TimeLeft:
     def record_run(self, index: int, taken_ns: int) -> None:
         """Record the duration of run number `index`, with the pause before it [ns]."""
         pattern = self._patterns[index]
-        self._estimated_ns[pattern] = self._estimated_ns.get(pattern, 0) + self._times_ns[index]
-        self._taken_ns[pattern] = self._taken_ns.get(pattern, 0) + taken_ns
+        runs = self._finished.setdefault(pattern, [])
+        runs.append((self._times_ns[index], taken_ns))
+        # One run may take long for a reason of its own, such as collection in a pause before it.
+        runs.sort(key=lambda each: each[1] - each[0])
+        estimated, taken = map(sum, zip(*(runs[:-1] or runs), strict=True))
+        if estimated:
+            self._paces[pattern] = taken / estimated
 
     def remaining_ns(self, index: int, share_done: float = 0.0, taken_ns: float = 0.0) -> float:
         """Return the time left [ns] when the given share of run number `index` is done.
@@ -239,9 +244,7 @@ class TimeLeft:
     def _expected_ns(self, number: int, paces: Mapping[str, float] = NOTHING) -> float:
         """Return the expected time of a run, from finished runs of its pattern, else `paces`."""
         pattern = self._patterns[number]
-        estimated = self._estimated_ns.get(pattern, 0)
-        pace = self._taken_ns[pattern] / estimated if estimated else paces.get(pattern, 1.0)
-        return self._times_ns[number] * pace
+        return self._times_ns[number] * self._paces.get(pattern, paces.get(pattern, 1.0))
 
 
 def within_limits(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -> Plan:
