@@ -178,7 +178,7 @@ def test_key_figures_match_summary(page: Page, document: dict[str, Any]) -> None
         counted = run["counters"]
         if counted["host_pages_written"]:
             programmed = counted["pages_programmed"] / counted["host_pages_written"]
-            assert f"write amplification {programmed:.4g}" in page.text
+            assert f"write amplification {programmed:.3g}" in page.text
     assert headline(document) in page.text
 
 
