@@ -22,6 +22,13 @@ from uflip.microbench.inside.rewrite import FIRST, IN_PLACE, LATER, SCATTERED
 
 PROBE = "rewrite"
 BLOCK_MAP, BAST, FAST, SUPERBLOCK = "block_map", "bast", "fast", "superblock"
+EVIDENCE = {
+    BLOCK_MAP: "every write to a full block copies it",
+    BAST: "a block is copied whenever writes in place fill its log",
+    FAST: "of writes in place, only those of a block's first page copy it",
+    SUPERBLOCK: "writes in place copy no block, but each one far from the others does",
+}
+"""Family -> the writes that show it."""
 # A merge takes as long as this many other writes, at least.
 LEAST_PAGES = 30
 # Shares of writes that merge.

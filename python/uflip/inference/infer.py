@@ -23,7 +23,7 @@ from uflip.inference.collection import (
     spare_of,
 )
 from uflip.inference.estimate import Estimate, Interval
-from uflip.inference.family import BLOCK_MAP, merging_family
+from uflip.inference.family import BLOCK_MAP, EVIDENCE, merging_family
 from uflip.inference.family import PROBE as FAMILY_PROBE
 from uflip.inference.map_cache import (
     ENTRY_BYTES,
@@ -288,8 +288,10 @@ def _merging(observations: Observations, family: str) -> Inference:
         found |= {
             "pages_per_block": Estimate("pages_per_block", pages, pages, pages, "read_bursts")
         }
-    found |= {"ftl": Estimate("ftl", family, probe=FAMILY_PROBE)}
-    return Inference(observations, tuple(found.values()), None, f"no twin merges as {family} does")
+    found |= {"program_ns": replace(found["program_ns"], probe="clear")}
+    found |= {"ftl": Estimate("ftl", family, probe=FAMILY_PROBE, reason=EVIDENCE[family])}
+    why = f"the search has no twins of the family {family}"
+    return Inference(observations, tuple(found.values()), None, why)
 
 
 @dataclass(frozen=True)
@@ -714,11 +716,15 @@ def _spread(probe: str, *twins: Sequence[ProbeError]) -> float:
 
 
 def _misfits(errors: Sequence[ProbeError]) -> dict[str, float]:
-    """Return the probes that a twin misses, with its median error."""
+    """Return the probes that a twin misses, with its median error.
+
+    The few writes of `rewrite` meet collection by chance; they show families that merge only.
+    """
     worst = {
         probe: float(np.median([abs(e.error) for e in errors if e.probe == probe]))
         for probe in dict.fromkeys(each.probe for each in errors)
     }
+    worst.pop(FAMILY_PROBE, None)
     return {probe: error for probe, error in worst.items() if error > MISFIT}
 
 
