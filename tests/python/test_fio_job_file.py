@@ -164,6 +164,27 @@ def test_stages_are_runs_one_after_another(workdir: Path) -> None:
     assert (refused.code, "2 stages" in refused.err) == (2, True)
 
 
+def test_stages_draw_other_addresses(workdir: Path) -> None:
+    """Of 600 draws from 1,024 slots 454 differ on average, in two stages too."""
+    job = "rw=randread\nsize=4m\nnumber_ios=300\nnorandommap\n"
+    for head in ("[global]\nfilename=x\n", "[global]\nfilename=x\nrandseed=7\n"):
+        Path("job.fio").write_text(f"{head}[a]\n{job}[b]\nstonewall\n{job}")
+        outcome = uflip(
+            "pattern", SMALL, "--fio-job", "job.fio", "--trace", "ios.csv", "-q", "--json"
+        )
+        seeds = [run["spec"]["seed"] for run in json.loads(outcome.out)]
+        assert seeds[0] != seeds[1]
+        assert "randseed" not in head or seeds == [7, 8]
+        rows = [line for number in (1, 2) for line in
+                Path(f"ios-{number}.csv").read_text().splitlines()[1:]]  # fmt: skip
+        column = Path("ios-1.csv").read_text().splitlines()[0].split(",").index("offset_bytes")
+        assert len({row.split(",")[column] for row in rows}) == pytest.approx(454, abs=40)
+        for file in Path().glob("ios-*.csv"):
+            file.unlink()
+    copies = read("[a]\nrw=randread\nsize=64k\nrandseed=7\nnumjobs=2\n")
+    assert (copies.seed, [part.seed for part in copies.patterns]) == (7, [None, None])
+
+
 def test_files_of_fio_follow_one_another(workdir: Path) -> None:
     """Jobs without a file name have one each, and copies too; jobs with the same name share it."""
 

@@ -81,7 +81,7 @@ MEANINGS = {
     "thinktime_blocks": "I/Os between two pauses",
     "thinktime_blocks_type": "issue; complete only with a queue depth of 1",
     "random_distribution": "random, zipf:THETA, zoned:P1/S1:P2/S2",
-    "randseed": "seed",
+    "randseed": "seed of the first stage; each later one has the next",
     "nrfiles": "1",
     "zonemode": "none, zbd: random writes at the write pointers of open zones",
     "zonesize": "distance of two zones, by default those of the device; with zonemode=zbd",
@@ -107,6 +107,7 @@ _ASYNCHRONOUS = (
     "xnvme",
 )  # fmt: skip
 _FILE_ALIGNMENT = 1 << 20
+_LATER_SEED = 20_000  # of the stages behind the first, which has the default
 _WEIGHTS = 1_000_000  # the largest weight of a mix
 _DIRECTIONS = ("read", "write", "trim")
 _MIXED = _DIRECTIONS[:2]
@@ -128,11 +129,16 @@ def read_job_file(path: Path, capacity: Callable[[], int]) -> list[Functions]:
         raise KIND.unreadable(path, "no job", "a section such as [job]")
     begins = _begins_of_files(jobs)
     stages: list[list[Basic | Mix]] = []
+    seeds: list[int | None] = []
     for job in jobs:
         if job.begins_stage or not stages:
             stages.append([])
+            seeds.append(job.seed(len(seeds)))
         stages[-1] += job.make(begins)
-    return [stage[0] if len(stage) == 1 else spec.parallel(*stage) for stage in stages]
+    return [
+        stage[0].but(seed=seed) if len(stage) == 1 else spec.parallel(*stage, seed=seed)
+        for stage, seed in zip(stages, seeds, strict=True)
+    ]
 
 
 def _begins_of_files(jobs: "Sequence[_Job]") -> dict[str, int]:
@@ -205,6 +211,12 @@ class _Job:
         """Whether it waits for all jobs before."""
         return self._options.get("stonewall", "0") != "0"
 
+    def seed(self, stage: int) -> int | None:
+        """Return the seed of a stage that it begins: each stage has other random addresses."""
+        if "randseed" in self._options or stage:
+            return self._number("randseed", _LATER_SEED) + stage
+        return None
+
     @property
     def files(self) -> list[str]:
         """The file of each copy: the given one, or one of its own."""
@@ -226,19 +238,15 @@ class _Job:
     def make(self, begins: Mapping[str, int]) -> list[Basic | Mix]:
         """Return a pattern for each copy of the job; `begins`: where each file begins."""
         step = self._size("offset_increment", 0)
-        return [
-            self._pattern(begins[name] + copy * step, copy) for copy, name in enumerate(self.files)
-        ]
+        return [self._pattern(begins[name] + copy * step) for copy, name in enumerate(self.files)]
 
-    def _pattern(self, shift: int, copy: int) -> Basic | Mix:
+    def _pattern(self, shift: int) -> Basic | Mix:
         rw = self._options.get("rw", "read").replace("readwrite", "rw")
         is_random = rw.startswith("rand")
         direction = rw.removeprefix("rand")
         location = self._location(rw) if is_random else {"location": "sequential"}
         place = self._place(shift)
         common: Table = {}
-        if "randseed" in self._options:
-            common["seed"] = self._number("randseed", 0) + copy
         if (depth := self._depth()) > 1:
             common["queue_depth"] = depth
         if direction == "rw":

@@ -178,12 +178,12 @@ def command(
     info = inspect()
     check_saving(info, save, force=force)
     stages = [with_resets(each, info) for each in stages]
-    complete = [resolve(each, info).spec for each in stages]
-    _warn_about_seed(complete, info)
+    _warn_about_seed(complete := [resolve(each, info).spec for each in stages], info)
     with signals.shielded():
         with BenchmarkProgress(quiet=quiet or as_json) as progress:
             opened = open_watched(device, info, progress, **opening)
-        with opened, run_display(quiet=quiet or as_json or live, simulated=info.simulated) as show:
+        hidden, timed = quiet or as_json or live, any(each.time_limit_ns for each in complete)
+        with opened, run_display(quiet=hidden, simulated=info.simulated, timed=timed) as show:
             info, opened.live_ns = opened.info, live_ns
             on_live = None if live_ns is None else live_printer(info, as_json=as_json)
             if preset is not None:

@@ -90,16 +90,20 @@ def with_time_left(
 
 
 @contextmanager
-def run_display(*, quiet: bool, simulated: bool) -> Iterator[OnProgress]:
-    """Show the progress of a single run."""
+def run_display(*, quiet: bool, simulated: bool, timed: bool = False) -> Iterator[OnProgress]:
+    """Show the progress of a single run; `timed`: its number of I/Os is open."""
     rate = IoRate(simulated=simulated)
     with display(1, quiet=quiet) as sink:
         draw = with_time_left(sink, 1)
 
         def show(done: int, total: int, last_response_ns: int) -> None:
             response = format_duration_ns(last_response_ns)
-            counts = f"{format_count(done)} of {format_count(total)}"
-            draw(done / total, f"{counts}  {rate.text(done)}{response}")
+            of_total = "" if timed else f" of {format_count(total)}"
+            text = f"{format_count(done)}{of_total}  {rate.text(done)}{response}"
+            if timed:
+                sink.draw(0, text)
+            else:
+                draw(done / total, text)
 
         yield show
 
