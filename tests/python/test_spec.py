@@ -62,7 +62,8 @@ def test_parameters_keep_name_and_value() -> None:
         "random_turns": 1,
         "write_stream": 3, "hot_write_stream": 1, "compress_percent": 50, "duplicate_percent": 20,
         "pause": 5000, "burst": 7, "parallel_degree": 2,
-        "queue_depth": 5, "io_count": 11, "io_ignore": 3, "seed": 9, "time": "burst",
+        "queue_depth": 5, "io_count": 11, "io_ignore": 3, "run_time": 8_000_000,
+        "ramp_time": 2_000_000, "seed": 9, "time": "burst",
     }  # fmt: skip
     assert {*values, "interval"} == set(PARAMETERS)
     open_loop = basic("read", "random", time="poisson", interval="3us")
@@ -89,7 +90,10 @@ def test_parameters_keep_name_and_value() -> None:
         (lambda: basic("read", "random", time="never"), "consecutive, pause, burst"),
         (lambda: basic("read", "random", io_sise=1), "io_size, io_shift"),
         (lambda: baseline("RX"), "SR, RR, SW, RW"),
-        (lambda: mix(baseline("SR"), baseline("RR"), 2, pause="1ms"), "io_count, io_ignore, seed"),
+        (
+            lambda: mix(baseline("SR"), baseline("RR"), 2, pause="1ms"),
+            "io_count, io_ignore, run_time, ramp_time, seed",
+        ),
     ],
 )
 def test_unknown_name_lists_known_ones(build: Any, allowed: str) -> None:
