@@ -14,7 +14,7 @@ drawn properties, and the twin with the device, on patterns that no probe uses. 
 the same patterns from the same probes, with all other drawn devices as their examples.
 
 The thresholds of `uflip.inference` were chosen on devices of the seeds 0 to 999 and 2026. Other
-seeds are unseen; docs/explanation/inverse.md has reports of 6422, 6431, 6434 and 6441.
+seeds are unseen; docs/explanation/inverse.md has reports of 6441 and 7001 to 7003.
 """
 
 import argparse

@@ -248,6 +248,15 @@ def test_number_of_channels_is_excluded_if_it_is_worse_than_the_noise(
     assert Division(2, ROUND_ROBIN, 5_000, best.errors + more).is_worse_than(best) is is_worse
 
 
+@pytest.mark.parametrize(("missed", "is_worse"), [(2, False), (3, True)])
+def test_three_missed_reads_exclude_a_number_of_channels_if_another_is_exact(
+    missed: int, *, is_worse: bool
+) -> None:
+    best = Division(1, ROUND_ROBIN, 18_000, np.zeros(4000))
+    other = Division(2, ROUND_ROBIN, 5_000, np.where(np.arange(4000) < missed, 0.004, 0.0))
+    assert other.is_worse_than(best) is is_worse
+
+
 def without(observations: Observations, probe: str) -> Observations:
     """Return the observations without a probe."""
     runs = {key: run for key, run in observations.runs.items() if key.probe != probe}

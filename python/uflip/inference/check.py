@@ -1,7 +1,8 @@
 """The check of a twin: patterns that no probe uses, on the device and on its twin.
 
-Both are deallocated, filled and overwritten in the same way, and then make the same I/Os. The error
-of a statistic is that of the twin over that of the device, less one.
+Both are deallocated, filled and overwritten in the same way, and then make the same I/Os, each
+pattern after a pause. The error of a statistic is that of the twin over that of the device, less
+one.
 """
 
 from collections.abc import Iterator
@@ -18,6 +19,9 @@ from uflip.spec import baseline, basic, mix
 
 SEED = 20_261
 IOS = 2000
+# Before each pattern the devices end what the writes before it left. Otherwise the slowest reads
+# are those that wait for it, which chance decides [ns].
+PAUSE_NS = 2_000_000_000
 # Part of the device that partitioned writes and the mix use.
 SHARE = 8
 
@@ -100,5 +104,6 @@ def check(device: Device, twin: Device) -> Iterator[PatternError]:
 
 
 def _statistics(device: Device, spec: Spec) -> tuple[float, float]:
+    device.idle(PAUSE_NS)
     response_ns = observation_of(spec, device.run(spec)).response_ns
     return float(np.mean(response_ns)), float(np.percentile(response_ns, 99))

@@ -24,7 +24,7 @@ from uflip.spec import Spec
 
 VARYING = Varying("read_arrivals", "interval", "ns")
 INTERVALS_NS = tuple(20_000 << k for k in range(4))
-IOS, DEPTH = 1024, 16
+IOS, DEPTH = 2048, 16
 
 
 def experiments(context: Context) -> list[Experiment]:
