@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from uflip.inference.observations import Floats, Observations
 from uflip.inference.page_types import corrected, page_types_of
-from uflip.inference.structure import structure_of
+from uflip.inference.structure import structure_of, structure_of_blocks
 from uflip.microbench.inside.rewrite import FIRST, IN_PLACE, LATER, SCATTERED
 
 PROBE = "rewrite"
@@ -42,7 +42,8 @@ EQUAL, COPIES = 1.25, 1.5
 FILL_WRITES = 64
 # A log of BAST has this many pages or more; a merge copies as many, each in about a write.
 LEAST_LOG, COPY = 32, (0.5, 2.5)
-# Data in order is on all dies, and not in blocks of one, if that explains reads by this share.
+# Data in order is on all dies, and not in blocks of one, if that explains reads better than blocks
+# do, and more than this share.
 STRIPED = 0.75
 
 
@@ -92,9 +93,10 @@ def merging_family(observations: Observations) -> str | None:
     family = None if writes is None else _family_of_writes(observations, writes)
     if family is None:
         return None
-    found = structure_of(corrected(observations, page_types_of(observations)))
-    is_striped = found.dies not in (None, 1) and found.explained > STRIPED
-    return None if is_striped else family
+    reads = corrected(observations, page_types_of(observations))
+    found, blocks = structure_of(reads), structure_of_blocks(reads)
+    is_striped = found.dies not in (None, 1)
+    return None if is_striped and found.explained > max(STRIPED, blocks.explained) else family
 
 
 def _family_of_writes(observations: Observations, writes: Rewrites) -> str | None:

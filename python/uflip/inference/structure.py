@@ -166,7 +166,7 @@ def structure_of_blocks(observations: Observations) -> Structure:
     block = found.page
     # With as many dies as blocks in the window, or more, no two of its blocks meet.
     if found.dies is None or block is None or found.dies > offsets.max() // block:
-        return Structure(unit, page, block=block)
+        return Structure(unit, page, explained=found.explained, block=block)
     return replace(found, page=page, block=block)
 
 
