@@ -13,8 +13,8 @@ any device, through patterns and response times only; then the estimates are com
 drawn properties, and the twin with the device, on patterns that no probe uses. The rivals predict
 the same patterns from the same probes, with all other drawn devices as their examples.
 
-The thresholds of `uflip.inference` were chosen on devices of the seeds 0 to 999 and 2026. Other
-seeds are unseen; docs/explanation/inverse.md has reports of 6441 and 7001 to 7003.
+The thresholds of `uflip.inference` were chosen on devices of the seeds 0 to 999, 2026, 6441 and
+9001. Other seeds are unseen; docs/explanation/inverse.md has reports of 6442 and 7001 to 7003.
 """
 
 import argparse
