@@ -93,7 +93,7 @@ fn times_without_a_measured_io_and_contradictions_are_errors() {
         let resolved = pattern.resolve(Bytes(1 << 30), Bytes(512));
         let outcome =
             resolved.and_then(|pattern| run(&mut OneServer::new(), pattern, &Control::new(1)));
-        outcome.err().expect("it is refused").to_string()
+        outcome.expect_err("it is refused").to_string()
     };
     assert!(refused(reads(&json!({"run_time": 0}))).contains("run_time"));
     assert!(refused(reads(&json!({"run_time": 5, "stop": {}}))).contains("contradict"));
