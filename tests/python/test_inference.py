@@ -291,6 +291,33 @@ def test_victim_policy_is_found_or_among_the_named(inferred: Inference) -> None:
     assert estimate.value == "greedy" or "greedy" in estimate.reason
 
 
+def test_search_at_a_fraction_of_the_capacity_finds_spare_space(
+    inferred: Inference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collection, "FRACTION_BLOCKS", 50)
+    monkeypatch.setattr(collection, "FRACTION_PAGES", 1 << 12)
+    device = inferred.observations
+    found = infer(device)
+    test_intervals_contain_the_parameters_of_a_device(found, "spare_factor", 0.13)
+    test_victim_policy_is_found_or_among_the_named(found)
+    assert found.twin is not None
+    assert found.twin.number("blocks_per_die") == pytest.approx(110, abs=1)
+
+
+def test_writes_to_a_fraction_are_that_part_of_all(inferred: Inference) -> None:
+    whole = inferred.observations
+    half = whole.at_fraction(2, collection.COMPARED)
+    assert half.capacity_bytes == whole.capacity_bytes // 2 // MIB * MIB
+    for probe, pattern in collection.COMPARED:
+        run, part = whole.last(probe, pattern), half.last(probe, pattern)
+        assert run is not None
+        assert part is not None
+        ratio = half.capacity_bytes / whole.capacity_bytes
+        assert part.spec.ios == pytest.approx(run.spec.ios * ratio, abs=1)
+        whole_target, target = run.spec.parts[0].target_bytes, part.spec.parts[0].target_bytes
+        assert target == pytest.approx(whole_target * ratio, abs=run.io_size)
+
+
 @pytest.mark.parametrize("simulations", [0, 3, 30])
 def test_interrupted_search_draws_no_conclusion(
     simulations: int, inferred: Inference, monkeypatch: pytest.MonkeyPatch

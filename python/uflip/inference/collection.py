@@ -11,8 +11,9 @@ of the device, and its course is compared with the measured one, part by part.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,8 @@ RANGE_STEP, RANGE_STEPS = 100, 6
 LARGEST_ERROR, CLEARLY_WORSE = 0.12, 2.5
 # Pages that all twins of a search program: one to two minutes of a processor.
 MOST_PROGRAMMED = 300_000_000
+# Blocks of a die and pages of twins at a fraction of a larger capacity, or more.
+FRACTION_BLOCKS, FRACTION_PAGES = 256, 1 << 17
 
 
 @dataclass
@@ -365,10 +368,50 @@ def least_blocks(observations: Observations, twin: Twin) -> int:
     return math.ceil(observations.capacity_bytes / row) + 2 + cached
 
 
+@dataclass(frozen=True)
+class _Fraction:
+    """A search at a fraction of the capacity: its writes and its twin, which has a smaller cache.
+
+    `whole`: the writes to the whole device.
+    """
+
+    whole: WriteSimulator
+    simulator: WriteSimulator
+    twin: Twin
+
+    @classmethod
+    def of(cls, whole: WriteSimulator, twin: Twin) -> Self:
+        """Return the fraction to search; all of a small device, or of one that caches its map."""
+        capacity, page = whole.observations.capacity_bytes, int(twin.number("page_bytes"))
+        blocks = least_blocks(whole.observations, twin)
+        divisor = min(blocks // FRACTION_BLOCKS, capacity // page // FRACTION_PAGES)
+        if divisor < 2 or twin.has("slc_blocks") or twin.has("mapping_cache_bytes"):
+            return cls(whole, whole, twin)
+        if twin.has("write_cache_bytes"):
+            units = int(twin.number("write_cache_bytes")) // divisor // page
+            twin = twin.but(write_cache_bytes=max(units, 1) * page)
+        small = whole.observations.at_fraction(divisor, COMPARED)
+        return cls(whole, WriteSimulator(small, whole.budget), twin)
+
+    def at_whole(self, spare: Spare | None) -> Spare | None:
+        """Return the blocks of the whole device; one of a fraction more or less fits as well."""
+        whole, small = self.whole.observations, self.simulator.observations
+        if spare is None or small is whole:
+            return spare
+        ratio = whole.capacity_bytes / small.capacity_bytes
+        low, high = math.floor((spare.low - 1.5) * ratio), math.ceil((spare.high + 1) * ratio)
+        return replace(spare, blocks=round(spare.blocks * ratio), low=low, high=high)
+
+
 def spare_of(simulator: WriteSimulator, twin: Twin) -> Spare | None:
     """Return the number of blocks and the policy with the most similar course."""
     if not simulator.measured:
         return None
+    fraction = _Fraction.of(simulator, twin)
+    return fraction.at_whole(_spare_of(fraction.simulator, fraction.twin))
+
+
+def _spare_of(simulator: WriteSimulator, twin: Twin) -> Spare | None:
     least = least_blocks(simulator.observations, twin)
     start = max(first_blocks(simulator.observations, twin), least)
     search = _Search(simulator, twin, least)
@@ -419,9 +462,11 @@ def pages_and_spare(simulator: WriteSimulator, twin: Twin) -> tuple[int, bool, S
     of a block, while their means hardly do.
     """
     first = int(twin.number("pages_per_block"))
-    observations = simulator.observations
     if not simulator.measured:
         return first, False, None
+    fraction = _Fraction.of(simulator, twin)
+    simulator, twin = fraction.simulator, fraction.twin
+    observations = simulator.observations
     fewest = least_blocks(observations, twin)
     search = _Search(simulator, twin, fewest)
     rough = search.rough_blocks(max(first_blocks(observations, twin), fewest))
@@ -445,12 +490,12 @@ def pages_and_spare(simulator: WriteSimulator, twin: Twin) -> tuple[int, bool, S
         errors[pages] = searches[pages].error(blocks[pages], policy)
     ranked = sorted(errors, key=lambda pages: errors[pages])
     if not ranked or not math.isfinite(errors[ranked[0]]):
-        return first, False, spare_of(simulator, twin)
+        return first, False, fraction.at_whole(_spare_of(simulator, twin))
     fits = errors[ranked[0]] <= LARGEST_ERROR
     limit = (PAGES_FACTOR if fits else CLEARLY_WORSE) * errors[ranked[0]]
     is_certain = all(errors[pages] > limit for pages in ranked[1:])
     best = searches[ranked[0]]
-    spare = spare_of(best.simulator, best.twin)
+    spare = fraction.at_whole(_spare_of(best.simulator, best.twin))
     return ranked[0], is_certain and not simulator.budget.is_spent, spare
 
 

@@ -1,8 +1,8 @@
 """What the probes observed: the response times of every run, from a device or from a result."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,30 @@ class Observations:
     def last(self, probe: str, pattern: str) -> Observation | None:
         """Return the only run of an experiment; None if it was not made."""
         return next(iter(self.by_value(probe, pattern).values()), None)
+
+    def at_fraction(self, divisor: int, probes: Collection[tuple[str, str]]) -> Self:
+        """Return the trim of the device and some probes at a part of the capacity.
+
+        Addresses and numbers of I/Os are divided, and the response times stay.
+        """
+        capacity = self.capacity_bytes // divisor >> 20 << 20
+        runs = {}
+        for key, run in self.runs.items():
+            spec, (part, *_) = run.spec, run.spec.parts
+            if (key.probe, key.pattern) in probes:
+                unit = part.io_bytes
+                scaled = spec.but(
+                    target_size=part.target_bytes * capacity // self.capacity_bytes // unit * unit,
+                    target_offset=0,
+                    io_count=spec.ios * capacity // self.capacity_bytes,
+                )
+            elif part.mode == "trim":
+                size = capacity // spec.ios // self.sector_bytes * self.sector_bytes
+                scaled = spec.but(target_size=size * spec.ios, target_offset=0, io_size=size)
+            else:
+                continue
+            runs[key] = replace(run, spec=scaled)
+        return replace(self, capacity_bytes=capacity, runs=runs)
 
     @property
     def bytes_written(self) -> int:
