@@ -51,7 +51,7 @@ def test_single_run_opens_directly(page: "Page", server: Serving) -> None:
     page.wait_for_function(DRAWN)
     assert page.locator("h1").inner_text().startswith("RW")
     assert page.get_by_label("colour by").input_value() == "cause"
-    assert "measured" in page.locator(".runs").inner_text()
+    page.locator(".runs", has_text="measured").wait_for()
 
 
 def test_only_result_with_one_run_needs_no_click(browser: "Browser", folder: Path) -> None:
