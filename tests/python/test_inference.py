@@ -25,7 +25,7 @@ from uflip.inference.estimate import Interval, median_of, quickest_of
 from uflip.inference.infer import Inference, infer
 from uflip.inference.observations import Observation, Observations, RunKey
 from uflip.inference.structure import DIE_FIRST, ROUND_ROBIN, Structure, structure_of
-from uflip.inference.times import Times, dies_of_writes, times_of
+from uflip.inference.times import Times, dies_of_writes, times_of, with_whole_pages
 from uflip.inference.twin import ASSUMED, Twin
 from uflip.microbench import MICRO_BENCHMARKS, varied_micro_benchmarks
 from uflip.microbench.experiment import Context
@@ -229,6 +229,22 @@ def test_reads_at_random_times_show_channels_of_one_die_each() -> None:
     )
     assert channels_of(measured) == 2
     assert channels_of(without(measured, "read_arrivals")) is None
+
+
+@pytest.mark.parametrize("unit", ["", "&mapping_unit_bytes=4096"])
+def test_transfers_of_parts_of_a_page_show_those_of_a_page(unit: str) -> None:
+    measured = read_probes(
+        "sim:demo?channels=2&dies_per_channel=2&page_bytes=16384&pages_per_block=64&spare_bytes=0"
+        f"&blocks_per_die=60&channel_bytes_per_s=1000000000&partial_transfer=true{unit}"
+    )
+    structure = structure_of(measured)
+    times = with_whole_pages(times_of(measured, structure), structure, SECTOR)
+    structure, times, _ = complete_channels(measured, structure, times)
+    assert structure.channels in (2, None)  # sectors may be hidden behind commands
+    assert times.transfer is not None
+    assert times.flash is not None
+    assert times.transfer.value == pytest.approx(16_384, abs=10)
+    assert times.flash.value == pytest.approx(50_000 + 16_384, abs=10)
 
 
 def test_relocated_pages_do_not_hide_channels() -> None:

@@ -235,14 +235,19 @@ def complete_channels(
     rivals = [each for each in best[1:] if not each.is_worse_than(winner)]
     if winner.fits < LEAST_FIT or any(each.channels != winner.channels for each in rivals):
         unknown = replace(structure, channels=None, allocator=None)
-        return unknown, replace(times, transfer=None), winner
+        return unknown, _without_transfer(times), winner
     found = replace(structure, channels=winner.channels, allocator=winner.allocator)
     if winner.channels == structure.dies:
         # No die shares its channel: cells and transfer always follow each other.
-        return found, replace(times, transfer=None), winner
+        return found, _without_transfer(times), winner
     if times.transfer is not None:
         return found, times, winner
     return found, replace(times, transfer=_interval(simulator, winner)), winner
+
+
+def _without_transfer(times: Times) -> Times:
+    """Return times without a transfer that only reads at once show, and not reads of parts."""
+    return times if times.partial_transfer else replace(times, transfer=None)
 
 
 def _host_scatter(observations: Observations, times: Times) -> float:
@@ -257,7 +262,7 @@ def _without_bursts(structure: Structure, times: Times) -> tuple[Structure, Time
     """Return what pairs of reads alone show: channels whose transfers are visible, or nothing."""
     if times.transfer is None or structure.channels is None:
         unknown = replace(structure, channels=None, allocator=None)
-        return unknown, replace(times, transfer=None), None
+        return unknown, _without_transfer(times), None
     order = structure.allocator or ROUND_ROBIN
     return structure, times, Division(structure.channels, order, times.transfer.value)
 
@@ -272,7 +277,8 @@ def _divisions(simulator: ReadSimulator, structure: Structure, times: Times) -> 
         orders = [ROUND_ROBIN, DIE_FIRST] if 1 < channels < structure.dies else [ROUND_ROBIN]
         for order in orders:
             start = Division(channels, order, 0.0)
-            if times.transfer is not None and channels < structure.dies:
+            shows = times.partial_transfer or channels < structure.dies
+            if times.transfer is not None and shows:
                 known = replace(start, transfer_ns=times.transfer.value)
                 found.append(simulator.evaluate(known))
             elif channels == structure.dies:

@@ -63,6 +63,7 @@ from uflip.inference.times import (
     dies_of_writes,
     program_in_blocks,
     times_of,
+    with_whole_pages,
 )
 from uflip.inference.twin import CANNOT_SIMULATE, Twin, Value
 from uflip.inference.write_cache import EAGER, cache_estimates, write_cache_of
@@ -235,6 +236,7 @@ def infer(observations: Observations) -> Inference:
         times, quick = programs(slc, structure, times)
     elif types is not None and types.bits != 1 and exceeds_window(observations):
         structure, times = Structure(structure.mapping_unit), replace(times, write_page=None)
+    times = with_whole_pages(times, structure, observations.sector_bytes)
     structure, times, division = complete_channels(equal, structure, times)
     found = _by_key(_times_estimates(structure, times))
     found |= _by_key(page_type_estimates(types, found["read_ns"]))
@@ -543,6 +545,8 @@ def _twin_of(
     program = max(round(times.write_page.value - transfer), 0)
     values |= {"program_ns": program, "program_high_ns": program}
     values["read_ns"] = max(round(times.flash.value - transfer), 0)
+    if times.partial_transfer:
+        values["partial_transfer"] = True
     if division is not None:
         values["allocator"] = division.allocator
     if found["mapping_unit_bytes"].is_identified and found["mapping_unit_bytes"].value != page:
@@ -668,6 +672,8 @@ def _sources(found: Found, twin: Twin) -> dict[str, str]:
     }
     if found["dies"].is_identified and found["channels"].is_identified:
         sources["dies_per_channel"] = f"read_bursts: {found['dies'].value} dies"
+    if twin.value("partial_transfer"):
+        sources["partial_transfer"] = "read_size: reads of a part of a page transfer less"
     if "program_ns" in sources:
         sources["program_high_ns"] = sources["program_ns"]
     if found["spare_factor"].is_identified:

@@ -10,7 +10,7 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,8 +52,9 @@ class Times:
         A page on its channel.
     write_page : Interval or None
         Transfer and program of a page together.
-    partial_transfer : bool
-        Whether a read transfers only the requested part of a page.
+    excess : Interval or None
+        Of a read of a page over one of a sector, beyond the link: the rest of the transfer, if a
+        read transfers only the requested part of a page; else None.
     """
 
     command_read: Interval | None = None
@@ -62,7 +63,12 @@ class Times:
     flash: Interval | None = None
     transfer: Interval | None = None
     write_page: Interval | None = None
-    partial_transfer: bool = False
+    excess: Interval | None = None
+
+    @property
+    def partial_transfer(self) -> bool:
+        """Whether a read transfers only the requested part of a page."""
+        return self.excess is not None
 
 
 def times_of(observations: Observations, structure: Structure) -> Times:
@@ -86,7 +92,7 @@ def times_of(observations: Observations, structure: Structure) -> Times:
         flash_ns(observations),
         _visible_transfer(structure, without),
         _write_page(observations, structure, command_write, link),
-        _transfers_parts(observations, structure, link),
+        _excess_of_page(observations, structure, link),
     )
 
 
@@ -164,17 +170,30 @@ def program_in_blocks(
     return programs * (page / run.io_size)
 
 
-def _transfers_parts(
+def _excess_of_page(
     observations: Observations, structure: Structure, link: Interval | None
-) -> bool:
-    """Return whether reads within a page cost more per byte than the link does."""
+) -> Interval | None:
+    """Return by how much a read of a page is longer than one of a sector, beyond the link."""
     runs = observations.by_value("read_size", "RR")
     page, sector = structure.page, observations.sector_bytes
     if link is None or page is None or page <= sector or page not in runs or sector not in runs:
-        return False
+        return None
     rise = median_of(runs[page].response_ns) - median_of(runs[sector].response_ns)
     excess = rise - link * (page - sector)
-    return excess.value > max(2 * excess.half, CONTRAST * rise.value)
+    return excess if excess.value > max(2 * excess.half, CONTRAST * rise.value) else None
+
+
+def with_whole_pages(times: Times, structure: Structure, sector: int) -> Times:
+    """Return times of whole pages, where small reads transfer a part of a page.
+
+    That part is a mapping unit; without smaller ones a sector.
+    """
+    page, unit = structure.page, structure.mapping_unit
+    if times.excess is None or page is None or times.flash is None:
+        return times
+    part = unit if unit is not None and unit < page else sector
+    transfer = times.excess * (page / (page - part))
+    return replace(times, transfer=transfer, flash=times.flash + times.excess)
 
 
 def dies_of_writes(observations: Observations, structure: Structure, times: Times) -> int | None:
