@@ -238,7 +238,7 @@ def test_transfers_of_parts_of_a_page_show_those_of_a_page(unit: str) -> None:
         f"&blocks_per_die=60&channel_bytes_per_s=1000000000&partial_transfer=true{unit}"
     )
     structure = structure_of(measured)
-    times = with_whole_pages(times_of(measured, structure), structure, SECTOR)
+    times = with_whole_pages(times_of(measured, structure), structure)
     structure, times, _ = complete_channels(measured, structure, times)
     assert structure.channels in (2, None)  # sectors may be hidden behind commands
     assert times.transfer is not None

@@ -236,7 +236,7 @@ def infer(observations: Observations) -> Inference:
         times, quick = programs(slc, structure, times)
     elif types is not None and types.bits != 1 and exceeds_window(observations):
         structure, times = Structure(structure.mapping_unit), replace(times, write_page=None)
-    times = with_whole_pages(times, structure, observations.sector_bytes)
+    times = with_whole_pages(times, structure)
     structure, times, division = complete_channels(equal, structure, times)
     found = _by_key(_times_estimates(structure, times))
     found |= _by_key(page_type_estimates(types, found["read_ns"]))

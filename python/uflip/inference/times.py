@@ -52,9 +52,9 @@ class Times:
         A page on its channel.
     write_page : Interval or None
         Transfer and program of a page together.
-    excess : Interval or None
-        Of a read of a page over one of a sector, beyond the link: the rest of the transfer, if a
-        read transfers only the requested part of a page; else None.
+    excess : (Interval, int) or None
+        Of a read of a page over one of a part, beyond the link: the rest of the transfer; and that
+        part [bytes]. None if every read transfers whole pages.
     """
 
     command_read: Interval | None = None
@@ -63,7 +63,7 @@ class Times:
     flash: Interval | None = None
     transfer: Interval | None = None
     write_page: Interval | None = None
-    excess: Interval | None = None
+    excess: tuple[Interval, int] | None = None
 
     @property
     def partial_transfer(self) -> bool:
@@ -172,28 +172,38 @@ def program_in_blocks(
 
 def _excess_of_page(
     observations: Observations, structure: Structure, link: Interval | None
-) -> Interval | None:
-    """Return by how much a read of a page is longer than one of a sector, beyond the link."""
+) -> tuple[Interval, int] | None:
+    """Return by how much a read of a page is longer than one of a part, beyond the link.
+
+    The part, which all smaller reads transfer, is a mapping unit or a sector [bytes].
+    """
     runs = observations.by_value("read_size", "RR")
     page, sector = structure.page, observations.sector_bytes
     if link is None or page is None or page <= sector or page not in runs or sector not in runs:
         return None
-    rise = median_of(runs[page].response_ns) - median_of(runs[sector].response_ns)
-    excess = rise - link * (page - sector)
-    return excess if excess.value > max(2 * excess.half, CONTRAST * rise.value) else None
+
+    def excess(size: int) -> Interval:
+        return median_of(runs[size].response_ns) - first - link * (size - sector)
+
+    first = median_of(runs[sector].response_ns)
+    whole, rise = excess(page), median_of(runs[page].response_ns) - first
+    if whole.value <= max(2 * whole.half, CONTRAST * rise.value):
+        return None
+    least = {size: excess(size) for size in sorted(runs) if sector < size < page}
+    equal = [
+        size for size, each in least.items() if each.value <= CONTRAST * whole.value * size / page
+    ]
+    return whole, max(equal, default=sector)
 
 
-def with_whole_pages(times: Times, structure: Structure, sector: int) -> Times:
-    """Return times of whole pages, where small reads transfer a part of a page.
-
-    That part is a mapping unit; without smaller ones a sector.
-    """
-    page, unit = structure.page, structure.mapping_unit
+def with_whole_pages(times: Times, structure: Structure) -> Times:
+    """Return times of whole pages, where small reads transfer a part of a page."""
+    page = structure.page
     if times.excess is None or page is None or times.flash is None:
         return times
-    part = unit if unit is not None and unit < page else sector
-    transfer = times.excess * (page / (page - part))
-    return replace(times, transfer=transfer, flash=times.flash + times.excess)
+    excess, part = times.excess
+    transfer = excess * (page / (page - part))
+    return replace(times, transfer=transfer, flash=times.flash + excess)
 
 
 def dies_of_writes(observations: Observations, structure: Structure, times: Times) -> int | None:
