@@ -73,6 +73,9 @@ LARGEST_ERROR, CLEARLY_WORSE = 0.12, 2.5
 MOST_PROGRAMMED = 300_000_000
 # Blocks of a die and pages of twins at a fraction of a larger capacity, or more.
 FRACTION_BLOCKS, FRACTION_PAGES = 256, 1 << 17
+# Blocks of such a twin by which the spare blocks may be fewer or more: a block fits as well as the
+# next one, and what a die keeps open or reserved does not grow with the capacity.
+FEWER, MORE = 1.5, 1.0
 
 
 @dataclass
@@ -394,12 +397,12 @@ class _Fraction:
         return cls(whole, WriteSimulator(small, whole.budget), twin)
 
     def at_whole(self, spare: Spare | None) -> Spare | None:
-        """Return the blocks of the whole device; one of a fraction more or less fits as well."""
+        """Return the blocks of the whole device, and their range."""
         whole, small = self.whole.observations, self.simulator.observations
         if spare is None or small is whole:
             return spare
         ratio = whole.capacity_bytes / small.capacity_bytes
-        low, high = math.floor((spare.low - 1.5) * ratio), math.ceil((spare.high + 1) * ratio)
+        low, high = math.floor((spare.low - FEWER) * ratio), math.ceil((spare.high + MORE) * ratio)
         return replace(spare, blocks=round(spare.blocks * ratio), low=low, high=high)
 
 

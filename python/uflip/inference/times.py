@@ -189,10 +189,8 @@ def _excess_of_page(
     whole, rise = excess(page), median_of(runs[page].response_ns) - first
     if whole.value <= max(2 * whole.half, CONTRAST * rise.value):
         return None
-    least = {size: excess(size) for size in sorted(runs) if sector < size < page}
-    equal = [
-        size for size, each in least.items() if each.value <= CONTRAST * whole.value * size / page
-    ]
+    inner = [size for size in runs if sector < size < page]
+    equal = [s for s in inner if excess(s).value <= CONTRAST * whole.value * s / page]
     return whole, max(equal, default=sector)
 
 
