@@ -112,3 +112,13 @@ def test_without_the_probe_no_family_is_named() -> None:
     observations = observed(MERGING["bast"])
     runs = {key: run for key, run in observations.runs.items() if key.probe != PROBE}
     assert merging_family(replace(observations, runs=runs)) is None
+
+
+def test_transfers_of_parts_of_a_page_show_those_of_a_device_that_merges() -> None:
+    changes = {"ftl": "fast", "log_blocks": 20, "partial_transfer": "true", "spare_bytes": 0}
+    found = infer(observed(f"sim:fast-1gb?{keys(**changes)}"))
+    assert found.estimate("ftl").value == "fast"
+    assert found.estimate("read_ns").number() == pytest.approx(50_000, rel=0.001)
+    assert found.estimate("program_ns").number() == pytest.approx(400_000, rel=0.001)
+    rate = found.estimate("channel_bytes_per_s").number()
+    assert rate == pytest.approx(400_000_000, rel=0.06), "an unknown spare area is part of it"

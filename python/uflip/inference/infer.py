@@ -274,6 +274,7 @@ def _merging(observations: Observations, family: str) -> Inference:
     times = times_of(equal, structure)
     times = replace(times, write_page=program_in_blocks(equal, structure.page, times))
     structure = _without_unproved_dies(structure, times)
+    times = with_whole_pages(times, structure)
     found = _by_key(_times_estimates(structure, times))
     found |= _by_key(page_type_estimates(types, found["read_ns"]))
     found |= _by_key(_structure_estimates(structure))
